@@ -1,0 +1,48 @@
+// CodecPipeline: the codecs of one array, chained and bound to one chunk's dtype, shape and fill.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <tessera/codec.h>
+
+namespace tessera {
+
+/// Scratch memory of one thread's work, reused from chunk to chunk. Thread rule: one thread at a time.
+struct CodecScratch {
+    Buffer encoded;
+    Buffer decoded;
+    Buffer other;
+};
+
+/// Thread rule: immutable; const members may be called from several threads, each with its own scratch.
+class CodecPipeline {
+public:
+    /// Makes and checks the chain. Throws invalid_argument (configuration, order of the kinds) or unsupported (a codec
+    /// that Tessera lacks), naming the codec.
+    CodecPipeline(ChunkSpec chunk, std::span<const CodecConfig> codecs);
+    CodecPipeline(CodecPipeline&&) noexcept;
+    CodecPipeline& operator=(CodecPipeline&&) noexcept;
+    ~CodecPipeline();
+
+    [[nodiscard]] const ChunkSpec& chunk() const;
+
+    /// Encodes a whole chunk (shape of the chunk, any strides) into `scratch.encoded`, and returns that.
+    [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
+    /// Decodes a whole chunk into `out` (any strides): straight into its memory where it is packed, else by way of
+    /// `scratch`. Errors are `corrupt` and name the codec stage.
+    void decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const;
+    /// Decodes the part `region` of a chunk into `out` (shape region.extent).
+    void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
+                     CodecScratch& scratch) const;
+
+    /// Bytes of scratch that one thread needs at most: what a memory budget counts per thread.
+    [[nodiscard]] std::uint64_t scratch_bytes() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,68 @@
+// ByteSource and ByteSink: ranged reads of one pinned version of some bytes, and writes that appear all at once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/buffer.h>
+
+namespace tessera {
+
+/// Some bytes, fixed when opened: a later replacement of the file or key does not show through.
+/// Thread rule: const members may be called from several threads at once.
+class ByteSource {
+public:
+    virtual ~ByteSource() = default;
+    [[nodiscard]] virtual std::uint64_t size() const = 0;
+    /// Fills `out` with the bytes from `offset`. Throws corrupt when they lie beyond the end, io when reading fails.
+    virtual void read(std::uint64_t offset, MutableByteSpan out) const = 0;
+    /// The bytes in memory, where they already are (mapped file, memory store); empty when they are not.
+    [[nodiscard]] virtual ByteSpan mapped() const { return {}; }
+    /// What these bytes are called, for messages.
+    [[nodiscard]] virtual const std::string& name() const = 0;
+    /// A hint that [offset, offset+length) was read and need not be kept in any cache.
+    virtual void forget(std::uint64_t offset, std::uint64_t length) const;
+};
+
+/// Everything from `offset` on, or all. Checks nothing but what read() checks.
+[[nodiscard]] Buffer read_all(const ByteSource& source);
+[[nodiscard]] Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length);
+
+/// Bytes being written. Nothing is visible under the final name before finish(); destruction without it leaves the
+/// old content and removes what was written. Thread rule: write_at may be called from several threads at once, if
+/// random_access(); append only from one.
+class ByteSink {
+public:
+    virtual ~ByteSink() = default;
+    [[nodiscard]] virtual bool random_access() const = 0;
+    /// Bytes after those appended so far.
+    virtual void append(ByteSpan bytes) = 0;
+    /// Bytes at any place; only when random_access(). Does not move the end that append uses.
+    virtual void write_at(std::uint64_t offset, ByteSpan bytes) = 0;
+    /// Makes it all visible, atomically; errors of write and close are thrown here at the latest.
+    virtual void finish() = 0;
+    [[nodiscard]] virtual const std::string& name() const = 0;
+};
+
+/// A regular file by pread. Throws not_found or io.
+[[nodiscard]] std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path);
+/// A regular file mapped read-only; `mapped()` is all of it.
+[[nodiscard]] std::unique_ptr<ByteSource> map_file(const std::filesystem::path& path);
+/// Bytes in memory, owned.
+[[nodiscard]] std::unique_ptr<ByteSource> memory_source(Buffer bytes, std::string name);
+/// A window [offset, offset+length) of another source, which it keeps alive.
+[[nodiscard]] std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
+                                                       std::uint64_t length, std::string name);
+
+/// A new file: written under a temporary name in the same directory, renamed over `path` by finish().
+/// The mode follows the umask. Throws not_found (no such directory) or io.
+[[nodiscard]] std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path);
+
+/// Files with this prefix are temporary files of a writer; every listing skips them.
+inline constexpr std::string_view temporary_prefix = ".tessera-tmp-";
+
+}  // namespace tessera

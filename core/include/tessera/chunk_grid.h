@@ -1,0 +1,53 @@
+// ChunkGrid: pure arithmetic of a regular grid of chunks over an array.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include <tessera/shape.h>
+
+namespace tessera {
+
+/// Thread rule: an immutable value.
+class ChunkGrid {
+public:
+    /// Throws invalid_argument: ranks differ, a negative length, a chunk length below 1, a chunk or grid whose number
+    /// of elements or chunks overflows int64.
+    ChunkGrid(const Shape& shape, const Shape& chunks);
+
+    [[nodiscard]] const Shape& shape() const { return shape_; }
+    [[nodiscard]] const Shape& chunks() const { return chunks_; }
+    /// Number of chunks along each dimension (0 where the length is 0; () for 0-d, which has one chunk).
+    [[nodiscard]] const Shape& grid() const { return grid_; }
+    [[nodiscard]] std::int64_t chunk_count() const { return count_; }
+
+    /// The place of a chunk in C order of the grid, and back.
+    [[nodiscard]] std::int64_t linear(const Index& chunk) const;
+    [[nodiscard]] Index index(std::int64_t linear) const;
+    /// The part of the array that a chunk covers, cut at the array's edge.
+    [[nodiscard]] Region chunk_region(const Index& chunk) const;
+    /// The chunk indices that a region touches, as a box in the grid.
+    [[nodiscard]] Region overlapping(const Region& region) const;
+
+private:
+    Shape shape_, chunks_, grid_;
+    std::int64_t count_ = 0;
+};
+
+/// What a region takes from one chunk.
+struct ChunkPart {
+    Index chunk;         ///< index in the grid
+    Region in_chunk;     ///< relative to the chunk's first element
+    Region in_request;   ///< relative to the region's first element
+    bool whole = false;  ///< covers every element of the chunk that lies inside the array
+};
+
+/// Part number `n` of those that `region` takes (n counts the overlapped chunks in C order).
+[[nodiscard]] ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& overlapped,
+                                   std::int64_t n);
+
+/// A chunk shape of about `target_bytes` for a new array: whole rows first, lengths halved where the shape is far
+/// larger, never above the shape, at least 1.
+[[nodiscard]] Shape choose_chunks(const Shape& shape, std::int64_t item_size, std::int64_t target_bytes = 1 << 20);
+
+}  // namespace tessera

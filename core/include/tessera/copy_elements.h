@@ -1,0 +1,23 @@
+// Moving elements between views: strided copy, fill and comparison. The library's only inner loops over elements.
+// They switch once on the element size; byte order is swapped on the way where the dtypes differ in it.
+#pragma once
+
+#include <tessera/view.h>
+
+namespace tessera {
+
+/// Copies every element of `from` to the same index of `to`. The views must not overlap. Shapes must be equal and
+/// dtypes equal but for byte order; else invalid_argument naming both. Variable-length content goes into `to.arena`.
+void copy_elements(const ArrayView& from, const MutableArrayView& to);
+
+/// Sets every element to the `dtype.size()` bytes at `element` (for variable-length dtypes: a VariableSlot, whose
+/// content is copied into the arena once).
+void fill_elements(const MutableArrayView& to, const std::byte* element);
+
+/// Whether every element equals `element` bit for bit (variable-length: content for content).
+[[nodiscard]] bool all_elements_equal(const ArrayView& v, const std::byte* element);
+
+/// Whether two views of equal shape hold the same elements bit for bit, byte order apart.
+[[nodiscard]] bool elements_equal(const ArrayView& a, const ArrayView& b);
+
+}  // namespace tessera

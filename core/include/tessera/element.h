@@ -1,0 +1,55 @@
+// What can be done with one element, whatever its dtype: to and from JSON and text, default and equality.
+// Backed by one constant table with a row per kind (element.cpp).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/dtype.h>
+#include <tessera/value.h>
+
+namespace tessera {
+
+/// The bytes of one element. For variable-length kinds: the content itself, not a slot.
+using ElementBytes = std::vector<std::byte>;
+
+/// How a JSON value becomes an element.
+enum class Assign : std::uint8_t {
+    numpy,  ///< as NumPy 1.24 assigns: 300→u1 is 44, 3.7→i4 is 3, 1e300→f4 is inf, 0→S3 is "0", long text is cut
+    exact,  ///< only what keeps its value (floats may round to the nearest); else invalid_argument, saying why
+};
+
+/// One element from a JSON value. Complex: a number or [real, imaginary]; times: an integer count, ISO 8601 text
+/// ("2020-01-31T12:00"), or "NaT"; S: text or bytes as latin-1/ASCII text; V: text of hex digits "0x…"; a structure: a
+/// list of its fields' values or an object by name; under Assign::numpy a scalar goes to every field, as NumPy does.
+/// Throws invalid_argument naming dtype and value where it cannot be assigned (0 to V, NaN to an integer, 1e300 to i4).
+[[nodiscard]] ElementBytes element_from_value(const DType& dtype, const Value& value, Assign rule);
+
+/// One element from what a person types: JSON first ("3", "NaN", "[1, 2]", "\"text\""), else plain text for
+/// S, U, times, text kinds. Assign::exact.
+[[nodiscard]] ElementBytes element_from_text(const DType& dtype, std::string_view text);
+
+/// The element at `p` (any alignment, its dtype's byte order; for variable-length kinds `p` is a slot) as JSON:
+/// numbers, [re, im], times as integer counts, S as text by latin-1, U as text, V as "0x…", structures as lists.
+/// f2, f4 give the double of the shortest decimal that reads back, so that 0.1f prints as 0.1.
+[[nodiscard]] Value element_to_value(const DType& dtype, const std::byte* p);
+
+/// The element at `p` for a person: like element_to_value, but times as ISO 8601 ("2020-01-31", "NaT", "5 ns"),
+/// complex as "1+2j", text without JSON escapes.
+[[nodiscard]] std::string element_to_text(const DType& dtype, const std::byte* p);
+
+/// All bytes zero (also the default for S, U, V; an empty string for variable-length kinds).
+[[nodiscard]] ElementBytes zero_element(const DType& dtype);
+
+/// Reverses the bytes of every multi-byte part of `count` consecutive elements, in place.
+void swap_elements(const DType& dtype, std::byte* p, std::int64_t count);
+
+// IEEE 754 binary16 and bfloat16, exact to and correctly rounded (to nearest even) from float/double.
+[[nodiscard]] float half_to_float(std::uint16_t bits);
+[[nodiscard]] std::uint16_t double_to_half(double v);
+[[nodiscard]] float bfloat16_to_float(std::uint16_t bits);
+[[nodiscard]] std::uint16_t double_to_bfloat16(double v);
+
+}  // namespace tessera

@@ -1,0 +1,82 @@
+// Errors: one exception class, a code that callers test, and a message for people.
+//
+// A message names what a person needs to act: the array, the key, the chunk, the codec stage, what was expected, what
+// was found, and what to do. The layer that knows a name adds it once, with `in_context`, on the way up.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tessera {
+
+/// What went wrong, by meaning. Callers test this, never the text.
+enum class ErrorCode {
+    invalid_argument,  ///< the caller asked for something that makes no sense (bad shape, dtype mismatch, bad text)
+    out_of_bounds,     ///< a region, selection or index outside the array
+    not_found,         ///< a path, key, array or member that is not there
+    already_exists,    ///< creating over something without permission to overwrite
+    corrupt,           ///< bytes that are not what their format says they must be
+    unsupported,       ///< valid, but not something that Tessera or the chosen dialect can do
+    io,                ///< a system call failed; the message names the file and the system's reason
+    budget,            ///< cannot be done within the memory budget; the message names the least that works
+    cancelled,         ///< stopped by a stop token
+};
+
+/// The one exception class of Tessera.
+/// Thread rule: a value type; copies share nothing mutable.
+class Error : public std::runtime_error {
+public:
+    Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+    [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+
+    /// The same error with `where` and ": " before its message.
+    [[nodiscard]] Error within(std::string_view where) const { return {code_, std::string(where) + ": " + what()}; }
+
+private:
+    ErrorCode code_;
+};
+
+// Named makers, so that call sites read as sentences: `throw corrupt("...")`.
+[[nodiscard]] inline Error invalid_argument(const std::string& m) {
+    return {ErrorCode::invalid_argument, m};
+}
+[[nodiscard]] inline Error out_of_bounds(const std::string& m) {
+    return {ErrorCode::out_of_bounds, m};
+}
+[[nodiscard]] inline Error not_found(const std::string& m) {
+    return {ErrorCode::not_found, m};
+}
+[[nodiscard]] inline Error already_exists(const std::string& m) {
+    return {ErrorCode::already_exists, m};
+}
+[[nodiscard]] inline Error corrupt(const std::string& m) {
+    return {ErrorCode::corrupt, m};
+}
+[[nodiscard]] inline Error unsupported(const std::string& m) {
+    return {ErrorCode::unsupported, m};
+}
+[[nodiscard]] inline Error over_budget(const std::string& m) {
+    return {ErrorCode::budget, m};
+}
+[[nodiscard]] inline Error cancelled(const std::string& m) {
+    return {ErrorCode::cancelled, m};
+}
+
+/// An `io` error: "DOING PATH: REASON", the reason taken from `error_number` (an errno value). ENOENT becomes
+/// `not_found`; every other number is `io`.
+[[nodiscard]] Error io_error(std::string_view doing, std::string_view path, int error_number);
+
+/// Runs `body`; an Error that leaves it gets `where()` before its message. `where` is only called on failure.
+template <class Where, class Body>
+decltype(auto) in_context(Where&& where, Body&& body) {
+    try {
+        return std::forward<Body>(body)();
+    } catch (const Error& e) {
+        throw e.within(std::forward<Where>(where)());
+    }
+}
+
+}  // namespace tessera

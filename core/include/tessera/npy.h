@@ -1,0 +1,77 @@
+// .npy, NumPy's array file, versions 1.0 to 3.0: read, written byte for byte as NumPy 1.24 does, and mapped.
+// Source of the facts: NumPy's numpy/lib/format.py (1.24); tools/docs/formats.md in this project.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <tessera/array_io.h>
+#include <tessera/byte_io.h>
+#include <tessera/ndarray.h>
+
+namespace tessera {
+
+/// What the header of a .npy says.
+struct NpyHeader {
+    int major = 1;
+    int minor = 0;
+    DType dtype;
+    Order order = Order::C;
+    Shape shape;
+    std::uint64_t data_offset = 0;  ///< from the start of the file
+};
+
+/// The longest header text that is read: far above what any dtype needs (NumPy's own default refuses 10,000).
+inline constexpr std::uint64_t npy_header_limit = 16 << 20;
+
+/// Reads and checks a header, and that the data it promises are there (object arrays: that the header is sound).
+/// Throws corrupt or unsupported, naming what was expected and found.
+[[nodiscard]] NpyHeader read_npy_header(const ByteSource& file);
+/// The bytes up to the data, exactly as NumPy 1.24's np.save writes them: the lowest version that can hold the
+/// header, growth room, padding to 64. Throws unsupported for dtypes that .npy cannot say (bfloat16 and variable
+/// length are widened before they get here).
+[[nodiscard]] std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order);
+
+/// A .npy as a source. Reads with several threads where regions are large.
+[[nodiscard]] std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file);
+/// A new .npy of this dtype and shape, in `order`, into `sink`; regions come in any order if the sink is random-access,
+/// else in memory order. Elements never written are zero.
+[[nodiscard]] std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype,
+                                                    const Shape& shape, Order order = Order::C);
+
+/// A whole .npy in memory, and out of it.
+[[nodiscard]] NDArray load_npy(const std::filesystem::path& path);
+void save_npy(const std::filesystem::path& path, const ArrayView& array);
+
+/// A .npy mapped into memory: regions touch only the pages concerned, nothing is read before it is used.
+/// Thread rule: as the memory that it is.
+class MappedNpy {
+public:
+    enum class Mode : std::uint8_t {
+        read,        ///< NumPy's "r": writing through the view is a fault
+        read_write,  ///< "r+": writes go to the file
+    };
+    /// Throws as read_npy_header, and unsupported for object arrays.
+    explicit MappedNpy(const std::filesystem::path& path, Mode mode = Mode::read);
+    /// "w+": a new file of zeros, over any old one.
+    [[nodiscard]] static MappedNpy create(const std::filesystem::path& path, const DType& dtype, const Shape& shape,
+                                          Order order = Order::C);
+    MappedNpy(MappedNpy&&) noexcept;
+    MappedNpy& operator=(MappedNpy&&) noexcept;
+    ~MappedNpy();
+
+    [[nodiscard]] const NpyHeader& header() const;
+    [[nodiscard]] ArrayView view() const;
+    [[nodiscard]] MutableArrayView mutable_view();  ///< throws invalid_argument in Mode::read
+    /// Writes changed pages to the file now (msync) and reports what fails.
+    void flush();
+
+private:
+    struct State;
+    explicit MappedNpy(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+// Parallel work: the one place that touches threads. Runs on oneTBB; no thread starts before the first use.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string_view>
+
+namespace tessera {
+
+/// Receives progress, from any worker thread, possibly at once: implementations do their own locking or use atomics.
+class Progress {
+public:
+    virtual ~Progress() = default;
+    /// `bytes` more of the work's total are done.
+    virtual void advance(std::int64_t bytes) = 0;
+    /// The total is now known; called before the first advance of a piece of work.
+    virtual void start(std::int64_t total_bytes, std::string_view what) = 0;
+};
+
+/// How an operation runs: passed down by argument, never global.
+struct IoOptions {
+    int threads = 0;               ///< 0 uses all cores; 1 runs in the calling thread
+    std::stop_token stop;          ///< ask for a stop: the operation throws Error(cancelled) between jobs
+    Progress* progress = nullptr;  ///< not owned; outlives the operation
+};
+
+/// The number of threads that IoOptions::threads stands for: at least 1.
+[[nodiscard]] int thread_count(const IoOptions& options);
+
+/// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order.
+/// The first exception stops jobs that have not begun; those that run are waited for; then it is rethrown here.
+/// A requested stop does the same with Error(cancelled). Nested calls run within the same threads.
+void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
+
+}  // namespace tessera

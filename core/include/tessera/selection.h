@@ -1,0 +1,53 @@
+// Selection: NumPy's basic slices, as text ("10:20, ::2, 5, ...") or built in code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/shape.h>
+
+namespace tessera {
+
+/// What a basic slice picks from an array of a known shape: along each dimension `count` indices
+/// start, start+step, … (step may be negative, never 0), and which dimensions an integer index dropped.
+/// Thread rule: a value type.
+class Selection {
+public:
+    struct Axis {
+        std::int64_t start = 0;
+        std::int64_t step = 1;
+        std::int64_t count = 0;
+        bool dropped = false;  ///< picked by an integer: count is 1 and the result has no such dimension
+        bool operator==(const Axis&) const = default;
+    };
+
+    /// Everything of an array of this shape.
+    [[nodiscard]] static Selection all(const Shape& shape);
+    /// A region, which must lie inside `shape`.
+    Selection(const Region& region, const Shape& shape);
+    /// Parses NumPy's basic slices: integers, `a:b:c` with any part missing or negative, one `...`; brackets round
+    /// the whole are allowed, and the empty text is everything. Slices are clipped to the shape as NumPy clips them;
+    /// an integer out of range is out_of_bounds; bad text and too many indices are invalid_argument.
+    [[nodiscard]] static Selection parse(std::string_view text, const Shape& shape);
+
+    [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }
+    [[nodiscard]] int rank() const { return static_cast<int>(axes_.size()); }
+    /// The shape of the result, dropped dimensions left out.
+    [[nodiscard]] Shape shape() const;
+    /// The shape with dropped dimensions kept as 1.
+    [[nodiscard]] Shape full_shape() const;
+    /// The smallest region that contains every picked element.
+    [[nodiscard]] Region bounds() const;
+    /// Whether it is a plain region: every step 1 (dropped dimensions may occur).
+    [[nodiscard]] bool is_region() const;
+    [[nodiscard]] std::string to_string() const;
+    friend bool operator==(const Selection&, const Selection&) = default;
+
+private:
+    Selection() = default;
+    std::vector<Axis> axes_;
+};
+
+}  // namespace tessera

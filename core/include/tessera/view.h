@@ -1,0 +1,180 @@
+// ArrayView: pointer + dtype + shape + byte strides. The only way in which array data crosses a boundary.
+//
+// Variable-length text and bytes: an element is a 16-byte VariableSlot, whose bytes live in an Arena. Whoever owns the
+// slots owns the arena (an NDArray, or the decoded chunk), so a view is valid as long as both. Reading into a view of
+// slots copies the bytes into the view's arena, which such a MutableArrayView must therefore carry.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include <tessera/buffer.h>
+#include <tessera/dtype.h>
+#include <tessera/error.h>
+#include <tessera/shape.h>
+
+namespace tessera {
+
+/// One element of a variable-length kind: `size` bytes at `data` (nullptr allowed when size is 0). UTF-8 without a
+/// terminator for text. All zero is the empty string.
+struct VariableSlot {
+    const char* data = nullptr;
+    std::uint64_t size = 0;
+    [[nodiscard]] std::string_view view() const { return {data, static_cast<std::size_t>(size)}; }
+};
+static_assert(sizeof(void*) > 8 || sizeof(VariableSlot) == 16);
+
+/// Owns the bytes that slots point to; freed as a whole. Thread rule: `add` and `adopt` may be called at once from
+/// several threads; what they return stays where it is until the arena is destroyed.
+class Arena {
+public:
+    Arena();
+    ~Arena();
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+    /// Copies `bytes` in and returns a slot for the copy.
+    VariableSlot add(std::string_view bytes);
+    /// Takes over a whole buffer, into which slots may then point.
+    std::span<const std::byte> adopt(Buffer buffer);
+    [[nodiscard]] std::size_t bytes() const;  ///< held in total
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// Typed elements of a view: strided, checked once when made. Elements are host-order and aligned.
+template <class T>
+class TypedView {
+public:
+    TypedView(T* data, const Shape& shape, const Strides& strides) : data_(data), shape_(shape), strides_(strides) {}
+    [[nodiscard]] const Shape& shape() const { return shape_; }
+    /// Element at the given indices; not bounds-checked, like a pointer.
+    template <std::convertible_to<std::int64_t>... I>
+    [[nodiscard]] T& operator()(I... index) const {
+        using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+        auto* p = reinterpret_cast<Byte*>(data_);
+        int d = 0;
+        ((p += static_cast<std::int64_t>(index) * strides_[d++]), ...);
+        return *reinterpret_cast<T*>(p);
+    }
+    [[nodiscard]] T* data() const { return data_; }
+
+private:
+    T* data_;
+    Shape shape_;
+    Strides strides_;
+};
+
+/// Elements that somebody else owns, read-only. Thread rule: a value; the data are read without locks.
+struct ArrayView {
+    const std::byte* data = nullptr;
+    DType dtype;
+    Shape shape;
+    Strides strides;
+
+    [[nodiscard]] std::int64_t count() const { return element_count(shape); }
+    [[nodiscard]] bool contiguous(Order order = Order::C) const;  ///< packed without gaps in that order
+    /// A part of this view, no data moved. Throws out_of_bounds.
+    [[nodiscard]] ArrayView part(const Region& region) const;
+    /// Dimension k of the result is dimension `order[k]` of this one.
+    [[nodiscard]] ArrayView transposed(const Dims& order) const;
+    /// Typed access; throws invalid_argument unless dtype is exactly T in host order and every element is aligned.
+    template <class T>
+    [[nodiscard]] TypedView<const T> typed() const;
+};
+
+/// Elements that somebody else owns, to be written. `arena` is needed for variable-length dtypes only.
+struct MutableArrayView {
+    std::byte* data = nullptr;
+    DType dtype;
+    Shape shape;
+    Strides strides;
+    Arena* arena = nullptr;
+
+    operator ArrayView() const { return {data, dtype, shape, strides}; }
+    [[nodiscard]] std::int64_t count() const { return element_count(shape); }
+    [[nodiscard]] bool contiguous(Order order = Order::C) const { return ArrayView(*this).contiguous(order); }
+    [[nodiscard]] MutableArrayView part(const Region& region) const;
+    [[nodiscard]] MutableArrayView transposed(const Dims& order) const;
+    template <class T>
+    [[nodiscard]] TypedView<T> typed() const;
+};
+
+/// A packed view of `data` with this dtype and shape. The caller vouches for byte_count(shape, dtype.size()) bytes.
+[[nodiscard]] ArrayView view_bytes(const std::byte* data, const DType& dtype, const Shape& shape,
+                                   Order order = Order::C);
+[[nodiscard]] MutableArrayView view_bytes(std::byte* data, const DType& dtype, const Shape& shape,
+                                          Order order = Order::C);
+
+namespace detail {
+void require_count(std::int64_t elements, const Shape& shape);
+void require_typed(const ArrayView& v, const DType& wanted, std::size_t alignment);
+}  // namespace detail
+
+/// A view of contiguous elements (vector, array, span, C array …) as an array of `shape`, in `order`.
+/// Throws invalid_argument when the number of elements is not the shape's.
+template <std::ranges::contiguous_range R>
+[[nodiscard]] auto view(R&& elements, const Shape& shape, Order order = Order::C) {
+    using T = std::remove_reference_t<std::ranges::range_reference_t<R>>;
+    detail::require_count(static_cast<std::int64_t>(std::ranges::size(elements)), shape);
+    auto* p = std::ranges::data(elements);
+    const DType dtype = DType::of<std::remove_const_t<T>>();
+    if constexpr (std::is_const_v<T>) {
+        return view_bytes(reinterpret_cast<const std::byte*>(p), dtype, shape, order);
+    } else {
+        return view_bytes(reinterpret_cast<std::byte*>(p), dtype, shape, order);
+    }
+}
+
+/// A view of contiguous elements as a 1-D array.
+template <std::ranges::contiguous_range R>
+[[nodiscard]] auto view(R&& elements) {
+    return view(elements, Shape{static_cast<std::int64_t>(std::ranges::size(elements))});
+}
+
+/// Anything shaped like std::mdspan / Kokkos::mdspan: rank(), extent(i), stride(i), data_handle().
+template <class M>
+concept MdspanLike = requires(const M& m) {
+    { m.extent(0) } -> std::convertible_to<std::int64_t>;
+    { m.stride(0) } -> std::convertible_to<std::int64_t>;
+    m.data_handle();
+    m.rank();
+};
+template <MdspanLike M>
+[[nodiscard]] auto view(const M& m) {
+    using T = std::remove_reference_t<decltype(*m.data_handle())>;
+    Shape shape;
+    Strides strides;
+    for (std::size_t i = 0; i < m.rank(); ++i) {
+        shape.push_back(static_cast<std::int64_t>(m.extent(i)));
+        strides.push_back(static_cast<std::int64_t>(m.stride(i)) * static_cast<std::int64_t>(sizeof(T)));
+    }
+    const DType dtype = DType::of<std::remove_const_t<T>>();
+    if constexpr (std::is_const_v<T>) {
+        return ArrayView{reinterpret_cast<const std::byte*>(m.data_handle()), dtype, shape, strides};
+    } else {
+        return MutableArrayView{reinterpret_cast<std::byte*>(m.data_handle()), dtype, shape, strides, nullptr};
+    }
+}
+
+template <class T>
+TypedView<const T> ArrayView::typed() const {
+    detail::require_typed(*this, DType::of<T>(), alignof(T));
+    return {reinterpret_cast<const T*>(data), shape, strides};
+}
+
+template <class T>
+TypedView<T> MutableArrayView::typed() const {
+    detail::require_typed(*this, DType::of<T>(), alignof(T));
+    return {reinterpret_cast<T*>(data), shape, strides};
+}
+
+}  // namespace tessera

@@ -1,0 +1,117 @@
+// Array: a chunked array in a store. A thin handle; the loops live in region_io.h, resize.h and copy.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/array_io.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/dialect.h>
+#include <tessera/key_value_store.h>
+#include <tessera/metadata.h>
+#include <tessera/ndarray.h>
+#include <tessera/pipeline.h>
+#include <tessera/selection.h>
+
+namespace tessera {
+
+/// How to create an array. Only shape and dtype are needed.
+struct ArrayOptions {
+    Shape shape;
+    Shape chunks;  ///< empty: about 1 MiB is chosen (choose_chunks)
+    DType dtype;
+    std::optional<Value> fill_value;  ///< assigned as NumPy assigns; none: the dialect's default
+    std::string codec = "blosc:lz4:5:shuffle";
+    std::string format = "zmeta";
+    Value attributes = Value::object();  ///< written when not empty
+};
+
+/// How much of an array is stored.
+struct StoredSize {
+    std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
+    std::int64_t chunks_possible = 0;
+    std::uint64_t bytes = 0;  ///< of those chunk values
+    std::int64_t strays = 0;  ///< other values among them: outside the grid, locks, leftovers
+};
+
+/// Attributes of one array, read and written through at once. Thread rule: as Array.
+class Attributes {
+public:
+    [[nodiscard]] Value all() const;  ///< an object
+    [[nodiscard]] std::optional<Value> get(std::string_view key) const;
+    void set(std::string_view key, Value value);
+    bool erase(std::string_view key);  ///< false when it was absent
+    void replace(const Value& attributes);
+
+private:
+    friend class Array;
+    explicit Attributes(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
+    std::shared_ptr<struct ArrayState> state_;
+};
+
+/// A handle to a chunked array; copies are the same array.
+/// Thread rule: every member may be called from several threads at once, and other handles to the same array may be
+/// used beside it: writers of one chunk take turns, readers see each chunk whole, old or new.
+class Array final : public ArraySource, public ArraySink {
+public:
+    /// Opens an existing array. Throws not_found (saying what is there instead), corrupt, unsupported.
+    [[nodiscard]] static Array open(const std::filesystem::path& path, bool read_only = false);
+    [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
+    /// Creates a new array. Throws already_exists when something lies there; invalid_argument or unsupported for
+    /// options that the dialect cannot express; nothing is written then.
+    static Array create(const std::filesystem::path& path, const ArrayOptions& options);
+    static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
+    /// The same, with metadata that is already complete; `publish` false leaves the metadata unwritten until
+    /// publish(), so that what is unfinished does not open.
+    static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                        ArrayMetadata metadata, bool publish = true);
+    void publish();
+
+    [[nodiscard]] const ArrayInfo& info() const override;
+    [[nodiscard]] const std::string& name() const override;
+    [[nodiscard]] Value attribute_values() const override { return attributes().all(); }
+    [[nodiscard]] Attributes attributes() const;
+    [[nodiscard]] const Dialect& dialect() const;
+    /// The metadata as last loaded; a resize through another handle shows after refresh().
+    [[nodiscard]] ArrayMetadata metadata() const;
+    [[nodiscard]] Shape shape() const { return info().shape; }
+    [[nodiscard]] const DType& dtype() const { return info().dtype; }
+    [[nodiscard]] Shape chunks() const { return info().chunks; }
+    [[nodiscard]] const CodecPipeline& pipeline() const;
+    void refresh();
+
+    /// Reads what a selection picks (dropped dimensions left out) into a fresh array.
+    [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
+    void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+
+    /// Writes; `in` has the shape of the region or selection (dropped dimensions may be left out of it), and this dtype
+    /// but for byte order. Chunks that become equal to the fill are erased.
+    void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
+    void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
+    void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
+    /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
+    void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
+    void finish() override {}  ///< nothing is left to do: every write is complete when it returns
+
+    /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks; chunks outside
+    /// are deleted. Growing writes data first and metadata last, shrinking the other way round.
+    void resize(const Shape& shape, const IoOptions& io = {});
+    /// Writes `in` after the present end along `axis`: data first, then the shape. Returns the old length there.
+    std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
+    std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
+
+    [[nodiscard]] StoredSize stored_size() const;
+
+private:
+    explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
+    std::shared_ptr<struct ArrayState> state_;
+};
+
+}  // namespace tessera

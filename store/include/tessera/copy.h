@@ -1,0 +1,62 @@
+// copy_array: import, export, rechunk, recompress and change of format are this one engine.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+
+namespace tessera {
+
+struct CopyOptions {
+    IoOptions io;
+    /// Bytes that the copy may hold at once: blocks, scratch of every thread. 0: 256 MiB.
+    std::uint64_t max_memory = 0;
+    /// What to copy of the source; none: all. The sink has its shape.
+    std::optional<Selection> selection;
+};
+
+/// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
+/// apart). Blocks follow the sink, so that each destination chunk is written once; a budget below one chunk per thread
+/// lowers the number of threads, one below a single chunk is Error(budget) naming the least that works.
+void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
+
+/// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member".
+/// Throws not_found, saying what is there instead.
+[[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path);
+
+/// What lies where an array is to be made.
+enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
+[[nodiscard]] Occupant occupant(const std::filesystem::path& path);
+
+/// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
+/// `overwrite` an old array stays until commit(), and is then replaced in one step.
+/// Thread rule: one thread.
+class NewArray {
+public:
+    /// Throws already_exists, naming what is there, unless nothing is or `overwrite` allows it (an array or an
+    /// unfinished copy of our own, never anything else).
+    NewArray(const std::filesystem::path& path, const ArrayOptions& options, bool overwrite,
+             std::string_view made_from);
+    NewArray(const std::filesystem::path& path, const Dialect& dialect, ArrayMetadata metadata, bool overwrite,
+             std::string_view made_from);
+    ~NewArray();  ///< without commit(): removes what was written
+    NewArray(NewArray&&) noexcept;
+    NewArray& operator=(NewArray&&) noexcept;
+
+    [[nodiscard]] Array& array();
+    /// Publishes the metadata, puts the array in its place, removes the marker and what was there before.
+    Array commit();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,48 @@
+// Dialect: one constant object per Zarr generation. Siblings in one file each (zmeta.cpp, …), listed in one table.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+#include <tessera/metadata.h>
+
+namespace tessera {
+
+struct Dialect {
+    std::string_view name;          ///< for --format: "zmeta"
+    std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"
+    std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
+
+    /// Whether an array of this dialect lies at `prefix`.
+    bool (*probe)(const KeyValueStore& store, std::string_view prefix);
+    /// Throws corrupt or unsupported, naming the key, the member, what was expected and what was found.
+    ArrayMetadata (*load)(const KeyValueStore& store, std::string_view prefix);
+    /// Writes the metadata, last of all when an array is made. Throws unsupported, naming the member, for what the
+    /// dialect cannot express; nothing is written then.
+    void (*save)(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata);
+    /// The checks of save alone.
+    void (*require_expressible)(const ArrayMetadata& metadata);
+    /// The attributes, an object; nothing when there are none and never were.
+    std::optional<Value> (*load_attributes)(const KeyValueStore& store, std::string_view prefix);
+    void (*save_attributes)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
+
+    /// What a new array gets where its creator said nothing.
+    KeyScheme (*default_keys)();
+    FillValue (*default_fill)(const DType& dtype);
+    /// The codec chain with this compressor (as parse_codec gives it) for this dtype.
+    std::vector<CodecConfig> (*codecs)(const DType& dtype, const CodecConfig& compressor);
+    /// Sentences for `info`: what the original program could not read of this array.
+    std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
+};
+
+[[nodiscard]] std::span<const Dialect> dialect_table();
+/// By name; throws invalid_argument that lists the names.
+[[nodiscard]] const Dialect& dialect_named(std::string_view name);
+/// The dialect of the array at `prefix`, or nullptr when there is none.
+[[nodiscard]] const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix);
+
+}  // namespace tessera

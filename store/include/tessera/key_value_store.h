@@ -1,0 +1,89 @@
+// KeyValueStore: `/`-separated keys to bytes. Directory, memory; later zip, HTTP, S3.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/byte_io.h>
+
+namespace tessera {
+
+/// What lies directly below a prefix.
+struct Listing {
+    std::vector<std::string> keys;      ///< names of values, sorted
+    std::vector<std::string> prefixes;  ///< names of "folders", sorted
+};
+
+enum class LockMode : std::uint8_t { shared, exclusive };
+
+/// A held lock; released on destruction, on the thread that took it.
+class StoreLock {
+public:
+    StoreLock() = default;
+    explicit StoreLock(std::function<void()> release) : release_(std::move(release)) {}
+    StoreLock(StoreLock&& o) noexcept : release_(std::exchange(o.release_, nullptr)) {}
+    StoreLock& operator=(StoreLock&& o) noexcept {
+        if (this != &o) {
+            unlock();
+            release_ = std::exchange(o.release_, nullptr);
+        }
+        return *this;
+    }
+    ~StoreLock() { unlock(); }
+    void unlock() {
+        if (auto f = std::exchange(release_, nullptr)) f();
+    }
+
+private:
+    std::function<void()> release_;
+};
+
+/// Keys to bytes. Keys are UTF-8, parts joined by '/', no part empty, "." or ".."; anything else is invalid_argument.
+/// Thread rule: every member may be called from several threads at once.
+class KeyValueStore {
+public:
+    virtual ~KeyValueStore() = default;
+
+    /// One pinned version of a value, or nullptr when the key is absent. Absence is no error.
+    [[nodiscard]] virtual std::unique_ptr<ByteSource> open(std::string_view key) const = 0;
+    /// Reads a whole value into `out` (its memory is reused); false when the key is absent.
+    [[nodiscard]] virtual bool get(std::string_view key, Buffer& out) const;
+    /// Sets a value, all or nothing: a reader sees the old bytes or the new ones.
+    virtual void put(std::string_view key, ByteSpan value) = 0;
+    /// Removes a value; false when it was absent.
+    virtual bool erase(std::string_view key) = 0;
+    /// Removes everything below a prefix ("" is everything).
+    virtual void erase_below(std::string_view prefix) = 0;
+    /// What lies directly below a prefix ("" is the root). Temporary files of writers are left out.
+    [[nodiscard]] virtual Listing list(std::string_view prefix) const = 0;
+    /// Calls `each(name, size)` for every value directly below a prefix, unsorted, holding nothing in memory.
+    virtual void for_each(std::string_view prefix,
+                          const std::function<void(std::string_view, std::uint64_t)>& each) const = 0;
+
+    /// Locks of the array at `prefix` (design: slot 0 is the shape, slot 1 + i is chunk i). Blocks until it is held.
+    /// Between threads of this process, whichever store objects they use for the same place. One chunk slot per
+    /// thread at a time, taken after the shape slot: never nested otherwise.
+    [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
+
+    [[nodiscard]] virtual bool read_only() const { return false; }
+    /// What a person calls this store: the directory's path, "memory".
+    [[nodiscard]] virtual const std::string& name() const = 0;
+};
+
+/// A directory. It need not exist when it is only read (then it is empty); the first put makes it. Values are files;
+/// put writes a temporary file in the same directory and renames it; symbolic links to directories are followed.
+[[nodiscard]] std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, bool read_only = false);
+/// Values in memory.
+[[nodiscard]] std::shared_ptr<KeyValueStore> memory_store();
+
+/// "a" + "b" is "a/b"; an empty side gives the other.
+[[nodiscard]] std::string join_key(std::string_view prefix, std::string_view name);
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+// ArrayMetadata: the one model of an array, in Zarr v3 terms. Every generation is lowered to it; no JSON text in it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/codec.h>
+#include <tessera/dtype.h>
+#include <tessera/element.h>
+#include <tessera/shape.h>
+#include <tessera/value.h>
+
+namespace tessera {
+
+/// How chunk indices become keys: prefix + indices joined by separator + suffix.
+struct KeyScheme {
+    std::string prefix;  ///< "__zdata__/", "c/", ""
+    std::string separator = ".";
+    std::string suffix;        ///< ".blosc", ""
+    std::string zero_d = "0";  ///< stands for the indices of a 0-d array
+    [[nodiscard]] std::string key(const Index& chunk) const;
+    /// The chunk that a key (relative to the array) names, or nothing when it names none of this rank.
+    [[nodiscard]] std::optional<Index> parse(std::string_view key, int rank) const;
+    friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
+};
+
+/// The fill value: the element's bytes, and how the metadata spelt it.
+struct FillValue {
+    /// None for `null` (undefined). For variable-length kinds: the content.
+    std::optional<ElementBytes> bytes;
+    /// As it stood in the metadata, written back unless the fill changes; none for a fill known only by its bytes.
+    std::optional<Value> spelling;
+    /// When the spelling cannot be assigned to the dtype (0 to V, NaN to an integer): why. `bytes` is then none, and
+    /// the error is thrown when the fill is needed.
+    std::string error;
+};
+
+struct ArrayMetadata {
+    DType dtype;
+    Shape shape;
+    Shape chunks;  ///< rank of shape, each at least 1
+    FillValue fill;
+    std::vector<CodecConfig> codecs;
+    KeyScheme keys;
+    std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one per dimension
+    Value unknown = Value::object();                          ///< members that the dialect keeps without knowing them
+};
+
+/// The bytes that an absent chunk's elements have: the fill, or zeros where it is undefined.
+/// Throws invalid_argument when the metadata's fill cannot be assigned to the dtype.
+[[nodiscard]] ElementBytes fill_element(const ArrayMetadata& metadata);
+
+}  // namespace tessera

@@ -1,0 +1,15 @@
+// Everything a program needs: `#include <tessera/tessera.h>`.
+#pragma once
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+#include <tessera/copy.h>
+#include <tessera/dtype.h>
+#include <tessera/error.h>
+#include <tessera/ndarray.h>
+#include <tessera/npy.h>
+#include <tessera/npz.h>
+#include <tessera/selection.h>
+#include <tessera/value.h>
+#include <tessera/view.h>
