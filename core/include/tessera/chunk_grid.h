@@ -46,8 +46,8 @@ struct ChunkPart {
 [[nodiscard]] ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& overlapped,
                                    std::int64_t n);
 
-/// A chunk shape of about `target_bytes` for a new array: whole rows first, lengths halved where the shape is far
-/// larger, never above the shape, at least 1.
+/// A chunk shape of at most about `target_bytes` for a new array: the longest length is halved until it fits, so that
+/// chunks come out nearly cubic; never above the shape, at least 1.
 [[nodiscard]] Shape choose_chunks(const Shape& shape, std::int64_t item_size, std::int64_t target_bytes = 1 << 20);
 
 }  // namespace tessera

@@ -31,7 +31,7 @@ public:
     operator ArrayView() const { return view(); }
     operator MutableArrayView() { return view(); }
 
-    /// The same elements with dimensions of length 1 dropped or added: the element count must stay.
+    /// The same elements in memory order under another shape of as many elements.
     [[nodiscard]] NDArray reshaped(const Shape& shape) &&;
 
     /// All elements in memory order, as T. Throws invalid_argument unless the dtype is exactly T in host order.

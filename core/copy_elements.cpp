@@ -1,0 +1,324 @@
+#include <tessera/copy_elements.h>
+
+#include <fmt/format.h>
+
+#include <tessera/element.h>
+#include <tessera/ndarray.h>
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace tessera {
+
+namespace {
+
+/// One loop of a nest: `n` steps, each moving the two pointers by these bytes.
+struct Loop {
+    std::int64_t n = 0;
+    std::int64_t to = 0;
+    std::int64_t from = 0;
+};
+
+/// The loops over all elements, outermost first: length-1 dimensions dropped, ordered so that the innermost has the
+/// smallest step in `to`, neighbours that step as one merged.
+struct Nest {
+    std::array<Loop, max_rank> loops;
+    int depth = 0;
+};
+
+Nest make_nest(const Shape& shape, const Strides& to, const Strides& from) {
+    Nest nest;
+    for (int d = 0; d < shape.rank(); ++d) {
+        if (shape[d] != 1) nest.loops[nest.depth++] = {shape[d], to[d], from[d]};
+    }
+    const auto begin = nest.loops.begin();
+    std::stable_sort(begin, begin + nest.depth,
+                     [](const Loop& a, const Loop& b) { return std::abs(a.to) > std::abs(b.to); });
+    int kept = 0;
+    for (int k = 0; k < nest.depth; ++k) {
+        const Loop inner = nest.loops[k];
+        if (kept > 0) {
+            Loop& outer = nest.loops[kept - 1];
+            if (outer.to == inner.to * inner.n && outer.from == inner.from * inner.n) {
+                outer = {outer.n * inner.n, inner.to, inner.from};
+                continue;
+            }
+        }
+        nest.loops[kept++] = inner;
+    }
+    nest.depth = kept;
+    return nest;
+}
+
+/// Runs body(to, from) for every combination of the outer `depth` loops.
+template <class Body>
+void run_nest(const Loop* loops, int depth, std::byte* to, const std::byte* from, const Body& body) {
+    if (depth == 0) {
+        body(to, from);
+        return;
+    }
+    for (std::int64_t i = 0; i < loops->n; ++i) {
+        run_nest(loops + 1, depth - 1, to, from, body);
+        to += loops->to;
+        from += loops->from;
+    }
+}
+
+template <std::size_t Size>
+void copy_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        std::memcpy(to, from, Size);  // a constant size: one load and one store
+        to += to_step;
+        from += from_step;
+    }
+}
+
+using RowCopy = void (*)(std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t);
+
+/// The one switch on the element size; nullptr for other sizes.
+RowCopy row_copy(std::int64_t size) {
+    switch (size) {
+        case 1:
+            return copy_row<1>;
+        case 2:
+            return copy_row<2>;
+        case 4:
+            return copy_row<4>;
+        case 8:
+            return copy_row<8>;
+        case 16:
+            return copy_row<16>;
+        default:
+            return nullptr;
+    }
+}
+
+void copy_strided(std::int64_t size, std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                  std::int64_t n) {
+    if (const RowCopy row = row_copy(size)) {
+        row(to, to_step, from, from_step, n);
+        return;
+    }
+    for (std::int64_t i = 0; i < n; ++i)
+        std::memcpy(to + i * to_step, from + i * from_step, static_cast<std::size_t>(size));
+}
+
+/// Copies raw element bytes.
+void copy_raw(const ArrayView& from, const MutableArrayView& to) {
+    const std::int64_t size = from.dtype.size();
+    if (size == 0 || from.count() == 0) return;
+    const Nest nest = make_nest(from.shape, to.strides, from.strides);
+    if (nest.depth == 0) {
+        std::memcpy(to.data, from.data, static_cast<std::size_t>(size));
+        return;
+    }
+    const Loop inner = nest.loops[nest.depth - 1];
+    if (inner.to == size && inner.from == size) {
+        run_nest(nest.loops.data(), nest.depth - 1, to.data, from.data, [&](std::byte* t, const std::byte* f) {
+            std::memcpy(t, f, static_cast<std::size_t>(inner.n * size));
+        });
+        return;
+    }
+    // A transposition: some other loop steps through `from` in smaller steps. Going through the two in square tiles
+    // uses each cache line of both sides fully before it is dropped.
+    const auto* const end = nest.loops.begin() + nest.depth - 1;
+    const auto* const across = std::min_element(
+        nest.loops.begin(), end, [](const Loop& a, const Loop& b) { return std::abs(a.from) < std::abs(b.from); });
+    constexpr std::int64_t cache_line = 64;
+    if (across == end || std::abs(across->from) >= std::abs(inner.from) || std::abs(inner.from) < cache_line) {
+        run_nest(nest.loops.data(), nest.depth - 1, to.data, from.data,
+                 [&](std::byte* t, const std::byte* f) { copy_strided(size, t, inner.to, f, inner.from, inner.n); });
+        return;
+    }
+    const Loop other = *across;
+    std::array<Loop, max_rank> outer;
+    int depth = 0;
+    for (const auto* l = nest.loops.begin(); l != end; ++l) {
+        if (l != across) outer[depth++] = *l;
+    }
+    constexpr std::int64_t tile = 32;
+    run_nest(outer.data(), depth, to.data, from.data, [&](std::byte* t, const std::byte* f) {
+        for (std::int64_t a = 0; a < other.n; a += tile) {
+            for (std::int64_t b = 0; b < inner.n; b += tile) {
+                const std::int64_t rows = std::min(tile, other.n - a);
+                for (std::int64_t r = a; r < a + rows; ++r) {
+                    copy_strided(size, t + r * other.to + b * inner.to, inner.to, f + r * other.from + b * inner.from,
+                                 inner.from, std::min(tile, inner.n - b));
+                }
+            }
+        }
+    });
+}
+
+/// Runs row(pointer, step, n) over all elements of a view.
+template <class Row>
+void for_each_row(const MutableArrayView& v, const Row& row) {
+    if (v.count() == 0) return;
+    const Nest nest = make_nest(v.shape, v.strides, v.strides);
+    if (nest.depth == 0) {
+        row(v.data, v.dtype.size(), std::int64_t{1});
+        return;
+    }
+    const Loop inner = nest.loops[nest.depth - 1];
+    run_nest(nest.loops.data(), nest.depth - 1, v.data, v.data,
+             [&](std::byte* p, const std::byte*) { row(p, inner.to, inner.n); });
+}
+
+void swap_all(const MutableArrayView& v) {
+    for_each_row(v, [&](std::byte* p, std::int64_t step, std::int64_t n) {
+        if (step == v.dtype.size()) {
+            swap_elements(v.dtype, p, n);
+        } else {
+            for (std::int64_t i = 0; i < n; ++i) swap_elements(v.dtype, p + i * step, 1);
+        }
+    });
+}
+
+/// A view of one field of every element, its sub-array as further dimensions.
+MutableArrayView field_view(const MutableArrayView& v, const Field& field) {
+    MutableArrayView f{v.data + field.offset, field.dtype, v.shape, v.strides, v.arena};
+    const Strides inner = contiguous_strides(field.shape, field.dtype.size());
+    for (int d = 0; d < field.shape.rank(); ++d) {
+        f.shape.push_back(field.shape[d]);
+        f.strides.push_back(inner[d]);
+    }
+    return f;
+}
+
+/// Brings elements that were copied raw from `from` into the byte order of `to.dtype`.
+void convert_order(const DType& from, const MutableArrayView& to) {
+    if (from == to.dtype || to.count() == 0) return;
+    if (from.kind() != Kind::structure) {
+        swap_all(to);
+        return;
+    }
+    const auto source = from.fields();
+    const auto target = to.dtype.fields();
+    for (std::size_t i = 0; i < target.size(); ++i) convert_order(source[i].dtype, field_view(to, target[i]));
+}
+
+void copy_variable(const ArrayView& from, const MutableArrayView& to) {
+    if (from.count() == 0) return;
+    if (to.arena == nullptr) {
+        throw invalid_argument("a view of variable-length elements needs an arena to be written to; use an NDArray");
+    }
+    const Nest nest = make_nest(from.shape, to.strides, from.strides);
+    run_nest(nest.loops.data(), nest.depth, to.data, from.data, [&](std::byte* t, const std::byte* f) {
+        VariableSlot slot;
+        std::memcpy(&slot, f, sizeof slot);
+        slot = to.arena->add(slot.view());
+        std::memcpy(t, &slot, sizeof slot);
+    });
+}
+
+void require_same(const ArrayView& from, const ArrayView& to) {
+    if (!(from.shape == to.shape)) {
+        throw invalid_argument(
+            fmt::format("shapes differ: {} elements cannot go to {}", from.shape.to_string(), to.shape.to_string()));
+    }
+    if (!from.dtype.equal_but_order(to.dtype)) {
+        throw invalid_argument(fmt::format("dtypes differ: {} cannot go to {} without a conversion of values",
+                                           from.dtype.to_string(), to.dtype.to_string()));
+    }
+}
+
+/// Whether n elements, `step` bytes apart, all equal `element`.
+bool row_equals(const std::byte* p, std::int64_t step, std::int64_t n, const std::byte* element, std::int64_t size) {
+    const auto width = static_cast<std::size_t>(size);
+    if (step == size) {
+        // If the first equals the element and every element equals its successor, all are equal: two passes of memcmp.
+        return std::memcmp(p, element, width) == 0 &&
+               std::memcmp(p, p + size, static_cast<std::size_t>(n - 1) * width) == 0;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (std::memcmp(p + i * step, element, width) != 0) return false;
+    }
+    return true;
+}
+
+std::string_view slot_content(const std::byte* p) {
+    VariableSlot slot;
+    std::memcpy(&slot, p, sizeof slot);
+    return slot.view();
+}
+
+}  // namespace
+
+void copy_elements(const ArrayView& from, const MutableArrayView& to) {
+    require_same(from, to);
+    if (from.dtype.is_variable()) {
+        copy_variable(from, to);
+        return;
+    }
+    copy_raw(from, to);
+    convert_order(from.dtype, to);
+}
+
+void fill_elements(const MutableArrayView& to, const std::byte* element) {
+    const std::int64_t size = to.dtype.size();
+    if (size == 0 || to.count() == 0) return;
+    VariableSlot slot;
+    if (to.dtype.is_variable()) {
+        if (to.arena == nullptr) {
+            throw invalid_argument(
+                "a view of variable-length elements needs an arena to be written to; use an NDArray");
+        }
+        slot = to.arena->add(slot_content(element));
+        element = reinterpret_cast<const std::byte*>(&slot);
+    }
+    const bool one_byte = std::all_of(element, element + size, [&](std::byte b) { return b == element[0]; });
+    for_each_row(to, [&](std::byte* p, std::int64_t step, std::int64_t n) {
+        if (step != size) {
+            copy_strided(size, p, step, element, 0, n);
+        } else if (one_byte) {
+            std::memset(p, std::to_integer<int>(element[0]), static_cast<std::size_t>(n * size));
+        } else {
+            // Doubling: each memcpy copies what is there already.
+            std::memcpy(p, element, static_cast<std::size_t>(size));
+            for (std::int64_t done = 1; done < n;) {
+                const std::int64_t more = std::min(done, n - done);
+                std::memcpy(p + done * size, p, static_cast<std::size_t>(more * size));
+                done += more;
+            }
+        }
+    });
+}
+
+bool all_elements_equal(const ArrayView& v, const std::byte* element) {
+    if (v.count() == 0 || v.dtype.size() == 0) return true;
+    const bool variable = v.dtype.is_variable();
+    const MutableArrayView all{const_cast<std::byte*>(v.data), v.dtype, v.shape, v.strides,
+                               nullptr};  // only read below
+    bool equal = true;
+    for_each_row(all, [&](const std::byte* p, std::int64_t step, std::int64_t n) {
+        if (!equal) return;
+        if (!variable) {
+            equal = row_equals(p, step, n, element, v.dtype.size());
+            return;
+        }
+        for (std::int64_t i = 0; i < n && equal; ++i) equal = slot_content(p + i * step) == slot_content(element);
+    });
+    return equal;
+}
+
+bool elements_equal(const ArrayView& a, const ArrayView& b) {
+    require_same(a, b);
+    if (a.count() == 0) return true;
+    if (!(a.dtype == b.dtype)) {
+        NDArray converted(a.dtype, b.shape);
+        copy_elements(b, converted.view());
+        return elements_equal(a, converted.view());
+    }
+    const std::int64_t size = a.dtype.size();
+    const Nest nest = make_nest(a.shape, a.strides, b.strides);
+    bool equal = true;
+    run_nest(nest.loops.data(), nest.depth, const_cast<std::byte*>(a.data), b.data,
+             [&](const std::byte* p, const std::byte* q) {
+                 if (!equal) return;
+                 equal = a.dtype.is_variable() ? slot_content(p) == slot_content(q)
+                                               : std::memcmp(p, q, static_cast<std::size_t>(size)) == 0;
+             });
+    return equal;
+}
+
+}  // namespace tessera

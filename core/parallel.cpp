@@ -1,0 +1,78 @@
+#include <tessera/parallel.h>
+
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <tessera/error.h>
+
+namespace tessera {
+
+namespace {
+
+// Set while this thread runs a job: a parallel_for inside a job runs its jobs one after another right there. Splitting
+// it further would gain nothing, and waiting inside a job that holds a lock could pick up another job that wants it.
+thread_local bool inside_job = false;
+
+struct Shared {
+    std::atomic<std::int64_t> next{0};
+    std::atomic<bool> stopped{false};
+    // oneTBB's own synchronisation is invisible to ThreadSanitizer; these two make the same order visible to it: what
+    // the caller did before, the jobs see; what the jobs did, the caller sees.
+    std::atomic<int> begun{0};
+    std::atomic<int> ended{0};
+    std::mutex mutex;
+    std::exception_ptr first;
+};
+
+void work(Shared& shared, std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
+    (void)shared.begun.load(std::memory_order_acquire);
+    inside_job = true;
+    try {
+        while (!shared.stopped.load(std::memory_order_relaxed)) {
+            const std::int64_t i = shared.next.fetch_add(1, std::memory_order_relaxed);
+            if (i >= count) break;
+            if (options.stop.stop_requested()) throw cancelled("stopped on request");
+            job(i);
+        }
+    } catch (...) {
+        const std::lock_guard lock(shared.mutex);
+        if (!shared.first) shared.first = std::current_exception();
+        shared.stopped = true;
+    }
+    inside_job = false;
+    shared.ended.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace
+
+int thread_count(const IoOptions& options) {
+    if (options.threads > 0) return options.threads;
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
+    const int threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
+    if (threads <= 1 || inside_job) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            if (options.stop.stop_requested()) throw cancelled("stopped on request");
+            job(i);
+        }
+        return;
+    }
+    Shared shared;
+    shared.begun.store(1, std::memory_order_release);
+    oneapi::tbb::task_arena arena(threads);
+    arena.execute([&] {
+        oneapi::tbb::parallel_for(
+            0, threads, 1, [&](int) { work(shared, count, options, job); }, oneapi::tbb::simple_partitioner());
+    });
+    (void)shared.ended.load(std::memory_order_acquire);
+    if (shared.first) std::rethrow_exception(shared.first);
+}
+
+}  // namespace tessera

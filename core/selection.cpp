@@ -1,0 +1,171 @@
+#include <tessera/selection.h>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace tessera {
+
+namespace {
+
+std::string_view trim(std::string_view t) {
+    while (!t.empty() && (t.front() == ' ' || t.front() == '\t')) t.remove_prefix(1);
+    while (!t.empty() && (t.back() == ' ' || t.back() == '\t')) t.remove_suffix(1);
+    return t;
+}
+
+std::optional<std::int64_t> number(std::string_view item, std::string_view whole) {
+    item = trim(item);
+    if (item.empty()) return std::nullopt;
+    std::string_view digits = item;
+    if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
+    std::int64_t n = 0;
+    const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    if (ec != std::errc() || end != digits.data() + digits.size()) {
+        throw invalid_argument(
+            fmt::format("selection \"{}\": \"{}\" is no index; write NumPy's basic slices, such as 10:20, ::2, 5, ...",
+                        whole, item));
+    }
+    return n;
+}
+
+// Python's slice.indices(length), with the count beside it.
+Selection::Axis slice_axis(std::optional<std::int64_t> from, std::optional<std::int64_t> to, std::int64_t step,
+                           std::int64_t length) {
+    const std::int64_t low = step > 0 ? 0 : -1;
+    const std::int64_t high = step > 0 ? length : length - 1;
+    const auto clip = [&](std::int64_t v) {
+        if (v < 0) v = v < -length ? low - 1 : v + length;  // below every index
+        return std::clamp(v, low, high);
+    };
+    const std::int64_t start = from ? clip(*from) : (step > 0 ? low : high);
+    const std::int64_t stop = to ? clip(*to) : (step > 0 ? high : low);
+    Selection::Axis axis{.start = start, .step = step, .count = 0};
+    if (step > 0 && start < stop) axis.count = (stop - start - 1) / step + 1;
+    if (step < 0 && start > stop) {
+        // -(step+1) cannot overflow, -step can.
+        const std::uint64_t size = static_cast<std::uint64_t>(-(step + 1)) + 1;
+        axis.count = static_cast<std::int64_t>(static_cast<std::uint64_t>(start - stop - 1) / size) + 1;
+    }
+    if (axis.count == 0) axis.start = std::clamp<std::int64_t>(axis.start, 0, length);
+    if (axis.count <= 1) axis.step = 1;
+    return axis;
+}
+
+}  // namespace
+
+Selection Selection::all(const Shape& shape) {
+    Selection s;
+    for (const std::int64_t n : shape) s.axes_.push_back({.start = 0, .step = 1, .count = n});
+    return s;
+}
+
+Selection::Selection(const Region& region, const Shape& shape) {
+    require_inside(region, shape);
+    for (int d = 0; d < shape.rank(); ++d)
+        axes_.push_back({.start = region.start[d], .step = 1, .count = region.extent[d]});
+}
+
+Selection Selection::parse(std::string_view text, const Shape& shape) {
+    std::string_view s = trim(text);
+    if (s.size() >= 2 && s.front() == '[' && s.back() == ']') s = trim(s.substr(1, s.size() - 2));
+
+    std::vector<std::string_view> items;
+    while (!s.empty()) {
+        const std::size_t comma = s.find(',');
+        items.push_back(trim(s.substr(0, comma)));
+        if (items.back().empty())
+            throw invalid_argument(fmt::format("selection \"{}\": nothing between two commas", text));
+        s = comma == std::string_view::npos ? std::string_view() : trim(s.substr(comma + 1));
+    }
+    const auto dots = std::count(items.begin(), items.end(), "...");
+    if (dots > 1) throw invalid_argument(fmt::format("selection \"{}\": only one \"...\" is possible", text));
+    const std::int64_t given = static_cast<std::int64_t>(items.size()) - dots;
+    if (given > shape.rank()) {
+        throw invalid_argument(fmt::format("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}",
+                                           text, given, shape.rank(), shape.to_string()));
+    }
+
+    Selection result;
+    const auto take_whole = [&](std::int64_t n) {
+        for (; n > 0; --n) result.axes_.push_back({.start = 0, .step = 1, .count = shape[result.rank()]});
+    };
+    for (const std::string_view item : items) {
+        if (item == "...") {
+            take_whole(shape.rank() - given);
+            continue;
+        }
+        const int d = result.rank();
+        const std::int64_t length = shape[d];
+        const std::size_t first = item.find(':');
+        if (first == std::string_view::npos) {
+            std::int64_t i = *number(item, text);
+            if (i < -length || i >= length) {
+                throw out_of_bounds(fmt::format(
+                    "selection \"{}\": index {} is out of bounds for dimension {} with length {}", text, i, d, length));
+            }
+            if (i < 0) i += length;
+            result.axes_.push_back({.start = i, .step = 1, .count = 1, .dropped = true});
+            continue;
+        }
+        const std::size_t second = item.find(':', first + 1);
+        const auto from = number(item.substr(0, first), text);
+        const auto to =
+            number(item.substr(first + 1, second == std::string_view::npos ? second : second - first - 1), text);
+        const auto step = second == std::string_view::npos ? std::nullopt : number(item.substr(second + 1), text);
+        if (step == 0) throw invalid_argument(fmt::format("selection \"{}\": a step cannot be 0", text));
+        result.axes_.push_back(slice_axis(from, to, step.value_or(1), length));
+    }
+    take_whole(shape.rank() - result.rank());
+    return result;
+}
+
+Shape Selection::shape() const {
+    Shape s;
+    for (const Axis& a : axes_) {
+        if (!a.dropped) s.push_back(a.count);
+    }
+    return s;
+}
+
+Shape Selection::full_shape() const {
+    Shape s;
+    for (const Axis& a : axes_) s.push_back(a.count);
+    return s;
+}
+
+Region Selection::bounds() const {
+    Region r;
+    for (const Axis& a : axes_) {
+        const std::int64_t last = a.count == 0 ? a.start : a.start + (a.count - 1) * a.step;
+        r.start.push_back(std::min(a.start, last));
+        r.extent.push_back(a.count == 0 ? 0 : std::max(a.start, last) - std::min(a.start, last) + 1);
+    }
+    return r;
+}
+
+bool Selection::is_region() const {
+    return std::all_of(axes_.begin(), axes_.end(), [](const Axis& a) { return a.step == 1; });
+}
+
+std::string Selection::to_string() const {
+    std::string s;
+    for (const Axis& a : axes_) {
+        if (!s.empty()) s += ", ";
+        if (a.dropped) {
+            s += std::to_string(a.start);
+        } else if (a.step > 0) {
+            s += fmt::format("{}:{}", a.start, a.count == 0 ? a.start : a.start + (a.count - 1) * a.step + 1);
+            if (a.step != 1) s += fmt::format(":{}", a.step);
+        } else {
+            const std::int64_t stop = a.start + (a.count - 1) * a.step - 1;
+            s += stop < 0 ? fmt::format("{}::{}", a.start, a.step) : fmt::format("{}:{}:{}", a.start, stop, a.step);
+        }
+    }
+    return s;
+}
+
+}  // namespace tessera
