@@ -1,4 +1,5 @@
-# tessera_module(NAME LINK ...): one library of the project, its sources and public headers found in its folder.
+# tessera_module(NAME PUBLIC ... PRIVATE ...): one library of the project, its sources and public headers found in its
+# folder.
 function(tessera_module name)
   cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
@@ -6,7 +7,13 @@ function(tessera_module name)
   add_library(tessera_${name} ${sources})
   add_library(tessera::${name} ALIAS tessera_${name})
   target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${headers})
-  set_target_properties(tessera_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  # Before 1.0 a minor version may change the binary interface.
+  set_target_properties(
+    tessera_${name}
+    PROPERTIES EXPORT_NAME ${name}
+               POSITION_INDEPENDENT_CODE ON
+               VERSION ${PROJECT_VERSION}
+               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_compile_features(tessera_${name} PUBLIC cxx_std_20)
   target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   tessera_options(tessera_${name})

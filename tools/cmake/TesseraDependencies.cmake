@@ -1,0 +1,20 @@
+# The libraries that Tessera links, found in one place: included by the build itself and, because a static library
+# hands its dependencies on, by the installed tesseraConfig.cmake. Header-only ones are needed by the build alone and
+# are found in core/CMakeLists.txt.
+set(tessera_required)
+if(tessera_FIND_REQUIRED)
+  set(tessera_required REQUIRED)
+endif()
+find_package(TBB ${tessera_required} QUIET)
+find_package(fmt ${tessera_required} QUIET)
+find_package(PkgConfig ${tessera_required} QUIET)
+# libzip by pkg-config, because Debian's CMake package of it also asks for programs that libzip-dev does not depend on.
+foreach(tessera_package blosc libzip minizip)
+  if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
+    pkg_check_modules(${tessera_package} ${tessera_required} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
+  endif()
+endforeach()
+# minizip's headers are included as <minizip/zip.h>. Its own include folder would hide libzip's <zip.h>.
+if(TARGET PkgConfig::minizip)
+  set_property(TARGET PkgConfig::minizip PROPERTY INTERFACE_INCLUDE_DIRECTORIES)
+endif()

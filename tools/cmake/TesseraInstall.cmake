@@ -1,0 +1,31 @@
+# Installs the libraries, one include/tessera/, the program, and what find_package(tessera) and pkg-config read.
+include(CMakePackageConfigHelpers)
+set(tessera_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+
+install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tesseraTargets FILE_SET HEADERS)
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}")
+if(TARGET tessera_cli)
+  install(TARGETS tessera_cli)
+endif()
+
+configure_package_config_file(
+  "${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in" "${PROJECT_BINARY_DIR}/tesseraConfig.cmake"
+  INSTALL_DESTINATION "${tessera_package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
+              "${CMAKE_CURRENT_LIST_DIR}/TesseraDependencies.cmake" DESTINATION "${tessera_package_dir}")
+
+# Static archives leave their dependencies to whoever links them, also without `pkg-config --static`; shared libraries
+# carry their own.
+if(BUILD_SHARED_LIBS)
+  set(tessera_pc_requires)
+  set(tessera_pc_libs)
+else()
+  set(tessera_pc_requires "blosc, libzip, tbb, fmt")
+  set(tessera_pc_libs " -lminizip -lz")
+endif()
+# The prefix is found from where the file lies, so that an installed tree can be moved.
+file(RELATIVE_PATH tessera_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
