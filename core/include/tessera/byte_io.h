@@ -22,6 +22,8 @@ public:
     virtual void read(std::uint64_t offset, MutableByteSpan out) const = 0;
     /// The bytes in memory, where they already are (mapped file, memory store); empty when they are not.
     [[nodiscard]] virtual ByteSpan mapped() const { return {}; }
+    /// Whether reading is fast in ascending order only, because going back starts anew (a compressed member).
+    [[nodiscard]] virtual bool sequential() const { return false; }
     /// What these bytes are called, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// A hint that [offset, offset+length) was read and need not be kept in any cache.
