@@ -1,0 +1,169 @@
+// The "blosc" codec, by c-blosc's context calls only: they share no global state and start no threads.
+//
+// A frame is a header of 16 bytes and the compressed blocks, all numbers little-endian:
+//
+//   |-0-|-1-|-2-|-3-|-4-|-5-|-6-|-7-|-8-|-9-|-A-|-B-|-C-|-D-|-E-|-F-|
+//     |   |   |   |  |    nbytes    |   blocksize   |    cbytes     |
+//     |   |   |   +--typesize
+//     |   |   +------flags: 1 shuffle, 2 stored (not shuffled then), 4 bitshuffle, 5–7 the compressor
+//     |   +----------version of the compressor's format
+//     +--------------version of the frame's format: 2
+//
+// The frame says how it is decoded; the configuration counts for encoding only.
+#include <blosc.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "codec_makers.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> shuffle_names{"noshuffle", "shuffle", "bitshuffle"};  // by blosc's numbers
+
+/// The compressors that the installed c-blosc was built with. (blosc_list_compressors fills a static buffer.)
+std::vector<std::string_view> compressors() {
+    std::vector<std::string_view> names;
+    for (const char* name : {BLOSC_BLOSCLZ_COMPNAME, BLOSC_LZ4_COMPNAME, BLOSC_LZ4HC_COMPNAME, BLOSC_SNAPPY_COMPNAME,
+                             BLOSC_ZLIB_COMPNAME, BLOSC_ZSTD_COMPNAME}) {
+        if (blosc_compname_to_compcode(name) >= 0) names.emplace_back(name);
+    }
+    return names;
+}
+
+std::uint32_t little_endian_32(const std::byte* p) {
+    std::uint32_t v = 0;
+    for (int i = 3; i >= 0; --i) v = v << 8 | std::to_integer<std::uint32_t>(p[i]);
+    return v;
+}
+
+/// Checks everything that the header claims, and returns the decoded size; `in` is cut to the frame.
+std::size_t check_frame(ByteSpan& in) {
+    if (in.size() < BLOSC_MIN_HEADER_LENGTH) {
+        throw corrupt(fmt::format("{} bytes are too few for a blosc frame, whose header alone has {}", in.size(),
+                                  BLOSC_MIN_HEADER_LENGTH));
+    }
+    const auto version = std::to_integer<int>(in[0]);
+    if (version != BLOSC_VERSION_FORMAT) {
+        throw corrupt(fmt::format("no blosc frame: its first byte, the format version, is {} instead of {}", version,
+                                  BLOSC_VERSION_FORMAT));
+    }
+    const std::size_t cbytes = little_endian_32(&in[12]);
+    if (cbytes < BLOSC_MIN_HEADER_LENGTH || cbytes > in.size()) {
+        throw corrupt(fmt::format("the header says that the frame has {} bytes, but there are {}", cbytes, in.size()));
+    }
+    in = in.first(cbytes);  // what follows a frame is ignored, as the original did
+    std::size_t nbytes = 0;
+    if (blosc_cbuffer_validate(in.data(), in.size(), &nbytes) != 0) {
+        throw corrupt("the sizes in the header are not those of a blosc frame");
+    }
+    return nbytes;
+}
+
+class BloscCodec final : public BytesToBytesCodec {
+public:
+    BloscCodec(std::string cname, int clevel, int shuffle, std::size_t typesize, std::size_t blocksize)
+        : cname_(std::move(cname)), clevel_(clevel), shuffle_(shuffle), typesize_(typesize), blocksize_(blocksize) {}
+
+    void encode(ByteSpan in, Buffer& out) const override {
+        out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
+        const int size = blosc_compress_ctx(clevel_, shuffle_, typesize_, in.size(), in.data(), out.data(), out.size(),
+                                            cname_.c_str(), blocksize_, 1);
+        if (size <= 0) {
+            throw unsupported(fmt::format("c-blosc could not compress {} bytes with {}, level {} (its error {})",
+                                          in.size(), cname_, clevel_, size));
+        }
+        out.resize(static_cast<std::size_t>(size));
+    }
+
+    void decode(ByteSpan in, MutableByteSpan out) const override {
+        const std::size_t nbytes = check_frame(in);
+        if (nbytes != out.size()) {
+            throw corrupt(
+                fmt::format("the header says that the frame decodes to {} bytes, expected {}", nbytes, out.size()));
+        }
+        decompress(in, out);
+    }
+
+    void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const override {
+        const std::size_t nbytes = check_frame(in);
+        if (nbytes > limit) {
+            throw corrupt(
+                fmt::format("the header says that the frame decodes to {} bytes, expected at most {}", nbytes, limit));
+        }
+        out.reset(nbytes);
+        decompress(in, out.span());
+    }
+
+    [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
+        if (in_size > BLOSC_MAX_BUFFERSIZE) {
+            throw unsupported(fmt::format("a chunk of {} bytes is more than blosc can hold, {}: choose smaller chunks",
+                                          in_size, BLOSC_MAX_BUFFERSIZE));
+        }
+        return in_size + BLOSC_MAX_OVERHEAD;
+    }
+
+private:
+    static void decompress(ByteSpan frame, MutableByteSpan out) {
+        const int size = blosc_decompress_ctx(frame.data(), out.data(), out.size(), 1);
+        if (size < 0 || static_cast<std::size_t>(size) != out.size()) {
+            throw corrupt(
+                fmt::format("the compressed data are damaged (c-blosc gave {}, expected {} bytes)", size, out.size()));
+        }
+    }
+
+    std::string cname_;
+    int clevel_;
+    int shuffle_;
+    std::size_t typesize_;
+    std::size_t blocksize_;
+};
+
+/// An optional integer member within [least, most].
+std::int64_t integer_member(const Value& configuration, std::string_view name, std::int64_t otherwise,
+                            std::int64_t least, std::int64_t most) {
+    const Value* v = configuration.find(name);
+    if (!v) return otherwise;
+    const std::int64_t number = in_context([&] { return std::string(name); }, [&] { return v->as_int64(); });
+    if (number < least || number > most) {
+        throw invalid_argument(fmt::format("{} is {}, expected {} to {}", name, number, least, most));
+    }
+    return number;
+}
+
+}  // namespace
+
+std::unique_ptr<BytesToBytesCodec> make_blosc_codec(const Value& configuration, std::int64_t item_size) {
+    require_known_members(configuration, {"cname", "clevel", "shuffle", "typesize", "blocksize"});
+    const std::string cname = configuration.at("cname").as_string();
+    const auto known = compressors();
+    if (std::ranges::find(known, cname) == known.end()) {
+        throw invalid_argument(fmt::format("no compressor \"{}\"; choose one of {}", cname, fmt::join(known, ", ")));
+    }
+    const auto clevel = static_cast<int>(integer_member(configuration, "clevel", 5, 0, 9));
+    int shuffle = BLOSC_SHUFFLE;
+    if (const Value* v = configuration.find("shuffle")) {
+        const auto* found = std::ranges::find(shuffle_names, v->as_string());
+        if (found == shuffle_names.end()) {
+            throw invalid_argument(
+                fmt::format("no shuffle \"{}\"; choose one of {}", v->as_string(), fmt::join(shuffle_names, ", ")));
+        }
+        shuffle = static_cast<int>(found - shuffle_names.begin());
+    }
+    // The header has one byte for it; c-blosc, and zarr 0.4 with it, then treat the data as plain bytes.
+    std::int64_t typesize =
+        integer_member(configuration, "typesize", std::max<std::int64_t>(item_size, 1), 1, INT32_MAX);
+    if (typesize > BLOSC_MAX_TYPESIZE) typesize = 1;
+    const std::int64_t blocksize = integer_member(configuration, "blocksize", 0, 0, BLOSC_MAX_BLOCKSIZE);
+    return std::make_unique<BloscCodec>(cname, clevel, shuffle, static_cast<std::size_t>(typesize),
+                                        static_cast<std::size_t>(blocksize));
+}
+
+}  // namespace tessera

@@ -1,0 +1,61 @@
+// The "bytes" codec: the elements packed in C order, in exactly the dtype's byte order.
+#include <fmt/format.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+
+#include "codec_makers.h"
+
+namespace tessera {
+
+namespace {
+
+class BytesCodec final : public ArrayToBytesCodec {
+public:
+    explicit BytesCodec(const ChunkSpec& chunk)
+        : dtype_(chunk.dtype), shape_(chunk.shape), size_(byte_count(chunk.shape, chunk.dtype.size())) {}
+
+    void encode(const ArrayView& in, Buffer& out) const override {
+        out.reset(static_cast<std::size_t>(size_));
+        copy_elements(in, view_bytes(out.data(), dtype_, shape_));
+    }
+
+    void decode(ByteSpan in, const MutableArrayView& out) const override {
+        if (in.size() != static_cast<std::size_t>(size_)) {
+            throw corrupt(fmt::format("{} bytes were found, but a chunk of {} elements of {} has {}", in.size(),
+                                      shape_.to_string(), dtype_.to_string(), size_));
+        }
+        copy_elements(view_bytes(in.data(), dtype_, shape_), out);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override {
+        return static_cast<std::uint64_t>(size_);
+    }
+    [[nodiscard]] bool is_plain_memory() const override { return true; }
+
+private:
+    DType dtype_;
+    Shape shape_;
+    std::int64_t size_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, const ChunkSpec& in) {
+    require_known_members(configuration, {"endian"});
+    if (in.dtype.is_variable() || in.dtype.kind() == Kind::object) {
+        throw unsupported(fmt::format("elements of {} have no fixed size, which this codec needs", in.dtype.str()));
+    }
+    if (const Value* endian = configuration.find("endian")) {
+        const std::string& text = endian->as_string();
+        if (text != "little" && text != "big") {
+            throw invalid_argument(fmt::format("endian is \"{}\"; choose \"little\" or \"big\"", text));
+        }
+        const ByteOrder order = text == "little" ? ByteOrder::little : ByteOrder::big;
+        if (in.dtype.order() != ByteOrder::none && in.dtype.order() != order) {
+            throw invalid_argument(fmt::format("endian is \"{}\", but the dtype is {}", text, in.dtype.str()));
+        }
+    }
+    return std::make_unique<BytesCodec>(in);
+}
+
+}  // namespace tessera

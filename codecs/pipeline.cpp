@@ -1,0 +1,233 @@
+#include <tessera/pipeline.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tessera {
+
+namespace {
+
+/// A codec and the name that its errors carry.
+template <class Codec>
+struct Stage {
+    std::string name;
+    std::unique_ptr<Codec> codec;
+};
+
+/// What one call of a codec throws gets the stage's name.
+template <class Codec, class Body>
+decltype(auto) at_stage(const Stage<Codec>& stage, Body&& body) {
+    return in_context([&] { return stage.name; }, std::forward<Body>(body));
+}
+
+/// The most that a stage may decode to where no size is known beforehand.
+constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 31;
+
+/// Compressors work block by block in memory of their own: about this much, and no more than a few chunks.
+constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
+
+const CodecRow& find_row(const CodecConfig& config) {
+    const auto table = codec_table();
+    const auto row = std::ranges::find(table, config.name, &CodecRow::name);
+    if (row == table.end()) {
+        std::vector<std::string_view> names;
+        for (const CodecRow& r : table) names.push_back(r.name);
+        throw unsupported(fmt::format("codec \"{}\" is not known; there are {}", config.name, fmt::join(names, ", ")));
+    }
+    return *row;
+}
+
+}  // namespace
+
+struct CodecPipeline::State {
+    ChunkSpec chunk;
+    std::vector<Stage<ArrayToArrayCodec>> array_to_array;
+    Stage<ArrayToBytesCodec> array_to_bytes;
+    std::vector<Stage<BytesToBytesCodec>> bytes_to_bytes;
+    /// sizes[i] is the most bytes that go into bytes_to_bytes[i]; the last one is the most that a chunk encodes to.
+    std::vector<std::uint64_t> sizes;
+
+    /// What the array→bytes codec was made for.
+    [[nodiscard]] const ChunkSpec& innermost() const {
+        return array_to_array.empty() ? chunk : array_to_array.back().codec->encoded();
+    }
+
+    /// Whether the bytes of the array→bytes codec are the very memory of such a view.
+    [[nodiscard]] bool is_memory_of(const ArrayView& v) const {
+        return array_to_bytes.codec->is_plain_memory() && v.dtype == innermost().dtype && v.contiguous();
+    }
+
+    void add(const CodecConfig& config) {
+        const CodecRow& row = find_row(config);
+        in_context(
+            [&] { return config.name; },
+            [&] {
+                if (row.bytes_to_bytes) {
+                    if (!array_to_bytes.codec) {
+                        throw invalid_argument("a codec that turns the array into bytes must come before it");
+                    }
+                    bytes_to_bytes.push_back(
+                        {config.name, row.bytes_to_bytes(config.configuration, innermost().dtype.size())});
+                    sizes.push_back(bytes_to_bytes.back().codec->encoded_bound(sizes.back()));
+                    return;
+                }
+                if (array_to_bytes.codec) {
+                    throw invalid_argument(fmt::format("it must come before \"{}\", after which there are only bytes",
+                                                       array_to_bytes.name));
+                }
+                if (row.array_to_array) {
+                    array_to_array.push_back({config.name, row.array_to_array(config.configuration, innermost())});
+                } else {
+                    array_to_bytes = {config.name, row.array_to_bytes(config.configuration, innermost())};
+                    sizes.push_back(array_to_bytes.codec->encoded_size().value_or(unsized_limit));
+                }
+            });
+    }
+
+    /// Undoes the bytes→bytes codecs, the innermost of them into `out`.
+    void decode_bytes(ByteSpan in, MutableByteSpan out, CodecScratch& scratch) const {
+        at_stage(bytes_to_bytes.front(), [&] { bytes_to_bytes.front().codec->decode(decode_outer(in, scratch), out); });
+    }
+
+    /// Undoes all bytes→bytes codecs but the innermost one, back and forth between two buffers. `in` may be
+    /// scratch.encoded, which is written only when it was consumed.
+    [[nodiscard]] ByteSpan decode_outer(ByteSpan in, CodecScratch& scratch) const {
+        bool into_other = true;
+        for (std::size_t i = bytes_to_bytes.size(); i-- > 1; into_other = !into_other) {
+            Buffer& to = into_other ? scratch.other : scratch.encoded;
+            at_stage(bytes_to_bytes[i], [&] { bytes_to_bytes[i].codec->decode_unsized(in, to, sizes[i]); });
+            in = to;
+        }
+        return in;
+    }
+
+    void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
+        if (bytes_to_bytes.empty()) {
+            at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(in, out); });
+            return;
+        }
+        if (is_memory_of(out)) {
+            decode_bytes(in, {out.data, static_cast<std::size_t>(sizes.front())}, scratch);
+            return;
+        }
+        if (array_to_bytes.codec->encoded_size()) {
+            scratch.decoded.reset(static_cast<std::size_t>(sizes.front()));
+            decode_bytes(in, scratch.decoded.span(), scratch);
+        } else {
+            const Stage<BytesToBytesCodec>& inner = bytes_to_bytes.front();
+            const ByteSpan bytes = decode_outer(in, scratch);
+            at_stage(inner, [&] { inner.codec->decode_unsized(bytes, scratch.decoded, sizes.front()); });
+        }
+        at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(scratch.decoded, out); });
+    }
+};
+
+CodecPipeline::CodecPipeline(ChunkSpec chunk, std::span<const CodecConfig> codecs) : state_(std::make_unique<State>()) {
+    state_->chunk = std::move(chunk);
+    for (const CodecConfig& config : codecs) state_->add(config);
+    if (!state_->array_to_bytes.codec) {
+        throw invalid_argument("the codecs lack one that turns the array into bytes, such as \"bytes\"");
+    }
+}
+
+CodecPipeline::CodecPipeline(CodecPipeline&&) noexcept = default;
+CodecPipeline& CodecPipeline::operator=(CodecPipeline&&) noexcept = default;
+CodecPipeline::~CodecPipeline() = default;
+
+const ChunkSpec& CodecPipeline::chunk() const {
+    return state_->chunk;
+}
+
+ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
+    const State& s = *state_;
+    NDArray array;  // what the last array→array codec made
+    ArrayView in = chunk;
+    for (const auto& stage : s.array_to_array) {
+        array = at_stage(stage, [&] { return stage.codec->encode(in); });
+        in = array.view();
+    }
+
+    const std::size_t stages = s.bytes_to_bytes.size();
+    if (stages == 0) {
+        at_stage(s.array_to_bytes, [&] { s.array_to_bytes.codec->encode(in, scratch.encoded); });
+        return scratch.encoded;
+    }
+    // `bytes` is in one of two buffers, or in the caller's memory, and the next stage writes into the other one.
+    // Callers may keep the chunk itself in scratch.decoded, so that is overwritten only when the chunk was consumed.
+    Buffer* free = &scratch.other;
+    ByteSpan bytes{in.data, static_cast<std::size_t>(s.sizes.front())};
+    if (!s.is_memory_of(in)) {
+        at_stage(s.array_to_bytes, [&] { s.array_to_bytes.codec->encode(in, *free); });
+        bytes = *std::exchange(free, &scratch.decoded);
+    }
+    for (std::size_t i = 0; i < stages; ++i) {
+        Buffer& to = i + 1 == stages ? scratch.encoded : *free;
+        at_stage(s.bytes_to_bytes[i], [&] { s.bytes_to_bytes[i].codec->encode(bytes, to); });
+        bytes = to;
+        free = free == &scratch.other ? &scratch.decoded : &scratch.other;
+    }
+    return bytes;
+}
+
+void CodecPipeline::decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const {
+    const State& s = *state_;
+    if (s.array_to_array.empty()) {
+        s.decode_array(encoded, out, scratch);
+        return;
+    }
+    NDArray array(s.innermost().dtype, s.innermost().shape);
+    s.decode_array(encoded, array, scratch);
+    for (std::size_t i = s.array_to_array.size(); i-- > 0;) {
+        const auto& stage = s.array_to_array[i];
+        if (i == 0) {
+            at_stage(stage, [&] { stage.codec->decode(array, out); });
+            return;
+        }
+        const ChunkSpec& before = s.array_to_array[i - 1].codec->encoded();
+        NDArray next(before.dtype, before.shape);
+        at_stage(stage, [&] { stage.codec->decode(array, next); });
+        array = std::move(next);
+    }
+}
+
+void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
+                                CodecScratch& scratch) const {
+    require_inside(region, chunk().shape);
+    ByteSpan bytes = encoded.mapped();
+    if (bytes.empty()) {
+        scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
+        encoded.read(0, scratch.encoded.span());
+        bytes = scratch.encoded;
+    }
+    // The whole chunk, then the part of it. Plain memory decodes in place; the rest may need an arena, and all of
+    // scratch.
+    if (state_->array_to_array.empty() && state_->array_to_bytes.codec->is_plain_memory()) {
+        scratch.decoded.reset(static_cast<std::size_t>(state_->sizes.front()));
+        const MutableArrayView whole = view_bytes(scratch.decoded.data(), chunk().dtype, chunk().shape);
+        decode(bytes, whole, scratch);
+        copy_elements(whole.part(region), out);
+    } else {
+        NDArray whole(chunk().dtype, chunk().shape);
+        decode(bytes, whole, scratch);
+        copy_elements(whole.view().part(region), out);
+    }
+}
+
+std::uint64_t CodecPipeline::scratch_bytes() const {
+    const State& s = *state_;
+    const auto array_bytes = [](const ChunkSpec& spec) {
+        return static_cast<std::uint64_t>(byte_count(spec.shape, spec.dtype.size()));
+    };
+    std::uint64_t total = s.sizes.front() + s.sizes.back();  // decoded and encoded
+    if (s.bytes_to_bytes.size() > 1) total += s.sizes.back();
+    if (!s.array_to_bytes.codec->is_plain_memory()) total += array_bytes(s.chunk);
+    for (const auto& stage : s.array_to_array) total += array_bytes(s.chunk) + array_bytes(stage.codec->encoded());
+    return total + s.bytes_to_bytes.size() * std::min(working_bytes, 3 * s.sizes.front());
+}
+
+}  // namespace tessera
