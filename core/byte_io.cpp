@@ -21,296 +21,250 @@ namespace tessera {
 namespace {
 
 /// Throws corrupt unless [offset, offset + length) lies inside the source.
-void require_range(const ByteSource &source, std::uint64_t offset,
-                   std::uint64_t length) {
-  if (offset > source.size() || length > source.size() - offset) {
-    throw corrupt(fmt::format("{}: {} bytes are needed at offset {}, but there "
-                              "are only {} bytes in all",
-                              source.name(), length, offset, source.size()));
-  }
+void require_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
+    if (offset > source.size() || length > source.size() - offset) {
+        throw corrupt(
+            fmt::format("{}: {} bytes are needed at offset {}, but there "
+                        "are only {} bytes in all",
+                        source.name(), length, offset, source.size()));
+    }
 }
 
 class FileSource final : public ByteSource {
 public:
-  explicit FileSource(const std::filesystem::path &path)
-      : name_(path.string()), file_(open_regular(path, O_RDONLY, size_)) {}
+    explicit FileSource(const std::filesystem::path& path)
+        : name_(path.string()), file_(open_regular(path, O_RDONLY, size_)) {}
 
-  std::uint64_t size() const override { return size_; }
-  const std::string &name() const override { return name_; }
+    std::uint64_t size() const override { return size_; }
+    const std::string& name() const override { return name_; }
 
-  void read(std::uint64_t offset, MutableByteSpan out) const override {
-    require_range(*this, offset, out.size());
-    std::size_t done = 0;
-    while (done < out.size()) {
-      const std::uint64_t at = offset + done;
-      const ssize_t n = ::pread(file_.get(), out.data() + done,
-                                out.size() - done, static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        throw io_error("cannot read", name_, errno);
-      if (n == 0) {
-        throw corrupt(fmt::format("{}: the file had {} bytes when it was "
-                                  "opened and now ends at offset {}: it was "
-                                  "truncated meanwhile",
-                                  name_, size_, at));
-      }
-      done += static_cast<std::size_t>(n);
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        require_range(*this, offset, out.size());
+        std::size_t done = 0;
+        while (done < out.size()) {
+            const std::uint64_t at = offset + done;
+            const ssize_t n = ::pread(file_.get(), out.data() + done, out.size() - done, static_cast<off_t>(at));
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("cannot read", name_, errno);
+            if (n == 0) {
+                throw corrupt(
+                    fmt::format("{}: the file had {} bytes when it was "
+                                "opened and now ends at offset {}: it was "
+                                "truncated meanwhile",
+                                name_, size_, at));
+            }
+            done += static_cast<std::size_t>(n);
+        }
     }
-  }
 
-  void forget(std::uint64_t offset, std::uint64_t length) const override {
-    ::posix_fadvise(file_.get(), static_cast<off_t>(offset),
-                    static_cast<off_t>(length), POSIX_FADV_DONTNEED);
-  }
+    void forget(std::uint64_t offset, std::uint64_t length) const override {
+        ::posix_fadvise(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+    }
 
 private:
-  std::string name_;
-  std::uint64_t size_ = 0;
-  FileDescriptor file_;
+    std::string name_;
+    std::uint64_t size_ = 0;
+    FileDescriptor file_;
 };
 
 class MemorySource final : public ByteSource {
 public:
-  MemorySource(Buffer bytes, std::string name)
-      : bytes_(std::move(bytes)), name_(std::move(name)) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  const std::string &name() const override { return name_; }
-  ByteSpan mapped() const override { return bytes_.span(); }
-  void read(std::uint64_t offset, MutableByteSpan out) const override {
-    require_range(*this, offset, out.size());
-    if (!out.empty())
-      std::memcpy(out.data(), bytes_.data() + offset, out.size());
-  }
+    MemorySource(Buffer bytes, std::string name) : bytes_(std::move(bytes)), name_(std::move(name)) {}
+    std::uint64_t size() const override { return bytes_.size(); }
+    const std::string& name() const override { return name_; }
+    ByteSpan mapped() const override { return bytes_.span(); }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        require_range(*this, offset, out.size());
+        if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+    }
 
 private:
-  Buffer bytes_;
-  std::string name_;
+    Buffer bytes_;
+    std::string name_;
 };
 
 class SliceSource final : public ByteSource {
 public:
-  SliceSource(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
-              std::uint64_t length, std::string name)
-      : whole_(std::move(whole)), offset_(offset), length_(length),
-        name_(std::move(name)) {
-    require_range(*whole_, offset_, length_);
-  }
-  std::uint64_t size() const override { return length_; }
-  const std::string &name() const override { return name_; }
-  bool sequential() const override { return whole_->sequential(); }
-  ByteSpan mapped() const override {
-    const ByteSpan all = whole_->mapped();
-    return all.empty() ? all : all.subspan(offset_, length_);
-  }
-  void read(std::uint64_t offset, MutableByteSpan out) const override {
-    require_range(*this, offset, out.size());
-    whole_->read(offset_ + offset, out);
-  }
-  void forget(std::uint64_t offset, std::uint64_t length) const override {
-    whole_->forget(offset_ + offset, length);
-  }
+    SliceSource(std::shared_ptr<const ByteSource> whole, std::uint64_t offset, std::uint64_t length, std::string name)
+        : whole_(std::move(whole)), offset_(offset), length_(length), name_(std::move(name)) {
+        require_range(*whole_, offset_, length_);
+    }
+    std::uint64_t size() const override { return length_; }
+    const std::string& name() const override { return name_; }
+    bool sequential() const override { return whole_->sequential(); }
+    ByteSpan mapped() const override {
+        const ByteSpan all = whole_->mapped();
+        return all.empty() ? all : all.subspan(offset_, length_);
+    }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        require_range(*this, offset, out.size());
+        whole_->read(offset_ + offset, out);
+    }
+    void forget(std::uint64_t offset, std::uint64_t length) const override { whole_->forget(offset_ + offset, length); }
 
 private:
-  std::shared_ptr<const ByteSource> whole_;
-  std::uint64_t offset_, length_;
-  std::string name_;
+    std::shared_ptr<const ByteSource> whole_;
+    std::uint64_t offset_, length_;
+    std::string name_;
 };
 
-/// What `path` leads to through symbolic links, so that replacing it replaces
-/// the file and not the link.
+/// What `path` leads to through symbolic links, so that replacing it replaces the file and not the link.
 std::filesystem::path behind_links(std::filesystem::path path) {
-  std::error_code reason;
-  for (int links = 0; std::filesystem::is_symlink(path, reason); ++links) {
-    if (links == 40)
-      throw io_error("cannot follow", path.string(), ELOOP);
-    path = path.parent_path() / std::filesystem::read_symlink(path, reason);
-    if (reason)
-      throw io_error("cannot follow", path.string(), reason.value());
-  }
-  return path;
+    std::error_code reason;
+    for (int links = 0; std::filesystem::is_symlink(path, reason); ++links) {
+        if (links == 40) throw io_error("cannot follow", path.string(), ELOOP);
+        path = path.parent_path() / std::filesystem::read_symlink(path, reason);
+        if (reason) throw io_error("cannot follow", path.string(), reason.value());
+    }
+    return path;
 }
 
 class FileSink final : public ByteSink {
 public:
-  explicit FileSink(const std::filesystem::path &path)
-      : name_(path.string()), target_(behind_links(path)) {
-    struct stat old {};
-    const bool replaces = ::stat(target_.c_str(), &old) == 0;
-    if (replaces && !S_ISREG(old.st_mode)) {
-      throw Error(
-          ErrorCode::io,
-          fmt::format(
-              "cannot write {}: something that is not a regular file is there",
-              name_));
+    explicit FileSink(const std::filesystem::path& path) : name_(path.string()), target_(behind_links(path)) {
+        struct stat old {};
+        const bool replaces = ::stat(target_.c_str(), &old) == 0;
+        if (replaces && !S_ISREG(old.st_mode)) {
+            throw Error(ErrorCode::io,
+                        fmt::format("cannot write {}: something that is not a regular file is there", name_));
+        }
+        std::random_device random;
+        do {
+            const std::uint64_t number = std::uint64_t{random()} << 32 | random();
+            temporary_ = target_.parent_path() / fmt::format("{}{:016x}", temporary_prefix, number);
+            file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
+        if (file_.get() < 0) throw io_error("cannot create", name_, errno);
+        if (replaces && ::fchmod(file_.get(), old.st_mode & 07777) != 0) {
+            const int reason = errno;
+            ::unlink(temporary_.c_str());
+            throw io_error("cannot set the mode of", name_, reason);
+        }
     }
-    std::random_device random;
-    do {
-      const std::uint64_t number = std::uint64_t{random()} << 32 | random();
-      temporary_ = target_.parent_path() /
-                   fmt::format("{}{:016x}", temporary_prefix, number);
-      file_ = FileDescriptor(::open(
-          temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
-    if (file_.get() < 0)
-      throw io_error("cannot create", name_, errno);
-    if (replaces && ::fchmod(file_.get(), old.st_mode & 07777) != 0) {
-      const int reason = errno;
-      ::unlink(temporary_.c_str());
-      throw io_error("cannot set the mode of", name_, reason);
+    ~FileSink() override {
+        if (!finished_) ::unlink(temporary_.c_str());
     }
-  }
-  ~FileSink() override {
-    if (!finished_)
-      ::unlink(temporary_.c_str());
-  }
-  FileSink(const FileSink &) = delete;
-  FileSink &operator=(const FileSink &) = delete;
+    FileSink(const FileSink&) = delete;
+    FileSink& operator=(const FileSink&) = delete;
 
-  const std::string &name() const override { return name_; }
-  bool random_access() const override { return true; }
+    const std::string& name() const override { return name_; }
+    bool random_access() const override { return true; }
 
-  void append(ByteSpan bytes) override {
-    write_at(end_, bytes);
-    end_ += bytes.size();
-  }
-
-  void write_at(std::uint64_t offset, ByteSpan bytes) override {
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n =
-          ::pwrite(file_.get(), bytes.data() + done, bytes.size() - done,
-                   static_cast<off_t>(offset + done));
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n < 0)
-        throw io_error("cannot write", name_, errno);
-      done += static_cast<std::size_t>(n);
+    void append(ByteSpan bytes) override {
+        write_at(end_, bytes);
+        end_ += bytes.size();
     }
-  }
 
-  void finish() override {
-    if (const int reason = file_.close())
-      throw io_error("cannot write", name_, reason);
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-      throw io_error("cannot replace", name_, errno);
-    finished_ = true;
-  }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        std::size_t done = 0;
+        while (done < bytes.size()) {
+            const ssize_t n =
+                ::pwrite(file_.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("cannot write", name_, errno);
+            done += static_cast<std::size_t>(n);
+        }
+    }
+
+    void finish() override {
+        if (const int reason = file_.close()) throw io_error("cannot write", name_, reason);
+        if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw io_error("cannot replace", name_, errno);
+        finished_ = true;
+    }
 
 private:
-  std::string name_;
-  std::filesystem::path target_, temporary_;
-  FileDescriptor file_;
-  std::uint64_t end_ = 0;
-  bool finished_ = false;
+    std::string name_;
+    std::filesystem::path target_, temporary_;
+    FileDescriptor file_;
+    std::uint64_t end_ = 0;
+    bool finished_ = false;
 };
 
-} // namespace
+}  // namespace
 
-FileDescriptor open_regular(const std::filesystem::path &path, int flags,
-                            std::uint64_t &size) {
-  // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it
-  // can be refused.
-  int number;
-  do {
-    number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
-  } while (number < 0 && errno == EINTR);
-  FileDescriptor file(number);
-  struct stat facts {};
-  if (number < 0 || ::fstat(number, &facts) != 0)
-    throw io_error("cannot open", path.string(), errno);
-  if (!S_ISREG(facts.st_mode)) {
-    throw Error(ErrorCode::io,
-                fmt::format("cannot open {}: it is {}, not a regular file",
-                            path.string(),
-                            S_ISDIR(facts.st_mode)
-                                ? "a directory"
-                                : "a device, pipe or socket"));
-  }
-  size = static_cast<std::uint64_t>(facts.st_size);
-  return file;
+FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size) {
+    // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it can be refused.
+    int number;
+    do {
+        number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
+    } while (number < 0 && errno == EINTR);
+    FileDescriptor file(number);
+    struct stat facts {};
+    if (number < 0 || ::fstat(number, &facts) != 0) throw io_error("cannot open", path.string(), errno);
+    if (!S_ISREG(facts.st_mode)) {
+        throw Error(ErrorCode::io, fmt::format("cannot open {}: it is {}, not a regular file", path.string(),
+                                               S_ISDIR(facts.st_mode) ? "a directory" : "a device, pipe or socket"));
+    }
+    size = static_cast<std::uint64_t>(facts.st_size);
+    return file;
 }
 
 int FileDescriptor::close() noexcept {
-  const int number = std::exchange(number_, -1);
-  // Linux closes the file even when it reports EINTR.
-  return number >= 0 && ::close(number) != 0 && errno != EINTR ? errno : 0;
+    const int number = std::exchange(number_, -1);
+    // Linux closes the file even when it reports EINTR.
+    return number >= 0 && ::close(number) != 0 && errno != EINTR ? errno : 0;
 }
 
-MappedFile::MappedFile(const std::filesystem::path &path, bool writable)
-    : name_(path.string()) {
-  const FileDescriptor file =
-      open_regular(path, writable ? O_RDWR : O_RDONLY, size_);
-  if (size_ == 0)
-    return;
-  void *at =
-      ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-             MAP_SHARED, file.get(), 0);
-  if (at == MAP_FAILED)
-    throw io_error("cannot map", name_, errno);
-  data_ = static_cast<std::byte *>(at);
+MappedFile::MappedFile(const std::filesystem::path& path, bool writable) : name_(path.string()) {
+    const FileDescriptor file = open_regular(path, writable ? O_RDWR : O_RDONLY, size_);
+    if (size_ == 0) return;
+    void* at = ::mmap(nullptr, size_, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file.get(), 0);
+    if (at == MAP_FAILED) throw io_error("cannot map", name_, errno);
+    data_ = static_cast<std::byte*>(at);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr)
-    ::munmap(data_, size_);
+    if (data_ != nullptr) ::munmap(data_, size_);
 }
 
 void MappedFile::read(std::uint64_t offset, MutableByteSpan out) const {
-  require_range(*this, offset, out.size());
-  if (!out.empty())
-    std::memcpy(out.data(), data_ + offset, out.size());
+    require_range(*this, offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), data_ + offset, out.size());
 }
 
 void MappedFile::forget(std::uint64_t offset, std::uint64_t length) const {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = (offset + page - 1) / page * page,
-                      end = (offset + length) / page * page;
-  if (begin < end && end <= size_)
-    ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t begin = (offset + page - 1) / page * page, end = (offset + length) / page * page;
+    if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
 void MappedFile::flush() {
-  if (data_ != nullptr && ::msync(data_, size_, MS_SYNC) != 0)
-    throw io_error("cannot write", name_, errno);
+    if (data_ != nullptr && ::msync(data_, size_, MS_SYNC) != 0) throw io_error("cannot write", name_, errno);
 }
 
 void ByteSource::forget(std::uint64_t, std::uint64_t) const {}
 
-Buffer read_all(const ByteSource &source) {
-  return read_range(source, 0, source.size());
+Buffer read_all(const ByteSource& source) {
+    return read_range(source, 0, source.size());
 }
 
-Buffer read_range(const ByteSource &source, std::uint64_t offset,
-                  std::uint64_t length) {
-  require_range(source, offset,
-                length); // before the length is believed and allocated
-  Buffer bytes(length);
-  source.read(offset, bytes.span());
-  return bytes;
+Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
+    require_range(source, offset,
+                  length);  // before the length is believed and allocated
+    Buffer bytes(length);
+    source.read(offset, bytes.span());
+    return bytes;
 }
 
-std::unique_ptr<ByteSource> open_file(const std::filesystem::path &path) {
-  return std::make_unique<FileSource>(path);
+std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path) {
+    return std::make_unique<FileSource>(path);
 }
 
-std::unique_ptr<ByteSource> map_file(const std::filesystem::path &path) {
-  return std::make_unique<MappedFile>(path, false);
+std::unique_ptr<ByteSource> map_file(const std::filesystem::path& path) {
+    return std::make_unique<MappedFile>(path, false);
 }
 
 std::unique_ptr<ByteSource> memory_source(Buffer bytes, std::string name) {
-  return std::make_unique<MemorySource>(std::move(bytes), std::move(name));
+    return std::make_unique<MemorySource>(std::move(bytes), std::move(name));
 }
 
-std::unique_ptr<ByteSource>
-slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
-             std::uint64_t length, std::string name) {
-  return std::make_unique<SliceSource>(std::move(whole), offset, length,
-                                       std::move(name));
+std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
+                                         std::uint64_t length, std::string name) {
+    return std::make_unique<SliceSource>(std::move(whole), offset, length, std::move(name));
 }
 
-std::unique_ptr<ByteSink> create_file(const std::filesystem::path &path) {
-  return std::make_unique<FileSink>(path);
+std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path) {
+    return std::make_unique<FileSink>(path);
 }
 
-} // namespace tessera
+}  // namespace tessera
