@@ -1,0 +1,442 @@
+// A store in a directory: a key is a path below the root, a value is a file.
+//
+// How a value is replaced
+// -----------------------
+// put() writes the whole value under a temporary name, `.tessera-tmp-PID-N`, in the directory where the key lies,
+// checks what write and close report, and renames it over the key. rename replaces a name in one step, so that a reader
+// who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole, for as long as
+// it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file that has its
+// final name.
+//
+// What a crash leaves: the old value or the new one under the key, and at most one temporary file per writer, which
+// listings skip. What the system had not yet written to the disk when the power failed is another matter: nothing here
+// calls fsync.
+//
+// How the root is reached
+// -----------------------
+// System calls are relative to one descriptor of the root directory, opened at its first use, so that the kernel does
+// not walk the root's path for every chunk, and so that a store stays with its directory when that is renamed. A root
+// that does not exist is empty; the first put makes it. Keys are checked to have no part "..", so they cannot lead out
+// of the root except by symbolic links that somebody put there, and those are followed.
+//
+// Locks
+// -----
+// Between the threads of this process, by the array's directory (device and inode), whatever path and store object led
+// to it. They are taken by writers only, so a directory that does not exist yet is made. Locks between processes will
+// come behind the same call.
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/error.h>
+#include <tessera/key_value_store.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "keys.h"
+#include "lock_table.h"
+
+namespace tessera {
+
+namespace {
+
+/// A file descriptor, closed on destruction.
+class Descriptor {
+public:
+    explicit Descriptor(int fd = -1) : fd_(fd) {}
+    Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
+    Descriptor& operator=(Descriptor&& o) noexcept {
+        std::swap(fd_, o.fd_);
+        return *this;
+    }
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    [[nodiscard]] int get() const { return fd_; }
+    [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+    explicit operator bool() const { return fd_ >= 0; }
+
+private:
+    int fd_;
+};
+
+/// An open directory stream.
+using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
+
+/// Whether this error number of a lookup means that nothing is there.
+bool is_absent(int error) {
+    return error == ENOENT || error == ENOTDIR;
+}
+
+int open_at(int directory, const char* path, int flags, mode_t mode = 0) {
+    int fd = -1;
+    do {
+        fd = ::openat(directory, path, flags | O_CLOEXEC, mode);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
+/// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
+constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+
+class FileValue final : public ByteSource {
+public:
+    FileValue(Descriptor fd, std::uint64_t size, std::string name)
+        : fd_(std::move(fd)), size_(size), name_(std::move(name)) {}
+
+    [[nodiscard]] std::uint64_t size() const override { return size_; }
+
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        if (offset > size_ || out.size() > size_ - offset) {
+            throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
+                                      offset + out.size(), size_));
+        }
+        while (!out.empty()) {
+            const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("reading", name_, errno);
+            if (n == 0) throw corrupt(fmt::format("{}: cut short at byte {} while it was open", name_, offset));
+            out = out.subspan(static_cast<std::size_t>(n));
+            offset += static_cast<std::uint64_t>(n);
+        }
+    }
+
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    Descriptor fd_;
+    std::uint64_t size_;
+    std::string name_;
+};
+
+/// The lock table of a directory, one per directory in this process for as long as anybody holds it.
+std::shared_ptr<LockTable> lock_table_of(dev_t device, ino_t inode) {
+    static std::mutex mutex;
+    static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<LockTable>> tables;
+    const std::lock_guard guard(mutex);
+    std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
+    auto& entry = tables[{device, inode}];
+    auto table = entry.lock();
+    if (!table) entry = table = std::make_shared<LockTable>();
+    return table;
+}
+
+class DirectoryStore final : public KeyValueStore {
+public:
+    DirectoryStore(const std::filesystem::path& root, bool read_only)
+        : name_(root.empty() ? "." : root.string()), read_only_(read_only) {}
+    ~DirectoryStore() override {
+        if (root_ >= 0) ::close(root_);
+    }
+    DirectoryStore(const DirectoryStore&) = delete;
+    DirectoryStore& operator=(const DirectoryStore&) = delete;
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+        Descriptor fd = open_value(key);
+        struct stat status {};
+        if (!fd || !is_value(fd.get(), key, status)) return nullptr;
+        return std::make_unique<FileValue>(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
+    }
+
+    [[nodiscard]] bool get(std::string_view key, Buffer& out) const override {
+        const Descriptor fd = open_value(key);
+        if (!fd) return false;
+        // Into the memory that is there; only when that is full is the file's size asked for.
+        std::size_t have = 0;
+        out.reset(out.capacity());
+        for (;;) {
+            if (have == out.size()) {
+                struct stat status {};
+                if (!is_value(fd.get(), key, status)) return false;
+                if (static_cast<std::uint64_t>(status.st_size) <= have) break;
+                out.resize(static_cast<std::size_t>(status.st_size));
+            }
+            const ssize_t n = ::read(fd.get(), out.data() + have, out.size() - have);
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0 && errno == EISDIR) return false;
+            if (n < 0) throw io_error("reading", path_of(key), errno);
+            if (n == 0) break;
+            have += static_cast<std::size_t>(n);
+        }
+        out.resize(have);
+        return true;
+    }
+
+    void put(std::string_view key, ByteSpan value) override {
+        require_key(key);
+        require_writable("writing", key);
+        const int root = make_root();
+        const std::string final_name(key);
+        const std::string folder = final_name.substr(0, final_name.rfind('/') + 1);  // "" or with its '/'
+        std::string temporary;
+        Descriptor fd = create_temporary(root, folder, temporary);
+        try {
+            write_all(fd, value, key);
+            if (::renameat(root, temporary.c_str(), root, final_name.c_str()) != 0) {
+                throw io_error("writing", path_of(key), errno);
+            }
+        } catch (...) {
+            ::unlinkat(root, temporary.c_str(), 0);
+            throw;
+        }
+    }
+
+    bool erase(std::string_view key) override {
+        require_key(key);
+        require_writable("removing", key);
+        const int root = find_root();
+        if (root < 0) return false;
+        const std::string path(key);
+        if (::unlinkat(root, path.c_str(), 0) == 0) return true;
+        const int error = errno;
+        struct stat status {};
+        // For a directory POSIX says EPERM and Linux EISDIR.
+        if (is_absent(error) ||
+            (::fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))) {
+            return false;
+        }
+        throw io_error("removing", path_of(key), error);
+    }
+
+    void erase_below(std::string_view prefix) override {
+        require_prefix(prefix);
+        require_writable("removing", prefix);
+        const int root = find_root();
+        if (root < 0) return;
+        if (prefix.empty()) {
+            erase_entries(root, ".", name_);
+            return;
+        }
+        const std::string path(prefix);
+        struct stat status {};
+        if (::fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            if (is_absent(errno)) return;
+            throw io_error("removing", path_of(prefix), errno);
+        }
+        if (S_ISDIR(status.st_mode)) {
+            erase_entries(root, path.c_str(), path_of(prefix));
+            if (::unlinkat(root, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
+                throw io_error("removing", path_of(prefix), errno);
+            }
+        } else if (S_ISLNK(status.st_mode) && is_directory(root, path.c_str())) {
+            // What a link leads to may belong to somebody else: the link is removed, as rm does.
+            if (::unlinkat(root, path.c_str(), 0) != 0) throw io_error("removing", path_of(prefix), errno);
+        }
+    }
+
+    [[nodiscard]] Listing list(std::string_view prefix) const override {
+        Listing listing;
+        each_entry(prefix, [&](int directory, const dirent& entry) {
+            struct stat status {};
+            mode_t type = entry.d_type == DT_DIR ? S_IFDIR : entry.d_type == DT_REG ? S_IFREG : 0;
+            if (type == 0 && stat_entry(directory, entry, prefix, status)) type = status.st_mode & S_IFMT;
+            if (type == S_IFDIR) listing.prefixes.emplace_back(entry.d_name);
+            if (type == S_IFREG) listing.keys.emplace_back(entry.d_name);
+        });
+        std::ranges::sort(listing.keys);
+        std::ranges::sort(listing.prefixes);
+        return listing;
+    }
+
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+        each_entry(prefix, [&](int directory, const dirent& entry) {
+            struct stat status {};
+            if (entry.d_type != DT_DIR && stat_entry(directory, entry, prefix, status) && S_ISREG(status.st_mode)) {
+                each(entry.d_name, static_cast<std::uint64_t>(status.st_size));
+            }
+        });
+    }
+
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        require_prefix(prefix);
+        require_writable("locking", prefix);
+        std::shared_ptr<LockTable> table;
+        {
+            const std::lock_guard guard(locks_mutex_);
+            auto found = locks_.find(prefix);
+            if (found == locks_.end()) found = locks_.emplace(prefix, find_lock_table(prefix)).first;
+            table = found->second;
+        }
+        return LockTable::lock(std::move(table), slot, mode);
+    }
+
+    [[nodiscard]] bool read_only() const override { return read_only_; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    /// The full path of a key or prefix, for messages.
+    [[nodiscard]] std::string path_of(std::string_view key) const { return join_key(name_, key); }
+
+    void require_writable(std::string_view doing, std::string_view key) const {
+        if (read_only_) {
+            throw invalid_argument(fmt::format("{} {}: the store was opened for reading only", doing, path_of(key)));
+        }
+    }
+
+    /// The root's descriptor, or -1 when there is no such directory (yet).
+    [[nodiscard]] int find_root() const {
+        if (const int fd = root_.load(std::memory_order_acquire); fd >= 0) return fd;
+        const int fd = open_at(AT_FDCWD, name_.c_str(), O_RDONLY | O_DIRECTORY);
+        if (fd < 0) {
+            if (is_absent(errno)) return -1;
+            throw io_error("opening", name_, errno);
+        }
+        int expected = -1;
+        if (root_.compare_exchange_strong(expected, fd, std::memory_order_acq_rel)) return fd;
+        ::close(fd);  // another thread was first
+        return expected;
+    }
+
+    [[nodiscard]] int make_root() const {
+        if (const int fd = find_root(); fd >= 0) return fd;
+        std::error_code error;
+        std::filesystem::create_directories(name_, error);
+        if (error) throw io_error("making the directory", name_, error.value());
+        const int fd = find_root();
+        if (fd < 0) throw io_error("opening", name_, ENOENT);
+        return fd;
+    }
+
+    /// A value's descriptor, or none when the key is absent.
+    [[nodiscard]] Descriptor open_value(std::string_view key) const {
+        require_key(key);
+        const int root = find_root();
+        if (root < 0) return Descriptor();
+        Descriptor fd(open_at(root, std::string(key).c_str(), read_flags));
+        if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
+        return fd;
+    }
+
+    /// Whether an open file is a value: a directory is none, and anything else that is no file is refused.
+    [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const {
+        if (::fstat(fd, &status) != 0) throw io_error("reading", path_of(key), errno);
+        if (S_ISDIR(status.st_mode)) return false;
+        if (!S_ISREG(status.st_mode)) throw corrupt(fmt::format("{} is not a regular file", path_of(key)));
+        return true;
+    }
+
+    static bool is_directory(int at, const char* path) {
+        struct stat status {};
+        return ::fstatat(at, path, &status, 0) == 0 && S_ISDIR(status.st_mode);
+    }
+
+    /// The status of what an entry leads to; false when it is gone, or a link to nothing.
+    [[nodiscard]] bool stat_entry(int directory, const dirent& entry, std::string_view prefix,
+                                  struct stat& status) const {
+        if (::fstatat(directory, entry.d_name, &status, 0) == 0) return true;
+        if (is_absent(errno) || errno == ELOOP) return false;
+        throw io_error("reading", path_of(join_key(prefix, entry.d_name)), errno);
+    }
+
+    /// Makes each directory of `folder` ("a/b/") that is missing.
+    void make_folders(int root, const std::string& folder) const {
+        for (std::size_t slash = folder.find('/'); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
+            const std::string path = folder.substr(0, slash);
+            if (::mkdirat(root, path.c_str(), 0777) != 0 && errno != EEXIST) {
+                throw io_error("making the directory", path_of(path), errno);
+            }
+        }
+    }
+
+    /// A new temporary file in `folder`, which is made when it is missing.
+    [[nodiscard]] Descriptor create_temporary(int root, const std::string& folder, std::string& name) const {
+        static std::atomic<std::uint64_t> counter = 0;
+        for (bool made_folders = false;;) {
+            name = fmt::format("{}{}{}-{}", folder, temporary_prefix, ::getpid(), counter++);
+            Descriptor fd(open_at(root, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+            if (fd) return fd;
+            if (errno == EEXIST) continue;  // left by a process that crashed and had our number
+            if (errno != ENOENT || made_folders) throw io_error("making a file in", path_of(folder), errno);
+            make_folders(root, folder);
+            made_folders = true;
+        }
+    }
+
+    /// Writes everything and closes; what either reports is an error.
+    void write_all(Descriptor& fd, ByteSpan value, std::string_view key) const {
+        while (!value.empty()) {
+            const ssize_t n = ::write(fd.get(), value.data(), value.size());
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("writing", path_of(key), errno);
+            value = value.subspan(static_cast<std::size_t>(n));
+        }
+        if (::close(fd.release()) != 0 && errno != EINTR) throw io_error("writing", path_of(key), errno);
+    }
+
+    /// Calls `body(directory, entry)` for what lies directly below a prefix, temporary files left out.
+    template <class Body>
+    void each_entry(std::string_view prefix, Body&& body) const {
+        require_prefix(prefix);
+        const int root = find_root();
+        if (root < 0) return;
+        const std::string path = prefix.empty() ? "." : std::string(prefix);
+        each_entry_at(root, path.c_str(), 0, path_of(prefix), [&](int directory, const dirent& entry) {
+            if (!std::string_view(entry.d_name).starts_with(temporary_prefix)) body(directory, entry);
+        });
+    }
+
+    /// The same for a directory relative to `at`, with temporary files; nothing when it is absent.
+    template <class Body>
+    static void each_entry_at(int at, const char* path, int flags, const std::string& full_path, Body&& body) {
+        Descriptor fd(open_at(at, path, O_RDONLY | O_DIRECTORY | flags));
+        if (!fd) {
+            if (is_absent(errno)) return;
+            throw io_error("listing", full_path, errno);
+        }
+        const Stream stream(::fdopendir(fd.get()));
+        if (!stream) throw io_error("listing", full_path, errno);
+        (void)fd.release();  // the stream closes it
+        for (;;) {
+            errno = 0;
+            const dirent* entry = ::readdir(stream.get());
+            if (!entry && errno != 0) throw io_error("listing", full_path, errno);
+            if (!entry) return;
+            const std::string_view name = entry->d_name;
+            if (name != "." && name != "..") body(::dirfd(stream.get()), *entry);
+        }
+    }
+
+    /// Empties a directory; symbolic links in it are removed, not followed.
+    static void erase_entries(int at, const char* path, const std::string& full_path) {
+        each_entry_at(at, path, O_NOFOLLOW, full_path, [&](int directory, const dirent& entry) {
+            const std::string entry_path = join_key(full_path, entry.d_name);
+            if (::unlinkat(directory, entry.d_name, 0) == 0 || errno == ENOENT) return;
+            const int error = errno;
+            if (error != EISDIR && error != EPERM) throw io_error("removing", entry_path, error);
+            erase_entries(directory, entry.d_name, entry_path);
+            if (::unlinkat(directory, entry.d_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
+                throw io_error("removing", entry_path, errno == ENOTDIR ? error : errno);
+            }
+        });
+    }
+
+    [[nodiscard]] std::shared_ptr<LockTable> find_lock_table(std::string_view prefix) const {
+        const int root = make_root();
+        const std::string path = prefix.empty() ? "." : std::string(prefix);
+        if (!prefix.empty()) make_folders(root, path + '/');
+        struct stat status {};
+        if (::fstatat(root, path.c_str(), &status, 0) != 0) throw io_error("locking", path_of(prefix), errno);
+        return lock_table_of(status.st_dev, status.st_ino);
+    }
+
+    std::string name_;
+    bool read_only_;
+    mutable std::atomic<int> root_ = -1;
+    std::mutex locks_mutex_;
+    std::map<std::string, std::shared_ptr<LockTable>, std::less<>> locks_;
+};
+
+}  // namespace
+
+std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, bool read_only) {
+    return std::make_shared<DirectoryStore>(root, read_only);
+}
+
+}  // namespace tessera

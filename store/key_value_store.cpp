@@ -1,0 +1,41 @@
+#include <tessera/key_value_store.h>
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include "keys.h"
+
+namespace tessera {
+
+void require_key(std::string_view key) {
+    for (std::string_view rest = key;;) {
+        const std::size_t slash = rest.find('/');
+        const std::string_view part = rest.substr(0, slash);
+        if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) {
+            throw invalid_argument(
+                fmt::format("\"{}\" is not a key: its parts, joined by '/', must not be empty, \".\" or \"..\"", key));
+        }
+        if (slash == std::string_view::npos) return;
+        rest.remove_prefix(slash + 1);
+    }
+}
+
+void require_prefix(std::string_view prefix) {
+    if (!prefix.empty()) require_key(prefix);
+}
+
+bool KeyValueStore::get(std::string_view key, Buffer& out) const {
+    const auto source = open(key);
+    if (!source) return false;
+    out.reset(static_cast<std::size_t>(source->size()));
+    source->read(0, out.span());
+    return true;
+}
+
+std::string join_key(std::string_view prefix, std::string_view name) {
+    if (prefix.empty()) return std::string(name);
+    if (name.empty()) return std::string(prefix);
+    return fmt::format("{}/{}", prefix, name);
+}
+
+}  // namespace tessera

@@ -1,0 +1,145 @@
+// A store in memory. Values are immutable once put, so that an open one stays as it is when its key is replaced.
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/key_value_store.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+
+#include "keys.h"
+#include "lock_table.h"
+
+namespace tessera {
+
+namespace {
+
+using SharedValue = std::shared_ptr<const Buffer>;
+
+class MemoryValue final : public ByteSource {
+public:
+    MemoryValue(SharedValue value, std::string name) : value_(std::move(value)), name_(std::move(name)) {}
+    [[nodiscard]] std::uint64_t size() const override { return value_->size(); }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        if (offset > value_->size() || out.size() > value_->size() - offset) {
+            throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
+                                      offset + out.size(), value_->size()));
+        }
+        if (!out.empty()) std::memcpy(out.data(), value_->data() + offset, out.size());
+    }
+    [[nodiscard]] ByteSpan mapped() const override { return value_->span(); }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    SharedValue value_;
+    std::string name_;
+};
+
+class MemoryStore final : public KeyValueStore {
+public:
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+        require_key(key);
+        const std::shared_lock guard(mutex_);
+        const auto found = values_.find(key);
+        if (found == values_.end()) return nullptr;
+        return std::make_unique<MemoryValue>(found->second, fmt::format("{}/{}", name_, key));
+    }
+
+    void put(std::string_view key, ByteSpan value) override {
+        require_key(key);
+        auto copy = std::make_shared<const Buffer>(value);
+        const std::lock_guard guard(mutex_);
+        values_.insert_or_assign(std::string(key), std::move(copy));
+    }
+
+    bool erase(std::string_view key) override {
+        require_key(key);
+        const std::lock_guard guard(mutex_);
+        const auto found = values_.find(key);
+        if (found == values_.end()) return false;
+        values_.erase(found);
+        return true;
+    }
+
+    void erase_below(std::string_view prefix) override {
+        require_prefix(prefix);
+        const std::lock_guard guard(mutex_);
+        const auto [first, last] = below(prefix);
+        values_.erase(first, last);
+    }
+
+    [[nodiscard]] Listing list(std::string_view prefix) const override {
+        require_prefix(prefix);
+        Listing listing;
+        std::set<std::string> prefixes;
+        const std::shared_lock guard(mutex_);
+        const auto [first, last] = below(prefix);
+        for (auto it = first; it != last; ++it) {
+            const std::string_view name = name_below(prefix, it->first);
+            const std::size_t slash = name.find('/');
+            if (slash == std::string_view::npos) {
+                listing.keys.emplace_back(name);
+            } else {
+                prefixes.emplace(name.substr(0, slash));
+            }
+        }
+        listing.prefixes.assign(prefixes.begin(), prefixes.end());
+        return listing;
+    }
+
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+        require_prefix(prefix);
+        std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
+        {
+            const std::shared_lock guard(mutex_);
+            const auto [first, last] = below(prefix);
+            for (auto it = first; it != last; ++it) {
+                const std::string_view name = name_below(prefix, it->first);
+                if (name.find('/') == std::string_view::npos) found.emplace_back(name, it->second->size());
+            }
+        }
+        for (const auto& [name, size] : found) each(name, size);
+    }
+
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        require_prefix(prefix);
+        std::shared_ptr<LockTable> table;
+        {
+            const std::lock_guard guard(mutex_);
+            auto& entry = locks_[std::string(prefix)];
+            if (!entry) entry = std::make_shared<LockTable>();
+            table = entry;
+        }
+        return LockTable::lock(std::move(table), slot, mode);
+    }
+
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    using Values = std::map<std::string, SharedValue, std::less<>>;
+
+    /// The values whose keys begin with "prefix/"; '0' is the character after '/'.
+    [[nodiscard]] std::pair<Values::const_iterator, Values::const_iterator> below(std::string_view prefix) const {
+        if (prefix.empty()) return {values_.begin(), values_.end()};
+        return {values_.lower_bound(fmt::format("{}/", prefix)), values_.lower_bound(fmt::format("{}0", prefix))};
+    }
+    static std::string_view name_below(std::string_view prefix, std::string_view key) {
+        return prefix.empty() ? key : key.substr(prefix.size() + 1);
+    }
+
+    std::string name_ = "memory";
+    mutable std::shared_mutex mutex_;
+    Values values_;
+    std::map<std::string, std::shared_ptr<LockTable>, std::less<>> locks_;
+};
+
+}  // namespace
+
+std::shared_ptr<KeyValueStore> memory_store() {
+    return std::make_shared<MemoryStore>();
+}
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+#include <tessera/metadata.h>
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <charconv>
+
+namespace tessera {
+
+std::string KeyScheme::key(const Index& chunk) const {
+    std::string text = prefix;
+    if (chunk.empty()) text += zero_d;
+    for (int d = 0; d < chunk.rank(); ++d) {
+        if (d != 0) text += separator;
+        fmt::format_to(std::back_inserter(text), "{}", chunk[d]);
+    }
+    return text += suffix;
+}
+
+std::optional<Index> KeyScheme::parse(std::string_view key, int rank) const {
+    if (key.size() < prefix.size() + suffix.size() || !key.starts_with(prefix) || !key.ends_with(suffix)) return {};
+    std::string_view rest = key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
+    if (rank == 0) return rest == zero_d ? std::optional(Index()) : std::nullopt;
+    Index chunk;
+    for (int d = 0; d < rank; ++d) {
+        if (d != 0) {
+            if (!rest.starts_with(separator)) return {};
+            rest.remove_prefix(separator.size());
+        }
+        std::int64_t n = 0;
+        const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
+        const auto length = static_cast<std::size_t>(end - rest.data());
+        // "007" and "-0" are not what key() writes, so they name no chunk.
+        if (error != std::errc() || rest[0] == '-' || (rest[0] == '0' && length != 1)) return {};
+        rest.remove_prefix(length);
+        chunk.push_back(n);
+    }
+    return rest.empty() ? std::optional(chunk) : std::nullopt;
+}
+
+ElementBytes fill_element(const ArrayMetadata& metadata) {
+    const FillValue& fill = metadata.fill;
+    if (!fill.error.empty()) {
+        throw invalid_argument(
+            fmt::format("the fill value {} cannot be used, and some of what is asked for was never "
+                        "written: {}",
+                        fill.spelling ? fill.spelling->dump() : "", fill.error));
+    }
+    return fill.bytes ? *fill.bytes : zero_element(metadata.dtype);
+}
+
+}  // namespace tessera
