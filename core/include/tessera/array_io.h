@@ -2,7 +2,7 @@
 // .npy files, .npz members and store arrays implement them; copy_array joins any two.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 
 #include <tessera/dtype.h>
@@ -36,7 +36,7 @@ struct ArrayInfo {
 class ArraySource {
 public:
     virtual ~ArraySource() = default;
-    [[nodiscard]] virtual const ArrayInfo& info() const = 0;
+    [[nodiscard]] virtual ArrayInfo info() const = 0;
     /// Reads a region into `out`, whose shape is region.extent and whose dtype is the source's but for byte order.
     /// Throws out_of_bounds, invalid_argument, corrupt, io, cancelled; `out` is then indeterminate.
     virtual void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const = 0;
@@ -50,7 +50,7 @@ public:
 class ArraySink {
 public:
     virtual ~ArraySink() = default;
-    [[nodiscard]] virtual const ArrayInfo& info() const = 0;
+    [[nodiscard]] virtual ArrayInfo info() const = 0;
     /// Writes a region. `in` has the shape region.extent and the sink's dtype but for byte order.
     virtual void write(const Region& region, const ArrayView& in, const IoOptions& io) = 0;
     /// Everything is written: make it visible. Without it a new file never appears.
@@ -58,6 +58,13 @@ public:
     [[nodiscard]] virtual const std::string& name() const = 0;
 };
 
+/// Elements in memory as a source. The caller keeps them alive.
+[[nodiscard]] std::unique_ptr<ArraySource> view_source(const ArrayView& elements, std::string name);
+
+/// Reads what a selection picks into `out`, whose shape is selection.full_shape() (dropped dimensions as 1). Memory
+/// beyond `out` stays within a few MiB, whatever the steps.
+void read_selection_into(const ArraySource& source, const Selection& selection, const MutableArrayView& out,
+                         const IoOptions& io = {});
 /// Reads what a selection picks, into a fresh array without the dropped dimensions.
 [[nodiscard]] class NDArray read_selection(const ArraySource& source, const Selection& selection,
                                            const IoOptions& io = {});

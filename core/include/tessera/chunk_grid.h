@@ -36,10 +36,10 @@ private:
 
 /// What a region takes from one chunk.
 struct ChunkPart {
-    Index chunk;         ///< index in the grid
-    Region in_chunk;     ///< relative to the chunk's first element
-    Region in_request;   ///< relative to the region's first element
-    bool whole = false;  ///< covers every element of the chunk that lies inside the array
+    Index chunk = {};        ///< index in the grid
+    Region in_chunk = {};    ///< relative to the chunk's first element
+    Region in_request = {};  ///< relative to the region's first element
+    bool whole = false;      ///< covers every element of the chunk that lies inside the array
 };
 
 /// Part number `n` of those that `region` takes (n counts the overlapped chunks in C order).

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/shape.h>
@@ -27,6 +28,8 @@ public:
     [[nodiscard]] static Selection all(const Shape& shape);
     /// A region, which must lie inside `shape`.
     Selection(const Region& region, const Shape& shape);
+    /// From its axes, which the caller has checked against an array's shape.
+    explicit Selection(std::vector<Axis> axes) : axes_(std::move(axes)) {}
     /// Parses NumPy's basic slices: integers, `a:b:c` with any part missing or negative, one `...`; brackets round
     /// the whole are allowed, and the empty text is everything. Slices are clipped to the shape as NumPy clips them;
     /// an integer out of range is out_of_bounds; bad text and too many indices are invalid_argument.

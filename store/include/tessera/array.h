@@ -30,6 +30,9 @@ struct ArrayOptions {
     Value attributes = Value::object();  ///< written when not empty
 };
 
+/// The metadata that these options stand for, in the dialect that they name. Throws as Array::create.
+[[nodiscard]] ArrayMetadata make_metadata(const ArrayOptions& options);
+
 /// How much of an array is stored.
 struct StoredSize {
     std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
@@ -71,7 +74,7 @@ public:
                         ArrayMetadata metadata, bool publish = true);
     void publish();
 
-    [[nodiscard]] const ArrayInfo& info() const override;
+    [[nodiscard]] ArrayInfo info() const override;
     [[nodiscard]] const std::string& name() const override;
     [[nodiscard]] Value attribute_values() const override { return attributes().all(); }
     [[nodiscard]] Attributes attributes() const;
@@ -79,9 +82,8 @@ public:
     /// The metadata as last loaded; a resize through another handle shows after refresh().
     [[nodiscard]] ArrayMetadata metadata() const;
     [[nodiscard]] Shape shape() const { return info().shape; }
-    [[nodiscard]] const DType& dtype() const { return info().dtype; }
+    [[nodiscard]] DType dtype() const { return info().dtype; }
     [[nodiscard]] Shape chunks() const { return info().chunks; }
-    [[nodiscard]] const CodecPipeline& pipeline() const;
     void refresh();
 
     /// Reads what a selection picks (dropped dimensions left out) into a fresh array.

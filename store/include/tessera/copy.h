@@ -15,9 +15,7 @@
 namespace tessera {
 
 struct CopyOptions {
-    IoOptions io;
-    /// Bytes that the copy may hold at once: blocks, scratch of every thread. 0: 256 MiB.
-    std::uint64_t max_memory = 0;
+    IoOptions io;  ///< io.max_memory counts blocks and the scratch of every thread
     /// What to copy of the source; none: all. The sink has its shape.
     std::optional<Selection> selection;
 };

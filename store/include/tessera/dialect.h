@@ -37,6 +37,9 @@ struct Dialect {
     std::vector<CodecConfig> (*codecs)(const DType& dtype, const CodecConfig& compressor);
     /// Sentences for `info`: what the original program could not read of this array.
     std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
+    /// Whether a name directly below an array's prefix is part of an array of this dialect (metadata, attributes, the
+    /// folder of its chunks, a chunk, the original program's lock files): what --overwrite may replace.
+    bool (*owns)(const ArrayMetadata& metadata, std::string_view name);
 };
 
 [[nodiscard]] std::span<const Dialect> dialect_table();

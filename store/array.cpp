@@ -1,0 +1,381 @@
+#include <tessera/array.h>
+
+#include <fmt/format.h>
+
+#include <tessera/copy.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <algorithm>
+
+#include "array_state.h"
+#include "region_io.h"
+#include "resize.h"
+
+namespace tessera {
+
+// ---- LoadedArray, ScratchPool, ArrayState
+
+LoadedArray::LoadedArray(ArrayMetadata m)
+    : metadata(std::move(m)),
+      grid(metadata.shape, metadata.chunks),
+      pipeline(ChunkSpec{metadata.dtype, metadata.chunks, metadata.fill.bytes}, metadata.codecs) {
+    try {
+        fill_ = fill_element(metadata);
+    } catch (const Error& e) {
+        fill_error_ = e;
+    }
+    slot_ = {reinterpret_cast<const char*>(fill_.data()), fill_.size()};
+}
+
+const std::byte* LoadedArray::fill() const {
+    if (fill_error_) throw *fill_error_;
+    return metadata.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot_) : fill_.data();
+}
+
+std::unique_ptr<WorkerScratch> ScratchPool::take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<WorkerScratch>();
+    auto scratch = std::move(idle_.back());
+    idle_.pop_back();
+    return scratch;
+}
+
+void ScratchPool::give_back(std::unique_ptr<WorkerScratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(scratch));
+}
+
+ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)
+    : store(std::move(s)), prefix(p), dialect(&d), name(join_key(store->name(), prefix)) {}
+
+std::shared_ptr<const LoadedArray> ArrayState::loaded() const {
+    const std::lock_guard lock(mutex_);
+    return loaded_;
+}
+
+void ArrayState::set_loaded(std::shared_ptr<const LoadedArray> l) {
+    const std::lock_guard lock(mutex_);
+    loaded_ = std::move(l);
+}
+
+std::shared_ptr<const LoadedArray> ArrayState::refresh() {
+    if (!published) return loaded();
+    Buffer bytes;
+    if (!store->get(join_key(prefix, dialect->metadata_key), bytes)) {
+        throw not_found(
+            fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        if (loaded_ && std::ranges::equal(bytes.span(), metadata_bytes_.span())) return loaded_;
+    }
+    auto fresh = in_context([&] { return name; },
+                            [&] { return std::make_shared<const LoadedArray>(dialect->load(*store, prefix)); });
+    const std::lock_guard lock(mutex_);
+    if (loaded_ &&
+        !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {
+        throw invalid_argument(fmt::format("{}: the array was replaced by another one; open it again", name));
+    }
+    metadata_bytes_ = std::move(bytes);
+    loaded_ = std::move(fresh);
+    return loaded_;
+}
+
+void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
+    if (published) in_context([&] { return name; }, [&] { dialect->save(*store, prefix, l->metadata); });
+    set_loaded(std::move(l));
+}
+
+std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
+    return join_key(prefix, l.metadata.keys.key(chunk));
+}
+
+namespace {
+
+std::string no_array_message(const KeyValueStore& store, std::string_view prefix) {
+    const std::string place = join_key(store.name(), prefix);
+    const Listing below = store.list(prefix);
+    if (below.keys.empty() && below.prefixes.empty()) {
+        return fmt::format("{}: no array here: there is nothing, or an empty directory", place);
+    }
+    std::string names;
+    for (const auto* list : {&below.prefixes, &below.keys}) {
+        for (const std::string& n : *list) {
+            if (names.size() > 60) {
+                names += ", …";
+                break;
+            }
+            names += (names.empty() ? "" : ", ") + n;
+        }
+    }
+    std::string looked_for;
+    for (const Dialect& d : dialect_table()) {
+        looked_for += (looked_for.empty() ? "" : ", ") + std::string(d.metadata_key);
+    }
+    return fmt::format("{}: no array here: looked for {}, found {}", place, looked_for, names);
+}
+
+/// The view with its dropped dimensions put back as length 1. `v` may have them already.
+template <class View>
+View with_dropped(const Selection& selection, const View& v, const std::string& name) {
+    if (v.shape == selection.full_shape()) return v;
+    if (!(v.shape == selection.shape())) {
+        throw invalid_argument(fmt::format("{}: the elements given have shape {}, the selection [{}] has {}", name,
+                                           v.shape.to_string(), selection.to_string(), selection.shape().to_string()));
+    }
+    View full = v;
+    full.shape = selection.full_shape();
+    full.strides = Strides::filled(full.shape.rank(), 0);
+    int k = 0;
+    for (int d = 0; d < selection.rank(); ++d) {
+        if (!selection.axes()[static_cast<std::size_t>(d)].dropped) full.strides[d] = v.strides[k++];
+    }
+    return full;
+}
+
+}  // namespace
+
+// ---- Attributes
+
+Value Attributes::all() const {
+    return state_->dialect->load_attributes(*state_->store, state_->prefix).value_or(Value::object());
+}
+
+std::optional<Value> Attributes::get(std::string_view key) const {
+    const Value values = all();
+    const Value* found = values.find(key);
+    return found == nullptr ? std::nullopt : std::optional<Value>(*found);
+}
+
+void Attributes::set(std::string_view key, Value value) {
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    Value values = all();
+    values.set(key, std::move(value));
+    state_->dialect->save_attributes(*state_->store, state_->prefix, values);
+}
+
+bool Attributes::erase(std::string_view key) {
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    Value values = all();
+    if (!values.erase(key)) return false;
+    state_->dialect->save_attributes(*state_->store, state_->prefix, values);
+    return true;
+}
+
+void Attributes::replace(const Value& attributes) {
+    (void)attributes.as_object();
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    state_->dialect->save_attributes(*state_->store, state_->prefix, attributes);
+}
+
+// ---- opening and creating
+
+Array Array::open(const std::filesystem::path& path, bool read_only) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored))
+        throw not_found(fmt::format("{}: no such file or directory", path.string()));
+    if (!std::filesystem::is_directory(path, ignored)) {
+        throw invalid_argument(fmt::format("{}: a file, not the directory of an array", path.string()));
+    }
+    return open(directory_store(path, read_only));
+}
+
+Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    const Dialect* dialect = probe_dialect(*store, prefix);
+    if (dialect == nullptr) throw not_found(no_array_message(*store, prefix));
+    auto state = std::make_shared<ArrayState>(std::move(store), prefix, *dialect);
+    state->refresh();
+    return Array(std::move(state));
+}
+
+Array Array::create(const std::filesystem::path& path, const ArrayOptions& options) {
+    switch (occupant(path)) {
+        case Occupant::nothing:
+            break;
+        case Occupant::array:
+            throw already_exists(fmt::format("{}: an array is there already", path.string()));
+        case Occupant::unfinished:
+            throw already_exists(fmt::format("{}: an unfinished copy is there", path.string()));
+        case Occupant::other:
+            throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
+    }
+    return create(directory_store(path), "", options);
+}
+
+ArrayMetadata make_metadata(const ArrayOptions& options) {
+    const Dialect& dialect = dialect_named(options.format);
+    ArrayMetadata m;
+    m.dtype = options.dtype;
+    m.shape = options.shape;
+    if (m.dtype.size() == 0)
+        throw invalid_argument(fmt::format("dtype {} has elements of no bytes", m.dtype.to_string()));
+    if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
+    (void)byte_count(m.shape, m.dtype.size());
+    m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
+    m.fill = dialect.default_fill(m.dtype);
+    if (options.fill_value) {
+        m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
+        if (!options.fill_value->is_null()) {
+            m.fill.bytes = in_context([] { return "fill value"; },
+                                      [&] { return element_from_value(m.dtype, *options.fill_value, Assign::numpy); });
+        }
+    }
+    m.codecs = dialect.codecs(m.dtype, parse_codec(options.codec));
+    m.keys = dialect.default_keys();
+    return m;
+}
+
+Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
+    Array array = create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
+    // Metadata come last: what is there without them is no array.
+    if (!options.attributes.as_object().empty()) array.attributes().replace(options.attributes);
+    array.publish();
+    return array;
+}
+
+Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                    ArrayMetadata metadata, bool publish) {
+    if (probe_dialect(*store, prefix) != nullptr) {
+        throw already_exists(fmt::format("{}: an array is there already", join_key(store->name(), prefix)));
+    }
+    dialect.require_expressible(metadata);
+    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
+    state->published = false;
+    state->set_loaded(in_context([&] { return state->name; },
+                                 [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); }));
+    Array array(std::move(state));
+    if (publish) array.publish();
+    return array;
+}
+
+void Array::publish() {
+    state_->published = true;
+    state_->save(state_->loaded());
+    state_->refresh();
+}
+
+// ---- what it is
+
+ArrayInfo Array::info() const {
+    const auto l = state_->loaded();
+    return {.dtype = l->metadata.dtype, .shape = l->metadata.shape, .chunks = l->metadata.chunks};
+}
+
+const std::string& Array::name() const {
+    return state_->name;
+}
+Attributes Array::attributes() const {
+    return Attributes(state_);
+}
+const Dialect& Array::dialect() const {
+    return *state_->dialect;
+}
+ArrayMetadata Array::metadata() const {
+    return state_->loaded()->metadata;
+}
+void Array::refresh() {
+    state_->refresh();
+}
+
+StoredSize Array::stored_size() const {
+    const auto l = state_->loaded();
+    StoredSize size{.chunks_possible = l->grid.chunk_count()};
+    for_each_stored(
+        *state_, *l,
+        [&](const Index& chunk, const std::string&, std::uint64_t bytes) {
+            if (in_grid(l->grid, chunk)) {
+                ++size.chunks;
+                size.bytes += bytes;
+            } else {
+                ++size.strays;
+            }
+        },
+        [&](const std::string& name, std::uint64_t) {
+            if (!state_->dialect->owns(l->metadata, name)) ++size.strays;
+        });
+    return size;
+}
+
+// ---- reading
+
+NDArray Array::read(std::string_view selection, const IoOptions& io) const {
+    return read(Selection::parse(selection, info().shape), io);
+}
+
+NDArray Array::read(const Selection& selection, const IoOptions& io) const {
+    NDArray out(dtype(), selection.shape());
+    read_into(selection, out.view(), io);
+    return out;
+}
+
+NDArray Array::read(const Region& region, const IoOptions& io) const {
+    const auto l = state_->loaded();
+    require_inside(region, l->grid.shape());
+    NDArray out(l->metadata.dtype, region.extent);
+    read_region(*state_, *l, region, out.view(), io);
+    return out;
+}
+
+void Array::read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
+    read_region(*state_, *state_->loaded(), region, out, io);
+}
+
+void Array::read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
+    const MutableArrayView full = with_dropped(selection, out, name());
+    if (selection.is_region()) {
+        read_region(*state_, *state_->loaded(), selection.bounds(), full, io);
+    } else {
+        read_stepped(*state_, *state_->loaded(), selection, full, io);
+    }
+}
+
+// ---- writing
+
+void Array::write(const Region& region, const ArrayView& in, const IoOptions& io) {
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    const auto l = state_->refresh();
+    write_region(*state_, *l, region, in, io);
+}
+
+void Array::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
+    const ArrayView full = with_dropped(selection, in, name());
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    const auto l = state_->refresh();
+    if (selection.is_region()) {
+        write_region(*state_, *l, selection.bounds(), full, io);
+    } else {
+        write_stepped(*state_, *l, selection, full, io);
+    }
+}
+
+void Array::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {
+    state_->refresh();
+    write(Selection::parse(selection, info().shape), in, io);
+}
+
+void Array::fill(const Selection& selection, const Value& value, const IoOptions& io) {
+    const DType dtype = info().dtype;
+    const ElementBytes element =
+        in_context([&] { return name(); }, [&] { return element_from_value(dtype, value, Assign::exact); });
+    VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
+    const std::byte* p = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
+    // One element, repeated by strides of zero: no memory however large the selection.
+    const Shape shape = selection.full_shape();
+    write(selection, ArrayView{p, dtype, shape, Strides::filled(shape.rank(), 0)}, io);
+}
+
+// ---- changing the shape
+
+void Array::resize(const Shape& shape, const IoOptions& io) {
+    resize_array(*state_, shape, io);
+}
+
+std::int64_t Array::append(const ArraySource& in, int axis, const IoOptions& io) {
+    return append_array(*state_, in, axis, io);
+}
+
+std::int64_t Array::append(const ArrayView& in, int axis, const IoOptions& io) {
+    return append_array(*state_, *view_source(in, "the elements given"), axis, io);
+}
+
+}  // namespace tessera

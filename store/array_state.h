@@ -1,0 +1,91 @@
+// What an Array handle points to. Private to the store module.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tessera/array.h>
+
+namespace tessera {
+
+/// An array's metadata and all that follows from it, immutable once made.
+struct LoadedArray {
+    explicit LoadedArray(ArrayMetadata m);
+
+    ArrayMetadata metadata;
+    ChunkGrid grid;
+    CodecPipeline pipeline;
+
+    /// The element of absent chunks: dtype.size() bytes (for variable-length kinds a slot). Throws when the metadata's
+    /// fill cannot be assigned to the dtype.
+    [[nodiscard]] const std::byte* fill() const;
+    /// Whether a chunk full of the fill is left out. Not where the fill is undefined: others read that as anything.
+    [[nodiscard]] bool may_omit() const { return metadata.fill.bytes.has_value(); }
+    [[nodiscard]] std::int64_t chunk_bytes() const { return byte_count(grid.chunks(), metadata.dtype.size()); }
+
+private:
+    ElementBytes fill_;
+    VariableSlot slot_;
+    std::optional<Error> fill_error_;
+};
+
+/// Scratch memory of one worker.
+struct WorkerScratch {
+    Buffer encoded;
+    NDArray chunk;
+    CodecScratch codec;
+};
+
+/// Hands out scratch so that memory is kept from chunk to chunk and from call to call. As many as ever worked at once.
+class ScratchPool {
+public:
+    class Loan {
+    public:
+        explicit Loan(ScratchPool& pool) : pool_(pool), scratch_(pool.take()) {}
+        ~Loan() { pool_.give_back(std::move(scratch_)); }
+        Loan(const Loan&) = delete;
+        Loan& operator=(const Loan&) = delete;
+        WorkerScratch* operator->() { return scratch_.get(); }
+        WorkerScratch& operator*() { return *scratch_; }
+
+    private:
+        ScratchPool& pool_;
+        std::unique_ptr<WorkerScratch> scratch_;
+    };
+
+private:
+    std::unique_ptr<WorkerScratch> take();
+    void give_back(std::unique_ptr<WorkerScratch> scratch);
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<WorkerScratch>> idle_;
+};
+
+struct ArrayState {
+    ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
+
+    std::shared_ptr<KeyValueStore> store;
+    std::string prefix;
+    const Dialect* dialect;
+    std::string name;
+    bool published = true;  ///< false until a new array's metadata are written
+    mutable ScratchPool scratch;
+
+    [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const;
+    void set_loaded(std::shared_ptr<const LoadedArray> l);
+    /// Reads the metadata again if its bytes changed; keeps the present LoadedArray if not.
+    std::shared_ptr<const LoadedArray> refresh();
+    /// Writes metadata and makes them current.
+    void save(std::shared_ptr<const LoadedArray> l);
+
+    [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
+
+private:
+    mutable std::mutex mutex_;
+    std::shared_ptr<const LoadedArray> loaded_;
+    Buffer metadata_bytes_;  ///< as last read or written, to notice a change
+};
+
+}  // namespace tessera

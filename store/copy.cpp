@@ -1,0 +1,284 @@
+#include <tessera/copy.h>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
+// A seek costs about as much as reading this many bytes: what one more run of bytes in a plain file is worth.
+constexpr double run_cost = 4096;
+// Blocks need not be larger than this once larger ones save nothing.
+constexpr std::int64_t ample_block = std::int64_t{32} << 20;
+
+/// One side of a copy, as far as the plan is concerned.
+struct Side {
+    Shape chunks;  ///< empty for a plain file
+    Order order = Order::C;
+    bool in_order = false;  ///< only regions in ascending memory order are good
+
+    [[nodiscard]] bool plain(int rank) const { return chunks.rank() != rank || rank == 0; }
+};
+
+Side side_of(const ArrayInfo& info) {
+    return {.chunks = info.chunks, .order = info.order, .in_order = info.access != Access::any};
+}
+
+/// Bytes that this side moves when an array of `shape` goes through it in blocks of `block`: chunks are decoded as a
+/// whole, so a block that ends inside one makes it be decoded again; runs in a plain file cost a seek each.
+double side_cost(const Side& side, const Shape& shape, const Shape& block, double item) {
+    const int rank = shape.rank();
+    double elements = 1;
+    if (!side.plain(rank)) {
+        for (int d = 0; d < rank; ++d) {
+            const auto n = static_cast<double>(shape[d]);
+            const auto c = static_cast<double>(side.chunks[d]);
+            const auto blocks = static_cast<double>(ceil_div(shape[d], block[d]));
+            const bool aligned = block[d] >= shape[d] || block[d] % side.chunks[d] == 0;
+            elements *= aligned ? n : std::min(blocks * (static_cast<double>(block[d]) + c), blocks * n);
+        }
+        return elements * item;
+    }
+    double runs = 1;
+    bool full = true;
+    for (int k = 0; k < rank; ++k) {
+        const int d = side.order == Order::C ? rank - 1 - k : k;
+        elements *= static_cast<double>(shape[d]);
+        // The first dimension that is cut ends the run; every one above it repeats it.
+        runs *= full ? static_cast<double>(ceil_div(shape[d], block[d])) : static_cast<double>(shape[d]);
+        if (full && block[d] < shape[d]) full = false;
+    }
+    return elements * item + runs * run_cost;
+}
+
+struct Plan {
+    Shape block;
+    int threads = 1;
+    Order order = Order::C;        ///< of elements within a block in memory
+    Order block_order = Order::C;  ///< in which blocks follow each other
+};
+
+std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
+    constexpr std::int64_t plain_scratch = std::int64_t{1} << 20;
+    return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
+}
+
+/// For a side that wants memory order: whole lengths of the fast dimensions, as much of the next as fits, 1 above.
+Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int64_t item, std::int64_t limit) {
+    const int rank = shape.rank();
+    Shape block = Shape::filled(rank, 1);
+    std::int64_t bytes = item;
+    for (int k = 0; k < rank; ++k) {
+        const int d = order == Order::C ? rank - 1 - k : k;
+        const std::int64_t fits = std::max<std::int64_t>(1, limit / std::max<std::int64_t>(bytes, 1));
+        if (fits >= shape[d]) {
+            block[d] = std::max<std::int64_t>(shape[d], 1);
+            bytes *= block[d];
+            continue;
+        }
+        // Whole chunks of the other side where they fit, so that none is decoded twice.
+        block[d] = fits >= unit[d] ? fits / unit[d] * unit[d] : fits;
+        break;
+    }
+    return block;
+}
+
+Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
+               const CopyOptions& options) {
+    const int rank = shape.rank();
+    const auto memory = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
+    // What each worker holds beside the block: a decoded and an encoded chunk of either side.
+    const std::int64_t per_thread = std::max(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
+                                             checked_multiply(2, chunk_bytes(sink, shape, item), "memory"));
+
+    Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
+    const Side& chunked = sink.plain(rank) ? source : sink;
+    if (!chunked.plain(rank)) unit = chunked.chunks;
+    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
+    if (sink.plain(rank)) {
+        // A plain sink does not mind small blocks; a source's chunk may then be cut to meet the budget.
+        while (byte_count(unit, item) > std::max<std::int64_t>(item, memory / 2)) {
+            std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
+            if (longest == 1) break;
+            longest = ceil_div(longest, 2);
+        }
+    }
+    const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
+    if (least > memory) {
+        throw over_budget(fmt::format(
+            "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
+            "{} bytes; give at least --max-memory {}M",
+            memory, least, ceil_div(least, std::int64_t{1} << 20)));
+    }
+    Plan plan;
+    plan.threads = static_cast<int>(
+        std::clamp<std::int64_t>((memory - byte_count(unit, item)) / per_thread, 1, thread_count(options.io)));
+    const std::int64_t limit = memory - plan.threads * per_thread;
+
+    plan.order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
+    if (sink.in_order || source.in_order) {
+        plan.block_order = sink.in_order ? sink.order : source.order;
+        const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
+        bool fits_sink = true;
+        for (int d = 0; d < rank; ++d) fits_sink = fits_sink && (block[d] == shape[d] || block[d] % unit[d] == 0);
+        // Where a source in order does not give whole chunks of the sink, the sink's need comes first.
+        if (sink.in_order || fits_sink) {
+            plan.block = block;
+            plan.order = plan.block_order;
+            return plan;
+        }
+    }
+    const auto cost = [&](const Shape& b) {
+        return side_cost(source, shape, b, static_cast<double>(item)) +
+               side_cost(sink, shape, b, static_cast<double>(item));
+    };
+    plan.block = unit;
+    for (;;) {
+        int best = -1;
+        double best_cost = cost(plan.block);
+        const double now = best_cost;
+        for (int d = 0; d < rank; ++d) {
+            if (plan.block[d] >= shape[d]) continue;
+            Shape b = plan.block;
+            b[d] = std::min(shape[d], b[d] * 2);
+            if (byte_count(b, item) > limit) {
+                // Not twice as long, but as long as fits.
+                const std::int64_t rest = byte_count(b, item) / b[d];
+                b[d] = limit / rest / unit[d] * unit[d];
+                if (b[d] <= plan.block[d]) continue;
+            }
+            const double c = cost(b);
+            if (best < 0 || c < best_cost) {
+                best = d;
+                best_cost = c;
+            }
+        }
+        if (best < 0) break;
+        if (best_cost >= now && byte_count(plan.block, item) >= std::min(limit / 2, ample_block)) break;
+        const std::int64_t rest = byte_count(plan.block, item) / plan.block[best];
+        const std::int64_t longest = std::max(unit[best], limit / rest / unit[best] * unit[best]);
+        plan.block[best] = std::min({shape[best], plan.block[best] * 2, longest});
+    }
+    return plan;
+}
+
+/// The part of a selection that falls on `block`, a region of its result.
+Selection sub_selection(const Selection& selection, const Region& block) {
+    std::vector<Selection::Axis> axes = selection.axes();
+    for (int d = 0; d < block.rank(); ++d) {
+        Selection::Axis& a = axes[static_cast<std::size_t>(d)];
+        a.start += block.start[d] * a.step;
+        a.count = block.extent[d];
+    }
+    return Selection(std::move(axes));
+}
+
+/// The strides and shape of a block's view without dropped dimensions, or with them.
+template <class View>
+View keep_axes(const View& v, const Selection& selection) {
+    View kept = v;
+    kept.shape = Shape();
+    kept.strides = Strides();
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        if (selection.axes()[static_cast<std::size_t>(d)].dropped) continue;
+        kept.shape.push_back(v.shape[d]);
+        kept.strides.push_back(v.strides[d]);
+    }
+    return kept;
+}
+
+Region keep_axes(const Region& r, const Selection& selection) {
+    Region kept;
+    for (int d = 0; d < r.rank(); ++d) {
+        if (selection.axes()[static_cast<std::size_t>(d)].dropped) continue;
+        kept.start.push_back(r.start[d]);
+        kept.extent.push_back(r.extent[d]);
+    }
+    return kept;
+}
+
+/// A sink's chunk shape seen with the selection's dropped dimensions as length 1.
+Side with_dropped(Side side, const Selection& selection) {
+    if (side.chunks.rank() != selection.shape().rank() || selection.rank() == side.chunks.rank()) return side;
+    Shape full;
+    int k = 0;
+    for (const Selection::Axis& a : selection.axes()) full.push_back(a.dropped ? 1 : side.chunks[k++]);
+    side.chunks = full;
+    return side;
+}
+
+}  // namespace
+
+void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options) {
+    const ArrayInfo from = source.info();
+    const ArrayInfo to = sink.info();
+    const Selection selection = options.selection ? *options.selection : Selection::all(from.shape);
+    if (!(selection.shape() == to.shape)) {
+        throw invalid_argument(fmt::format("cannot copy {} to {}: shape {} does not fit shape {}", source.name(),
+                                           sink.name(), selection.shape().to_string(), to.shape.to_string()));
+    }
+    if (!from.dtype.equal_but_order(to.dtype)) {
+        throw invalid_argument(fmt::format("cannot copy {} to {}: dtype {} is not {}", source.name(), sink.name(),
+                                           from.dtype.to_string(), to.dtype.to_string()));
+    }
+    const Shape shape = selection.full_shape();
+    const std::int64_t item = to.dtype.size();
+    if (options.io.progress != nullptr) options.io.progress->start(byte_count(shape, item), source.name());
+    if (element_count(shape) > 0) {
+        const Plan plan = make_plan(shape, item, side_of(from), with_dropped(side_of(to), selection), options);
+        IoOptions io = options.io;
+        io.threads = plan.threads;
+        io.progress = nullptr;  // counted here, per block
+        const ChunkGrid blocks(shape, plan.block);
+        NDArray memory;
+        for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
+            if (io.stop.stop_requested()) throw cancelled("stopped on request");
+            Index index = blocks.index(n);
+            if (plan.block_order == Order::F) {
+                std::int64_t rest = n;
+                for (int d = 0; d < shape.rank(); ++d) {
+                    index[d] = rest % blocks.grid()[d];
+                    rest /= blocks.grid()[d];
+                }
+            }
+            const Region block = blocks.chunk_region(index);
+            if (!(memory.shape() == block.extent) || item == 0 || to.dtype.is_variable()) {
+                memory = NDArray();
+                memory = NDArray(to.dtype, block.extent, plan.order);
+            }
+            const Selection part = sub_selection(selection, block);
+            if (part.is_region()) {
+                source.read_into(part.bounds(), memory.view(), io);
+            } else {
+                read_selection_into(source, part, memory.view(), io);
+            }
+            sink.write(keep_axes(block, selection), keep_axes(ArrayView(memory.view()), selection), io);
+            if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, item));
+        }
+    }
+    sink.finish();
+}
+
+std::unique_ptr<ArraySource> open_source(std::string_view path) {
+    const ArrayPath parts = split_array_path(path);
+    std::error_code ignored;
+    if (std::filesystem::is_directory(parts.path, ignored)) {
+        if (parts.member) {
+            throw invalid_argument(
+                fmt::format("{}: \"::\" names a member of a file such as .npz; this is a directory: write {}/{}", path,
+                            parts.path.string(), *parts.member));
+        }
+        return std::make_unique<Array>(Array::open(parts.path, true));
+    }
+    if (!std::filesystem::exists(parts.path, ignored)) {
+        throw not_found(fmt::format("{}: no such file or directory", parts.path.string()));
+    }
+    return open_array_file(parts);
+}
+
+}  // namespace tessera

@@ -1,0 +1,187 @@
+// Arrays that appear only when they are complete.
+//
+// Where nothing is, the new array is written in place: a marker (.tessera/unfinished.json) first, chunks and
+// attributes next, the metadata last, then the marker goes. A crash leaves a directory with a marker and no metadata:
+// no reader opens it, `info` says what it is, and --overwrite takes it away.
+//
+// Where an array is that may be replaced, the new one is built beside it under a hidden name and complete there before
+// the two directories change places in one step (renameat2, RENAME_EXCHANGE); the old one is then removed. A crash
+// before that step leaves the old array untouched.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <cerrno>
+
+#include "array_state.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view marker_key = ".tessera/unfinished.json";
+
+std::string first_foreign_name(const fs::path& path) {
+    const auto store = directory_store(path, true);
+    const Dialect* dialect = probe_dialect(*store, "");
+    if (dialect == nullptr) return {};
+    const Array array = Array::open(store);
+    const ArrayMetadata metadata = array.metadata();
+    const Listing top = store->list("");
+    for (const auto* names : {&top.prefixes, &top.keys}) {
+        for (const std::string& name : *names) {
+            if (name != ".tessera" && !dialect->owns(metadata, name)) return name;
+        }
+    }
+    return {};
+}
+
+/// The directory itself where `path` is a link to it, so that the link stays.
+fs::path resolved(const fs::path& path) {
+    std::error_code error;
+    fs::path real = fs::exists(path, error) ? fs::canonical(path, error) : fs::path();
+    if (real.empty() || error) real = path;
+    if (!real.has_filename()) real = real.parent_path();  // a trailing '/'
+    return real;
+}
+
+void remove_tree(const fs::path& path) {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
+/// Puts `built` in the place of `old`, and `old` where `built` was.
+void exchange(const fs::path& built, const fs::path& old) {
+    if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
+    if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
+    // A file system without the exchange: two steps, between which neither is in place but both are complete.
+    fs::path aside = old;
+    aside.replace_filename("." + old.filename().string() + ".tessera-old");
+    if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
+    if (::rename(built.c_str(), old.c_str()) != 0) {
+        const int error = errno;
+        (void)::rename(aside.c_str(), old.c_str());
+        throw io_error("cannot replace", old.string(), error);
+    }
+    if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
+}
+
+}  // namespace
+
+Occupant occupant(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+        return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
+    }
+    if (!fs::is_directory(status)) return Occupant::other;
+    const auto store = directory_store(path, true);
+    if (probe_dialect(*store, "") != nullptr) return Occupant::array;
+    if (store->open(marker_key) != nullptr) return Occupant::unfinished;
+    return fs::is_empty(path, error) ? Occupant::nothing : Occupant::other;
+}
+
+struct NewArray::State {
+    fs::path place;  ///< where the array will be
+    fs::path built;  ///< where it is written: `place`, or a hidden directory beside it
+    bool made_directory = false;
+    bool committed = false;
+    std::optional<Array> array;
+
+    void remove_unfinished() const {
+        if (built == place && !made_directory) {
+            directory_store(place)->erase_below("");  // the directory was there, empty or with an unfinished copy
+        } else {
+            remove_tree(built);
+        }
+    }
+};
+
+NewArray::NewArray(const fs::path& path, const ArrayOptions& options, bool overwrite, std::string_view made_from)
+    : NewArray(path, dialect_named(options.format), make_metadata(options), overwrite, made_from) {
+    if (!options.attributes.as_object().empty()) array().attributes().replace(options.attributes);
+}
+
+NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, bool overwrite,
+                   std::string_view made_from)
+    : state_(std::make_unique<State>()) {
+    dialect.require_expressible(metadata);
+    const Occupant there = occupant(path);
+    const std::string name = path.string();
+    if (there == Occupant::other) {
+        throw already_exists(fmt::format(
+            "{}: something that is no array is there, and is left alone; choose another name or move it away", name));
+    }
+    if (there != Occupant::nothing && !overwrite) {
+        throw already_exists(fmt::format("{}: {} is there already; --overwrite replaces it", name,
+                                         there == Occupant::array ? "an array" : "an unfinished copy"));
+    }
+    state_->place = resolved(path);
+    state_->built = state_->place;
+    if (there == Occupant::array) {
+        if (const std::string foreign = first_foreign_name(path); !foreign.empty()) {
+            throw already_exists(fmt::format(
+                "{}: the array's directory also holds {}, which is not part of the array; move it away first", name,
+                foreign));
+        }
+        state_->built.replace_filename("." + state_->place.filename().string() + ".tessera-new");
+        if (occupant(state_->built) == Occupant::other) {
+            throw already_exists(
+                fmt::format("{}: needed for building the new array, but something is there", state_->built.string()));
+        }
+        remove_tree(state_->built);  // what an earlier attempt left
+    } else if (there == Occupant::unfinished) {
+        directory_store(state_->place)->erase_below("");
+    }
+    std::error_code error;
+    state_->made_directory = !fs::exists(state_->built, error);
+
+    const auto store = directory_store(state_->built);
+    Value marker = Value::object();
+    marker.set("about", "an unfinished copy by tessera: not an array yet; --overwrite replaces it");
+    marker.set("made_from", made_from);
+    const std::string text = marker.dump(python_json_style);
+    store->put(marker_key, std::as_bytes(std::span(text)));
+    try {
+        state_->array = Array::create(store, "", dialect, std::move(metadata), false);
+    } catch (...) {
+        state_->remove_unfinished();
+        throw;
+    }
+}
+
+NewArray::NewArray(NewArray&&) noexcept = default;
+NewArray& NewArray::operator=(NewArray&&) noexcept = default;
+
+NewArray::~NewArray() {
+    if (!state_ || state_->committed || !state_->array) return;
+    try {
+        state_->remove_unfinished();
+    } catch (const Error&) {
+        // What cannot be removed keeps its marker: it does not open as an array, and `info` says what it is.
+    }
+}
+
+Array& NewArray::array() {
+    return *state_->array;
+}
+
+Array NewArray::commit() {
+    state_->array->publish();
+    const auto store = directory_store(state_->built);
+    store->erase_below(".tessera");
+    state_->committed = true;
+    if (state_->built != state_->place) {
+        exchange(state_->built, state_->place);
+        remove_tree(state_->built);
+    }
+    return Array::open(state_->place);
+}
+
+}  // namespace tessera

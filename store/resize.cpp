@@ -1,0 +1,209 @@
+#include "resize.h"
+
+#include <fmt/format.h>
+
+#include <tessera/copy.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <algorithm>
+
+#include "region_io.h"
+
+namespace tessera {
+
+namespace {
+
+std::shared_ptr<const LoadedArray> with_shape(const LoadedArray& loaded, const Shape& shape) {
+    ArrayMetadata m = loaded.metadata;
+    m.shape = shape;
+    return std::make_shared<const LoadedArray>(std::move(m));
+}
+
+/// Calls each(chunk) for every chunk of `box` (a region of the grid).
+void for_each_index(const Region& box, const IoOptions& io, const std::function<void(const Index&)>& each) {
+    parallel_for(box.count(), io, [&](std::int64_t n) {
+        Index chunk = box.start;
+        for (int d = box.rank() - 1; d >= 0; --d) {
+            chunk[d] += n % box.extent[d];
+            n /= box.extent[d];
+        }
+        each(chunk);
+    });
+}
+
+/// Sets every element of a chunk that lies outside `shape` to the fill.
+void clear_outside(const LoadedArray& loaded, const Index& chunk, const MutableArrayView& elements) {
+    const Region inside = loaded.grid.chunk_region(chunk);
+    for (int d = 0; d < inside.rank(); ++d) {
+        if (inside.extent[d] == elements.shape[d]) continue;
+        Region outside = Region::whole(elements.shape);
+        outside.start[d] = inside.extent[d];
+        outside.extent[d] = elements.shape[d] - inside.extent[d];
+        fill_elements(elements.part(outside), loaded.fill());
+    }
+}
+
+/// Removes stored chunks for which `unwanted` holds, wherever they came from.
+void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOptions& io,
+                  const std::function<bool(const Index&)>& unwanted) {
+    std::vector<std::string> keys;  // collected first: what a listing gives while entries vanish is undefined
+    for_each_stored(
+        array, loaded,
+        [&](const Index& chunk, const std::string& key, std::uint64_t) {
+            if (unwanted(chunk)) keys.push_back(key);
+        },
+        [](const std::string&, std::uint64_t) {});
+    parallel_for(static_cast<std::int64_t>(keys.size()), io,
+                 [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
+}
+
+/// Before growing from `old` to `grown`: chunks at the old edge hold arbitrary bytes beyond it, and chunks outside the
+/// old grid may lie about since the array was larger (zarr 0.4 left them). Neither may show.
+void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const LoadedArray& grown,
+                         const IoOptions& io) {
+    const Shape& from = old.grid.shape();
+    const Shape& to = grown.grid.shape();
+    std::int64_t candidates = 0;  // chunks of the new grid that are not whole chunks of the old one
+    bool enumerable = true;
+    for (int d = 0; d < to.rank(); ++d) {
+        if (to[d] == from[d]) continue;
+        Region box = Region::whole(grown.grid.grid());
+        box.start[d] = from[d] / grown.grid.chunks()[d];
+        box.extent[d] -= box.start[d];
+        std::int64_t more = box.count();
+        enumerable = enumerable && !__builtin_add_overflow(candidates, more, &candidates);
+    }
+    const auto clear = [&](const Index& chunk) {
+        if (in_grid(old.grid, chunk)) {
+            change_chunk(array, old, chunk, [&](const MutableArrayView& e) { clear_outside(old, chunk, e); });
+        } else {
+            array.store->erase(array.chunk_key(grown, chunk));
+        }
+    };
+    constexpr std::int64_t few = 1000;  // asking for each is then quicker than listing everything
+    if (enumerable && candidates <= few) {
+        for (int d = 0; d < to.rank(); ++d) {
+            if (to[d] == from[d]) continue;
+            Region box = Region::whole(grown.grid.grid());
+            box.start[d] = from[d] / grown.grid.chunks()[d];
+            box.extent[d] -= box.start[d];
+            for_each_index(box, io, clear);
+        }
+        return;
+    }
+    erase_chunks(array, old, io,
+                 [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
+    std::vector<Index> edge;
+    for_each_stored(
+        array, old,
+        [&](const Index& chunk, const std::string&, std::uint64_t) {
+            if (!in_grid(old.grid, chunk)) return;
+            const Region inside = old.grid.chunk_region(chunk);
+            for (int d = 0; d < to.rank(); ++d) {
+                if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
+                    edge.push_back(chunk);
+                    return;
+                }
+            }
+        },
+        [](const std::string&, std::uint64_t) {});
+    parallel_for(static_cast<std::int64_t>(edge.size()), io,
+                 [&](std::int64_t i) { clear(edge[static_cast<std::size_t>(i)]); });
+}
+
+/// Writes into an array at an offset, as if that place were an array of its own.
+class OffsetSink final : public ArraySink {
+public:
+    OffsetSink(const ArrayState& array, const LoadedArray& loaded, Region place)
+        : array_(array), loaded_(loaded), place_(std::move(place)) {}
+
+    ArrayInfo info() const override {
+        return {.dtype = loaded_.metadata.dtype, .shape = place_.extent, .chunks = loaded_.metadata.chunks};
+    }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        Region moved = region;
+        for (int d = 0; d < moved.rank(); ++d) moved.start[d] += place_.start[d];
+        write_region(array_, loaded_, moved, in, io);
+    }
+    void finish() override {}
+    const std::string& name() const override { return array_.name; }
+
+private:
+    const ArrayState& array_;
+    const LoadedArray& loaded_;
+    Region place_;
+};
+
+}  // namespace
+
+bool in_grid(const ChunkGrid& grid, const Index& chunk) {
+    if (chunk.rank() != grid.grid().rank()) return false;
+    for (int d = 0; d < chunk.rank(); ++d) {
+        if (chunk[d] < 0 || chunk[d] >= grid.grid()[d]) return false;
+    }
+    return true;
+}
+
+void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
+    const StoreLock lock = array.store->lock(array.prefix, 0, LockMode::exclusive);
+    const auto old = array.refresh();
+    const Shape from = old->grid.shape();
+    if (shape.rank() != from.rank()) {
+        throw invalid_argument(fmt::format("{}: cannot resize shape {} to {}: the number of dimensions stays {}",
+                                           array.name, from.to_string(), shape.to_string(), from.rank()));
+    }
+    const auto target = in_context([&] { return array.name; },
+                                   [&] {
+                                       (void)byte_count(shape, old->metadata.dtype.size());
+                                       return with_shape(*old, shape);
+                                   });
+    Shape smaller = shape;
+    for (int d = 0; d < shape.rank(); ++d) smaller[d] = std::min(shape[d], from[d]);
+
+    auto current = old;
+    if (!(smaller == from)) {
+        current = smaller == shape ? target : with_shape(*old, smaller);
+        array.save(current);
+        erase_chunks(array, *current, io, [&](const Index& chunk) { return !in_grid(current->grid, chunk); });
+    }
+    if (!(smaller == shape)) {
+        clear_newly_exposed(array, *current, *target, io);
+        array.save(target);
+    }
+}
+
+std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, const IoOptions& io) {
+    const StoreLock lock = array.store->lock(array.prefix, 0, LockMode::exclusive);
+    const auto old = array.refresh();
+    const Shape from = old->grid.shape();
+    const ArrayInfo info = in.info();
+    if (axis < 0) axis += from.rank();
+    if (axis < 0 || axis >= from.rank()) {
+        throw invalid_argument(
+            fmt::format("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank()));
+    }
+    bool fits = info.shape.rank() == from.rank();
+    for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || info.shape[d] == from[d];
+    if (!fits) {
+        throw invalid_argument(
+            fmt::format("{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree",
+                        array.name, in.name(), info.shape.to_string(), from.to_string(), axis));
+    }
+    Region place{Index::filled(from.rank(), 0), info.shape};
+    place.start[axis] = from[axis];
+    Shape shape = from;
+    shape[axis] = checked_add(from[axis], info.shape[axis], "the new length");
+    const auto grown = in_context([&] { return array.name; },
+                                  [&] {
+                                      (void)byte_count(shape, old->metadata.dtype.size());
+                                      return with_shape(*old, shape);
+                                  });
+    // Chunks outside the old grid are written as a whole, so stale ones need no clearing; at the old edge the appended
+    // elements cover all that is newly exposed.
+    OffsetSink sink(array, *grown, place);
+    copy_array(in, sink, {.io = io, .selection = {}});
+    array.save(grown);
+    return from[axis];
+}
+
+}  // namespace tessera

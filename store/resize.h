@@ -1,0 +1,19 @@
+// Changing an array's shape: resize and append. Private to the store module.
+#pragma once
+
+#include "array_state.h"
+
+namespace tessera {
+
+/// Whether a chunk index lies inside the grid.
+[[nodiscard]] bool in_grid(const ChunkGrid& grid, const Index& chunk);
+
+/// Grows or shrinks. Shrinking writes the metadata first and deletes chunks after; growing brings the chunks into
+/// shape first and writes the metadata last: a crash leaves the old shape or the new one, and no element that was
+/// outside ever shows anything but the fill.
+void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io);
+
+/// Writes `in` behind the present end along `axis`, then the metadata. Returns the old length there.
+std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, const IoOptions& io);
+
+}  // namespace tessera
