@@ -150,9 +150,7 @@ Dims reversed(Dims d) {
     return d;
 }
 
-/// The region as one box, its axes in file order, and the file's strides in that order.
-template <class View>
-std::pair<Box<View>, Strides> make_box(const PlainLayout& layout, const Region& region, const View& view) {
+void require_fit(const PlainLayout& layout, const Region& region, const ArrayView& view) {
     require_inside(region, layout.shape);
     if (!(view.shape == region.extent)) {
         throw invalid_argument(
@@ -160,10 +158,15 @@ std::pair<Box<View>, Strides> make_box(const PlainLayout& layout, const Region& 
     }
     if (!view.dtype.equal_but_order(layout.dtype)) {
         throw invalid_argument(
-            fmt::format("the file has dtype {}, the memory has "
-                        "{}; they may differ in byte order only",
+            fmt::format("the file has dtype {} and the memory {}; they may differ in byte order only",
                         layout.dtype.to_string(), view.dtype.to_string()));
     }
+}
+
+/// The region as one box, its axes in file order, and the file's strides in that order.
+template <class View>
+std::pair<Box<View>, Strides> make_box(const PlainLayout& layout, const Region& region, const View& view) {
+    in_context([&] { return layout.name; }, [&] { require_fit(layout, region, view); });
     Strides strides = contiguous_strides(layout.shape, layout.dtype.size(), layout.order);
     Box<View> box{layout.data_offset, view};
     for (int d = 0; d < region.rank(); ++d) box.offset += static_cast<std::uint64_t>(region.start[d] * strides[d]);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include <tessera/byte_io.h>
 #include <tessera/dtype.h>
@@ -13,6 +14,7 @@
 namespace tessera {
 
 struct PlainLayout {
+    std::string name;               ///< of the file, for messages
     std::uint64_t data_offset = 0;  ///< of the first element
     DType dtype;                    ///< of fixed size
     Shape shape;

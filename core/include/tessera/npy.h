@@ -70,7 +70,6 @@ public:
 
 private:
     struct State;
-    explicit MappedNpy(std::unique_ptr<State> state);
     std::unique_ptr<State> state_;
 };
 

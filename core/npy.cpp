@@ -1,0 +1,340 @@
+#include <tessera/npy.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+
+#include "mapped_file.h"
+#include "plain_array.h"
+#include "python_literal.h"
+#include "unicode.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::size_t alignment = 64;  // of the data
+
+/// Bytes before the header's text: magic, version, and a length of 2 bytes in version 1, of 4 later.
+constexpr std::uint64_t prefix_size(int major) {
+    return magic.size() + 2 + (major == 1 ? 2 : 4);
+}
+
+/// Whether `test` holds for this dtype or for that of any field, at any depth.
+bool any_part(const DType& dtype, bool (*test)(const DType&)) {
+    const auto fields = dtype.fields();
+    return test(dtype) ||
+           std::any_of(fields.begin(), fields.end(), [&](const Field& f) { return any_part(f.dtype, test); });
+}
+
+bool holds_objects(const DType& dtype) {
+    return any_part(dtype, [](const DType& d) { return d.kind() == Kind::object; });
+}
+
+bool unknown_to_numpy(const DType& dtype) {
+    return any_part(dtype, [](const DType& d) { return d.is_variable() || d.kind() == Kind::bfloat16; });
+}
+
+/// The same dtype with every field under its own name: "" means padding in a .npy, so a field spelt "" elsewhere and
+/// shown as f1 is called f1 here.
+DType all_named(const DType& dtype) {
+    if (dtype.kind() != Kind::structure) return dtype;
+    std::vector<Field> fields(dtype.fields().begin(), dtype.fields().end());
+    for (Field& f : fields) {
+        f.dtype = all_named(f.dtype);
+        f.unnamed = false;
+    }
+    return DType::structure(std::move(fields), dtype.size());
+}
+
+Shape shape_of(const PythonLiteral& literal) {
+    if (literal.kind != PythonLiteral::Kind::tuple) throw corrupt("'shape' is not a tuple");
+    std::vector<std::int64_t> shape;
+    for (const PythonLiteral& item : literal.items) {
+        if (item.kind != PythonLiteral::Kind::scalar || !item.scalar.is_integer() || item.scalar.as_int64() < 0) {
+            throw corrupt(fmt::format("'shape' is {}, not a tuple of numbers from 0 on", literal.to_value().dump()));
+        }
+        shape.push_back(item.scalar.as_int64());
+    }
+    return shape;
+}
+
+/// Fills in what the header's text says.
+void parse_header(std::string_view text, NpyHeader& header) {
+    const PythonLiteral literal = parse_python_literal(text);
+    if (literal.kind != PythonLiteral::Kind::dict) throw corrupt("the header is not a dictionary");
+    std::array<const PythonLiteral*, 3> found{};
+    constexpr std::array<std::string_view, 3> keys{"descr", "fortran_order", "shape"};
+    for (const auto& [key, value] : literal.members) {
+        const auto k = std::find(keys.begin(), keys.end(), key);
+        if (k == keys.end()) throw corrupt(fmt::format("the header has a key '{}' that .npy does not know", key));
+        found[static_cast<std::size_t>(k - keys.begin())] = &value;
+    }
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+        if (found[k] == nullptr) throw corrupt(fmt::format("the header has no '{}'", keys[k]));
+    }
+    const auto& [descr, fortran_order, shape] = found;
+    if (!fortran_order->scalar.is_bool()) throw corrupt("'fortran_order' is neither True nor False");
+    header.order = fortran_order->scalar.as_bool() ? Order::F : Order::C;
+    header.dtype = DType::from_descr(descr->to_value(), DType::Padding::skip);
+    if (unknown_to_numpy(header.dtype)) {
+        throw corrupt(fmt::format("'descr' is {}, which is no NumPy dtype", header.dtype.to_string()));
+    }
+    header.shape = shape_of(*shape);
+}
+
+std::uint64_t little_endian(ByteSpan bytes) {
+    std::uint64_t n = 0;
+    for (std::size_t i = bytes.size(); i-- > 0;) n = n << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+    return n;
+}
+
+NpyHeader read_header(const ByteSource& file) {
+    std::array<std::byte, prefix_size(2)> prefix{};
+    const std::size_t got = static_cast<std::size_t>(std::min<std::uint64_t>(prefix.size(), file.size()));
+    file.read(0, std::span(prefix).first(got));
+    if (got < prefix_size(1) || std::string_view(reinterpret_cast<const char*>(prefix.data()), magic.size()) != magic) {
+        throw corrupt("not a .npy file: it does not begin with \\x93NUMPY and a version");
+    }
+    NpyHeader header;
+    header.major = std::to_integer<int>(prefix[6]);
+    header.minor = std::to_integer<int>(prefix[7]);
+    if (header.major < 1 || header.major > 3 || header.minor != 0) {
+        throw unsupported(fmt::format("version {}.{} of .npy; 1.0, 2.0 and 3.0 are known", header.major, header.minor));
+    }
+    const std::uint64_t begin = prefix_size(header.major);
+    if (got < begin) throw corrupt(fmt::format("the file ends inside the header, after {} bytes", got));
+    const std::uint64_t length = little_endian(std::span(prefix).first(begin).subspan(8));
+    if (length > npy_header_limit) {
+        throw unsupported(
+            fmt::format("the header is said to have {} bytes; at most {} are read", length, npy_header_limit));
+    }
+    if (length > file.size() - begin) {
+        throw corrupt(
+            fmt::format("the header is said to have {} bytes, but only {} follow", length, file.size() - begin));
+    }
+    header.data_offset = begin + length;
+    const Buffer bytes = read_range(file, begin, length);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (header.major == 3 && !from_utf8(text)) throw corrupt("the header of version 3.0 is not UTF-8");
+    try {
+        parse_header(header.major == 3 ? std::string(text) : latin1_to_utf8(text), header);
+        if (!holds_objects(header.dtype)) {
+            const auto bytes_promised = static_cast<std::uint64_t>(byte_count(header.shape, header.dtype.size()));
+            const std::uint64_t there = file.size() - header.data_offset;
+            if (bytes_promised > there) {
+                throw corrupt(fmt::format("shape {} of {} needs {} bytes of data, but only {} follow the header",
+                                          header.shape.to_string(), header.dtype.to_string(), bytes_promised, there));
+            }
+        }
+    } catch (const Error& e) {
+        // What would be a caller's mistake elsewhere (a bad dtype, a shape that overflows) is a damaged file here.
+        throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
+    }
+    return header;
+}
+
+PlainLayout layout_of(const ByteSource& file) {
+    const NpyHeader header = read_npy_header(file);
+    return {file.name(), header.data_offset, header.dtype, header.shape, header.order};
+}
+
+void require_no_objects(const std::string& name, const DType& dtype) {
+    if (!holds_objects(dtype)) return;
+    throw unsupported(
+        fmt::format("{}: the elements are Python objects (pickle), which are not read; "
+                    "convert them in Python, for example with .astype('U')",
+                    name));
+}
+
+class NpySource final : public ArraySource {
+public:
+    explicit NpySource(std::shared_ptr<const ByteSource> file) : file_(std::move(file)), layout_(layout_of(*file_)) {
+        info_ = {
+            layout_.dtype, layout_.shape, {}, layout_.order, file_->sequential() ? Access::sequential : Access::any};
+    }
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return file_->name(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_no_objects(name(), layout_.dtype);
+        read_plain(*file_, layout_, region, out, io);
+    }
+
+private:
+    std::shared_ptr<const ByteSource> file_;
+    PlainLayout layout_;
+    ArrayInfo info_;
+};
+
+class NpySink final : public ArraySink {
+public:
+    NpySink(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape, Order order)
+        : sink_(std::move(sink)) {
+        const std::string header = npy_header_bytes(dtype, shape, order);
+        layout_ = {name(), header.size(), dtype, shape, order};
+        end_ = header.size();
+        size_ = end_ + static_cast<std::uint64_t>(byte_count(shape, dtype.size()));
+        if (size_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+            throw invalid_argument(fmt::format("{}: shape {} is too large for a file", name(), shape.to_string()));
+        }
+        info_ = {dtype, shape, {}, order, sink_->random_access() ? Access::any : Access::stream};
+        sink_->append(std::as_bytes(std::span(header)));
+        // The last byte gives the file its length; what nobody writes before it stays a hole, which reads as zeros.
+        if (sink_->random_access() && size_ > end_) sink_->write_at(size_ - 1, std::array{std::byte{0}});
+    }
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return sink_->name(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        const bool stream = info_.access == Access::stream;
+        write_plain(layout_, region, in, stream, io, [&](std::uint64_t offset, ByteSpan bytes) {
+            if (!stream) return sink_->write_at(offset, bytes);
+            if (offset < end_) {
+                throw invalid_argument(
+                    fmt::format("{}: region {} lies before what was written already; a stream takes "
+                                "regions in memory order only",
+                                name(), region.to_string()));
+            }
+            append_zeros(offset);
+            sink_->append(bytes);
+            end_ += bytes.size();
+        });
+    }
+    void finish() override {
+        if (info_.access == Access::stream) append_zeros(size_);
+        sink_->finish();
+    }
+
+private:
+    void append_zeros(std::uint64_t end) {
+        static constexpr std::array<std::byte, 1 << 16> zeros{};
+        while (end_ < end) {
+            const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - end_));
+            sink_->append(std::span(zeros).first(n));
+            end_ += n;
+        }
+    }
+
+    std::unique_ptr<ByteSink> sink_;
+    PlainLayout layout_;
+    ArrayInfo info_;
+    std::uint64_t end_ = 0;   // of what was appended
+    std::uint64_t size_ = 0;  // of the finished file
+};
+
+}  // namespace
+
+NpyHeader read_npy_header(const ByteSource& file) {
+    return in_context([&] { return file.name(); }, [&] { return read_header(file); });
+}
+
+std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order) {
+    if (unknown_to_numpy(dtype) || holds_objects(dtype)) {
+        throw unsupported(fmt::format("a .npy file cannot hold {}", dtype.to_string()));
+    }
+    const bool fortran_order = order == Order::F && !order_is_moot(shape);
+    const std::string descr =
+        dtype.kind() == Kind::structure ? all_named(dtype).to_string() : fmt::format("'{}'", dtype.str());
+    std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}", descr,
+                                   fortran_order ? "True" : "False", shape.to_string());
+    // Room for the length that grows when data are appended, up to 21 digits.
+    if (!shape.empty()) {
+        const std::string length = std::to_string(fortran_order ? shape.back() : shape[0]);
+        text.append(21 - length.size(), ' ');
+    }
+    int major = 3;
+    if (const auto latin1 = utf8_to_latin1(text)) {
+        text = *latin1;
+        major = 1;
+    }
+    // At least one space before the newline, and the newline last: NumPy never pads by nothing.
+    const auto padding = [&] { return alignment - (prefix_size(major) + text.size() + 1) % alignment; };
+    if (major == 1 && text.size() + padding() + 1 > 0xFFFF) major = 2;
+    text.append(padding(), ' ');
+    text += '\n';
+
+    std::string bytes(magic);
+    bytes += static_cast<char>(major);
+    bytes += '\0';
+    for (std::size_t i = 0, n = text.size(); bytes.size() < prefix_size(major); ++i) {
+        bytes += static_cast<char>(n >> (8 * i) & 0xFF);
+    }
+    return bytes + text;
+}
+
+std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file) {
+    return std::make_unique<NpySource>(std::move(file));
+}
+
+std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape,
+                                      Order order) {
+    return std::make_unique<NpySink>(std::move(sink), dtype, shape, order);
+}
+
+NDArray load_npy(const std::filesystem::path& path) {
+    const NpySource source(open_file(path));
+    const ArrayInfo info = source.info();
+    require_no_objects(source.name(), info.dtype);
+    NDArray array(info.dtype, info.shape, info.order);
+    source.read_into(Region::whole(info.shape), array.view(), {});
+    return array;
+}
+
+void save_npy(const std::filesystem::path& path, const ArrayView& array) {
+    const Order order = array.contiguous(Order::F) && !array.contiguous(Order::C) ? Order::F : Order::C;
+    NpySink sink(create_file(path), array.dtype, array.shape, order);
+    sink.write(Region::whole(array.shape), array, {});
+    sink.finish();
+}
+
+struct MappedNpy::State {
+    State(const std::filesystem::path& path, Mode m)
+        : file(path, m == Mode::read_write), header(read_npy_header(file)), mode(m) {
+        require_no_objects(file.name(), header.dtype);
+    }
+    MutableArrayView view() {
+        return view_bytes(file.data() + header.data_offset, header.dtype, header.shape, header.order);
+    }
+
+    MappedFile file;
+    NpyHeader header;
+    Mode mode;
+};
+
+MappedNpy::MappedNpy(const std::filesystem::path& path, Mode mode) : state_(std::make_unique<State>(path, mode)) {}
+
+MappedNpy MappedNpy::create(const std::filesystem::path& path, const DType& dtype, const Shape& shape, Order order) {
+    NpySink(create_file(path), dtype, shape, order).finish();
+    return MappedNpy(path, Mode::read_write);
+}
+
+MappedNpy::MappedNpy(MappedNpy&&) noexcept = default;
+MappedNpy& MappedNpy::operator=(MappedNpy&&) noexcept = default;
+MappedNpy::~MappedNpy() = default;
+
+const NpyHeader& MappedNpy::header() const {
+    return state_->header;
+}
+
+ArrayView MappedNpy::view() const {
+    return state_->view();
+}
+
+MutableArrayView MappedNpy::mutable_view() {
+    if (state_->mode == Mode::read) {
+        throw invalid_argument(
+            fmt::format("{} is mapped for reading only; map it with Mode::read_write", state_->file.name()));
+    }
+    return state_->view();
+}
+
+void MappedNpy::flush() {
+    state_->file.flush();
+}
+
+}  // namespace tessera
