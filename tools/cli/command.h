@@ -1,0 +1,80 @@
+// What a command of the program is: a row in the table of commands.cpp, and a function that declares its options.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <tessera/parallel.h>
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+/// Options that every command takes.
+struct CommonOptions {
+    int threads = 0;                           ///< 0: all cores
+    std::uint64_t max_memory = 256ULL << 20U;  ///< bytes
+    bool quiet = false;
+    bool json = false;
+};
+
+/// One run of one command: its common options, and what work needs to be stopped and watched.
+class Session {
+public:
+    explicit Session(const CommonOptions& common);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    [[nodiscard]] const CommonOptions& options() const { return common_; }
+    /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
+    [[nodiscard]] IoOptions io();
+    /// Takes the progress bar off the terminal, before anything else is written.
+    void clear_progress();
+
+private:
+    CommonOptions common_;
+    std::unique_ptr<class Interrupt> interrupt_;
+    std::unique_ptr<class ProgressBar> progress_;
+};
+
+/// Does the command and returns the exit code; throws Error.
+using Run = std::function<int(Session&)>;
+
+struct Command {
+    const char* name;
+    const char* group;  ///< its heading in `tessera --help`
+    const char* about;  ///< one line
+    const char* usage;  ///< after "tessera "
+    const char* notes;  ///< the end of `tessera NAME --help`: explanations and an example
+    Run (*declare)(CLI::App& app);
+};
+
+[[nodiscard]] std::span<const Command> commands();
+
+// The commands, in the order of the table.
+Run declare_create(CLI::App& app);
+Run declare_info(CLI::App& app);
+Run declare_tree(CLI::App& app);
+Run declare_attrs(CLI::App& app);
+Run declare_get(CLI::App& app);
+Run declare_import(CLI::App& app);
+Run declare_export(CLI::App& app);
+Run declare_copy(CLI::App& app);
+Run declare_rechunk(CLI::App& app);
+Run declare_set(CLI::App& app);
+Run declare_append(CLI::App& app);
+Run declare_resize(CLI::App& app);
+
+inline constexpr int exit_done = 0;
+inline constexpr int exit_differences = 1;  ///< differences or damage found
+inline constexpr int exit_error = 2;
+inline constexpr int exit_interrupted = 130;
+
+}  // namespace tessera::cli

@@ -1,0 +1,99 @@
+// The table of commands: the whole offer of the program on a few screens. A new command is a row here and a function.
+#include "command.h"
+
+namespace tessera::cli {
+
+namespace {
+
+constexpr const char* make = "Make";
+constexpr const char* inspect = "Inspect";
+constexpr const char* move = "Move";
+constexpr const char* edit = "Edit";
+
+constexpr Command table[] = {
+    {"create", make, "make a new array", "create PATH --shape SHAPE --dtype DTYPE [options]",
+     "Nothing is stored but the metadata: elements that were never written read as the fill value.\n"
+     "Without --chunks, a chunk shape of about 1 MiB is chosen and shown.\n\n"
+     "Example:\n"
+     "  tessera create grid.zarr --shape 1000000,1000 --chunks 10000,100 --dtype '<i4' --fill 42",
+     declare_create},
+    {"info", inspect, "what lies at a path, at a glance", "info PATH [options]",
+     "For an array: format, dtype, shape, chunks, codec, fill, chunks stored of those possible, bytes and ratio,\n"
+     "attributes, and what the original program could not read of it. Array files and directories are explained too.\n"
+     "Exit code 1 for an array that was never finished.\n\n"
+     "Examples:\n"
+     "  tessera info grid.zarr\n"
+     "  tessera info elevation.npz --json",
+     declare_info},
+    {"tree", inspect, "arrays and array files below a directory", "tree PATH [options]",
+     "Shows directories that lead to arrays; .npz files show their members.\n"
+     "Exit code 1 when one of the arrays cannot be read.\n\n"
+     "Example:\n"
+     "  tessera tree survey/",
+     declare_tree},
+    {"attrs", inspect, "show, set or remove attributes", "attrs PATH [get KEY | set KEY JSON | rm KEY] [options]",
+     "Without an action, all attributes are shown as JSON. `set` takes JSON: text needs quotes of its own.\n\n"
+     "Examples:\n"
+     "  tessera attrs grid.zarr set units '\"m\"'\n"
+     "  tessera attrs grid.zarr set valid_range '[-500, 9000]'\n"
+     "  tessera attrs grid.zarr get units",
+     declare_attrs},
+    {"get", inspect, "print or save a part of an array", "get PATH [SELECTION] [options]",
+     "Prints as NumPy does; of more than 1000 elements only the edges, unless --all. --json always prints all.\n\n"
+     "Examples:\n"
+     "  tessera get grid.zarr '10:20, ::2'\n"
+     "  tessera get grid.zarr '..., 5' --out column.npy",
+     declare_get},
+    {"import", move, "an array file becomes an array", "import FILE PATH [options]",
+     "FILE is .npy, .npz or .npz::member. An .npz of several arrays becomes one array each, PATH/member.\n"
+     "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
+     "\n"
+     "Example:\n"
+     "  tessera import elevation.npz::elevation elevation.zarr --chunks 128,128",
+     declare_import},
+    {"export", move, "an array becomes an array file", "export PATH FILE [options]",
+     "The extension of FILE says its format: .npy or .npz (one member, arr_0, or FILE.npz::name).\n\n"
+     "Example:\n"
+     "  tessera export elevation.zarr elevation.npy --sel '0:100, :'",
+     declare_export},
+    {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
+     "DST is an array directory unless it ends in .npy or .npz. What is not given is taken from SRC: a copied array\n"
+     "keeps chunks, codec, fill value, attributes and unknown metadata.\n\n"
+     "Example:\n"
+     "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle",
+     declare_copy},
+    {"rechunk", move, "copy an array with other chunks", "rechunk SRC DST --chunks SHAPE [options]",
+     "This is `copy` under the name that people look for. SRC and DST may be the same with --overwrite.\n\n"
+     "Example:\n"
+     "  tessera rechunk grid.zarr columns.zarr --chunks 1000000,1 --max-memory 2G",
+     declare_rechunk},
+    {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
+     "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
+     "text\n"
+     "and times. FILE is an array file of the selection's shape: an existing .npy or .npz, FILE.npz::member, or "
+     "@FILE.\n"
+     "Put -- before a value that begins with a minus and a letter or a point: -- -Infinity.\n\n"
+     "Examples:\n"
+     "  tessera set grid.zarr '0:10, 0:10' 7\n"
+     "  tessera set grid.zarr '5, ...' row.npy",
+     declare_set},
+    {"append", edit, "write an array file after the end", "append PATH FILE [--axis N] [options]",
+     "FILE is anything that `copy` takes as SRC; its other lengths must be the array's.\n"
+     "The data are written first and the shape last: what fails leaves the array as it was.\n\n"
+     "Example:\n"
+     "  tessera append series.zarr today.npy --axis 0",
+     declare_append},
+    {"resize", edit, "grow or shrink an array", "resize PATH SHAPE [options]",
+     "New elements read as the fill value. Chunks outside a smaller shape are deleted.\n\n"
+     "Example:\n"
+     "  tessera resize grid.zarr 2000000,1000",
+     declare_resize},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+    return table;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,177 @@
+// tessera set, append, resize
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "blocks.h"
+#include "command.h"
+#include "options.h"
+#include "report.h"
+#include "transfer.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void report(Session& session, const Value& value, const std::string& line) {
+    session.clear_progress();
+    if (session.options().json) {
+        print_json(value);
+    } else if (!session.options().quiet) {
+        print(printable(line) + "\n");
+    }
+}
+
+/// Gives a cancelled edit the words for what it left behind.
+template <class Edit>
+void run_edit(const std::string& left, const Edit& edit) {
+    try {
+        edit();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled("interrupted; " + left);
+    }
+}
+
+/// The file that a value names: "@FILE" always, else only one that is there.
+std::optional<std::string> named_file(const DType& dtype, const std::string& value) {
+    if (value.starts_with('@')) return value.substr(1);
+    const fs::path path = split_array_path(value).path;
+    if (fs::is_regular_file(path) && find_array_file_format(path) != nullptr) return value;
+    const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
+    if (names_array_file(value) && !takes_text) {
+        throw not_found(fmt::format("{}: no such array file", path.string()));
+    }
+    return std::nullopt;
+}
+
+/// Writes a file over a selection in parts that fit in memory.
+void set_from_file(Session& session, Array& array, const Selection& selection, const std::string& file) {
+    const std::unique_ptr<ArraySource> source = open_source(file);
+    if (source->info().shape != selection.shape()) {
+        throw invalid_argument(fmt::format("{} has the shape {}, but the selection has {}", file,
+                                           source->info().shape.to_string(), selection.shape().to_string()));
+    }
+    if (!source->info().dtype.equal_but_order(array.dtype())) {
+        throw invalid_argument(fmt::format("{} holds {}, but {} holds {}; values are not converted", file,
+                                           source->info().dtype.to_string(), array.name(), array.dtype().to_string()));
+    }
+    const IoOptions io = session.io();
+    if (io.progress != nullptr) io.progress->start(byte_count(selection.shape(), array.dtype().size()), "set");
+    IoOptions quiet = io;
+    quiet.progress = nullptr;  // progress is counted here, by parts
+    // A quarter: the rest is for decoding and encoding.
+    const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
+    for_each_box(selection, array.info(), most, [&](const Region& box) {
+        const Region in_file = without_dropped(box, selection);
+        NDArray part(source->info().dtype, in_file.extent);
+        source->read_into(in_file, part.view(), quiet);
+        array.write(part_of(selection, box), part.view(), quiet);
+        if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
+    });
+}
+
+void set_to_value(Array& array, const Selection& selection, const std::string& text, const IoOptions& io) {
+    const ElementBytes element = element_from_text(array.dtype(), text);
+    const VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
+    const std::byte* p = array.dtype().is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
+    // One element, repeated by strides of zero: no memory however large the selection.
+    const Shape shape = selection.full_shape();
+    array.write(selection, ArrayView{p, array.dtype(), shape, Strides::filled(shape.rank(), 0)}, io);
+}
+
+struct SetOptions {
+    std::string path, selection, value;
+};
+
+int set(Session& session, const SetOptions& o) {
+    Array array = Array::open(o.path);
+    const Selection selection = Selection::parse(o.selection, array.shape());
+    run_edit("a part of the selection is already written", [&] {
+        if (const auto file = named_file(array.dtype(), o.value)) {
+            set_from_file(session, array, selection, *file);
+        } else {
+            set_to_value(array, selection, o.value, session.io());
+        }
+    });
+    const std::int64_t count = element_count(selection.shape());
+    Value value = Value::object();
+    value.set("path", o.path);
+    value.set("shape", shape_value(selection.shape()));
+    value.set("elements", count);
+    report(session, value, fmt::format("set {} of {}", count_text(count, "element"), o.path));
+    return exit_done;
+}
+
+struct AppendOptions {
+    std::string path, file, axis = "0";
+};
+
+int append(Session& session, const AppendOptions& o) {
+    Array array = Array::open(o.path);
+    const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
+    const Shape before = array.shape();
+    run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
+             [&] { array.append(*open_source(o.file), axis, session.io()); });
+    Value value = Value::object();
+    value.set("path", o.path);
+    value.set("axis", axis);
+    value.set("old_shape", shape_value(before));
+    value.set("shape", shape_value(array.shape()));
+    report(session, value,
+           fmt::format("appended {} to {}: {} → {}", o.file, o.path, shape_text(before), shape_text(array.shape())));
+    return exit_done;
+}
+
+struct ResizeOptions {
+    std::string path, shape;
+};
+
+int resize(Session& session, const ResizeOptions& o) {
+    Array array = Array::open(o.path);
+    const Shape shape = parse_shape_option("SHAPE", o.shape);
+    const Shape before = array.shape();
+    run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),
+             [&] { array.resize(shape, session.io()); });
+    Value value = Value::object();
+    value.set("path", o.path);
+    value.set("old_shape", shape_value(before));
+    value.set("shape", shape_value(shape));
+    report(session, value, fmt::format("resized {}: {} → {}", o.path, shape_text(before), shape_text(shape)));
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_set(CLI::App& app) {
+    auto o = std::make_shared<SetOptions>();
+    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
+    app.add_option("VALUE", o->value, "one value for every element, or an array file")->required()->option_text(" ");
+    return [o](Session& session) { return set(session, *o); };
+}
+
+Run declare_append(CLI::App& app) {
+    auto o = std::make_shared<AppendOptions>();
+    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
+    app.add_option("--axis", o->axis, "the dimension that grows (default 0)")->option_text("N");
+    return [o](Session& session) { return append(session, *o); };
+}
+
+Run declare_resize(CLI::App& app) {
+    auto o = std::make_shared<ResizeOptions>();
+    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("SHAPE", o->shape, "its new lengths, such as 2000000,1000")->required()->option_text(" ");
+    return [o](Session& session) { return resize(session, *o); };
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,212 @@
+// tessera get
+#include <fmt/format.h>
+
+#include <tessera/copy.h>
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "blocks.h"
+#include "command.h"
+#include "report.h"
+#include "transfer.h"
+
+namespace tessera::cli {
+
+namespace {
+
+// As NumPy: more elements than this are summarised, by this many at either end of a dimension.
+constexpr std::int64_t summary_threshold = 1000;
+constexpr std::int64_t edge = 3;
+constexpr std::size_t line_width = 75;
+
+/// Prints elements that come one by one in C order as nested brackets: NumPy's, or JSON's.
+class NestedPrinter {
+public:
+    /// `cut[d]`: an ellipsis stands after the first `edge` items of dimension d.
+    NestedPrinter(const Shape& shape, std::vector<bool> cut, bool json)
+        : shape_(shape), cut_(std::move(cut)), json_(json), index_(Index::filled(shape.rank(), 0)) {
+        text_ = std::string(shape_.size(), '[');
+    }
+
+    void put(std::string_view element) {
+        if (!first_) separate(element.size());
+        first_ = false;
+        text_ += element;
+        if (text_.size() > 1U << 16U) drain();
+    }
+
+    void end() {
+        text_ += std::string(shape_.size(), ']') + "\n";
+        drain();
+    }
+
+private:
+    /// Steps to the next index, and writes what stands between the two elements.
+    void separate(std::size_t next_size) {
+        int axis = shape_.rank() - 1;
+        while (++index_[axis] == shape_[axis]) index_[axis--] = 0;
+        const auto closed = static_cast<std::size_t>(shape_.rank() - 1 - axis);
+        const bool ellipsis = cut_[static_cast<std::size_t>(axis)] && index_[axis] == edge;
+        if (json_) {
+            text_ += std::string(closed, ']') + (closed == 0 ? ", " : ",\n") + std::string(closed, '[');
+        } else if (closed == 0) {
+            if (ellipsis) text_ += " ...";
+            const std::size_t line_begin = text_.rfind('\n') + 1;  // npos + 1 is 0
+            const std::size_t column = (drained_line_ && line_begin == 0 ? line_width : 0) + text_.size() - line_begin;
+            text_ += column + 1 + next_size > line_width ? "\n" + std::string(shape_.size(), ' ') : " ";
+        } else {
+            const std::string line = std::string(closed, '\n') + std::string(shape_.size() - closed, ' ');
+            text_ += std::string(closed, ']') + (ellipsis ? line + "..." : "") + line + std::string(closed, '[');
+        }
+    }
+
+    void drain() {
+        print(text_);
+        drained_line_ = !text_.ends_with('\n');
+        text_.clear();
+    }
+
+    Shape shape_;
+    std::vector<bool> cut_;
+    bool json_;
+    bool first_ = true;
+    bool drained_line_ = false;  ///< the text begins within a line that is already written
+    Index index_;
+    std::string text_;
+};
+
+std::string element_text(const DType& dtype, const std::byte* p, bool json) {
+    const Kind kind = dtype.kind();
+    const bool is_text = kind == Kind::bytes || kind == Kind::text || dtype.is_variable();
+    return json || is_text ? element_to_value(dtype, p).dump() : printable(element_to_text(dtype, p));
+}
+
+/// Calls `each` with every element of a packed C-order array.
+template <class Each>
+void for_each_element(const NDArray& array, const Each& each) {
+    const std::byte* p = array.bytes().data();
+    for (std::int64_t i = 0; i < array.count(); ++i, p += array.dtype().size()) each(p);
+}
+
+/// Nested brackets of an array without elements; as Python's tolist(), (2, 0) is [[], []].
+std::string empty_brackets(const Shape& shape, int axis = 0) {
+    std::string text = "[";
+    for (std::int64_t i = 0; shape[axis] > 0 && i < shape[axis]; ++i) {
+        text += (i == 0 ? "" : ", ") + empty_brackets(shape, axis + 1);
+    }
+    return text + "]";
+}
+
+/// A small array, its columns aligned.
+void print_aligned(const NDArray& array, const Shape& shape, const std::vector<bool>& cut) {
+    std::vector<std::string> texts;
+    std::size_t width = 0;
+    for_each_element(array, [&](const std::byte* p) {
+        texts.push_back(element_text(array.dtype(), p, false));
+        width = std::max(width, texts.back().size());
+    });
+    if (shape.empty()) width = 0;
+    NestedPrinter printer(shape, cut, false);
+    for (const std::string& text : texts) printer.put(std::string(width - std::min(width, text.size()), ' ') + text);
+    printer.end();
+}
+
+/// Only the edges of a large selection, read without what lies between them.
+void print_summary(const ArraySource& source, const Selection& selection, const IoOptions& io) {
+    const Shape full = selection.full_shape();
+    std::vector<bool> cut;
+    Shape shown;
+    for (const std::int64_t n : full) {
+        cut.push_back(n > 2 * edge);
+        shown.push_back(std::min(n, 2 * edge));
+    }
+    NDArray edges(source.info().dtype, shown);
+    // Every combination of first and last part along the dimensions that are cut.
+    const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
+        if (axis == full.rank()) {
+            const Selection part = part_of(selection, from);
+            NDArray read = read_part(source, part, io);
+            copy_elements(std::move(read).reshaped(to.extent).view(), edges.view().part(to));
+            return;
+        }
+        const bool is_cut = cut[static_cast<std::size_t>(axis)];
+        from.start[axis] = to.start[axis] = 0;
+        from.extent[axis] = to.extent[axis] = is_cut ? edge : full[axis];
+        visit(axis + 1, from, to);
+        if (!is_cut) return;
+        from.start[axis] = full[axis] - edge;
+        to.start[axis] = edge;
+        from.extent[axis] = to.extent[axis] = edge;
+        visit(axis + 1, from, to);
+    };
+    Region from = Region::whole(shown);
+    Region to = from;
+    visit(0, from, to);
+
+    std::vector<bool> kept_cut;
+    for (std::size_t d = 0; d < cut.size(); ++d) {
+        if (!selection.axes()[d].dropped) kept_cut.push_back(cut[d]);
+    }
+    print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
+}
+
+int get(Session& session, const std::string& path, const std::string& selection_text, bool all) {
+    const std::unique_ptr<ArraySource> source = open_source(path);
+    const Selection selection = Selection::parse(selection_text, source->info().shape);
+    const Shape shape = selection.shape();
+    const bool json = session.options().json;
+    IoOptions io = session.io();
+    io.progress = nullptr;  // a bar would stand among the numbers
+
+    const std::int64_t count = element_count(shape);
+    const std::vector<bool> uncut(shape.size(), false);
+    if (count == 0) {
+        print((json ? empty_brackets(shape) : "[]") + "\n");
+    } else if (!json && count <= summary_threshold) {
+        print_aligned(read_part(*source, selection, io), shape, uncut);
+    } else if (!json && !all) {
+        print_summary(*source, selection, io);
+    } else {
+        NestedPrinter printer(shape, uncut, json);
+        // A quarter: the rest is for decoding.
+        const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
+        for_each_box(selection, source->info(), most, [&](const Region& box) {
+            const NDArray part = read_part(*source, part_of(selection, box), io);
+            for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });
+        });
+        printer.end();
+    }
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_get(CLI::App& app) {
+    struct Options {
+        TransferOptions out;
+        std::string selection;
+        bool all = false;
+    };
+    auto o = std::make_shared<Options>();
+    app.add_option("PATH", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
+        ->option_text(" ");
+    app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
+    app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
+    app.add_flag("--all", o->all, "print every element");
+    return [o](Session& session) {
+        if (o->out.destination.empty()) return get(session, o->out.source, o->selection, o->all);
+        if (!names_array_file(o->out.destination)) {
+            throw invalid_argument(
+                fmt::format("--out: expected a file that ends in .npy or .npz, found {}", o->out.destination));
+        }
+        o->out.selection = o->selection;
+        return transfer(session, o->out, "saved");
+    };
+}
+
+}  // namespace tessera::cli

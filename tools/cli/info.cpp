@@ -1,0 +1,252 @@
+// tessera info
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "command.h"
+#include "report.h"
+#include "tree.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The fill's bytes for a person. They are content, not a slot, for variable-length kinds.
+std::string fill_bytes_text(const DType& dtype, const ElementBytes& bytes) {
+    if (dtype.is_variable()) {
+        return Value(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())).dump();
+    }
+    const Value value = element_to_value(dtype, bytes.data());
+    return value.is_string() ? value.dump() : element_to_text(dtype, bytes.data());
+}
+
+std::string fill_text(const ArrayMetadata& metadata) {
+    const FillValue& fill = metadata.fill;
+    if (!fill.error.empty()) return fmt::format("unusable: {}", fill.error);
+    if (!fill.bytes) return "null (undefined; reads as zeros)";
+    const std::string value = fill_bytes_text(metadata.dtype, *fill.bytes);
+    if (fill.spelling) {
+        const std::string spelt = fill.spelling->dump();
+        if (spelt != value && spelt != value + ".0") return fmt::format("{} (spelt {})", value, spelt);
+    }
+    return value;
+}
+
+Value fill_json(const ArrayMetadata& metadata) {
+    const FillValue& fill = metadata.fill;
+    if (fill.spelling) return *fill.spelling;
+    if (!fill.bytes || metadata.dtype.is_variable()) return nullptr;
+    return element_to_value(metadata.dtype, fill.bytes->data());
+}
+
+std::string abbreviated(std::string text, std::size_t most = 100) {
+    if (text.size() <= most) return text;
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;  // not inside a character
+    return text.substr(0, most) + "…";
+}
+
+void add_dtype(Facts& facts, const DType& dtype) {
+    if (dtype.kind() != Kind::structure) {
+        facts.add("dtype", fmt::format("{} ({} each)", dtype.to_string(), count_text(dtype.size(), "byte")));
+        return;
+    }
+    facts.add("dtype", fmt::format("structure of {}, {} each", count_text(std::ssize(dtype.fields()), "field"),
+                                   count_text(dtype.size(), "byte")));
+    for (const Field& field : dtype.fields()) {
+        facts.more(fmt::format("{}: {}{}{}", field.name, field.dtype.to_string(),
+                               field.shape.empty() ? "" : " " + shape_text(field.shape),
+                               field.unnamed ? " (padding, nameless in the metadata)" : ""));
+    }
+}
+
+void add_shape(Facts& facts, const Shape& shape) {
+    facts.add("shape", fmt::format("{} ({})", shape_text(shape), count_text(element_count(shape), "element")));
+}
+
+int info_array(Session& session, const std::string& path) {
+    const Array array = Array::open(path, true);
+    const ArrayMetadata metadata = array.metadata();
+    const StoredSize stored = array.stored_size();
+    const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
+    const Value attributes = array.attributes().all();
+    const std::vector<std::string> remarks = array.dialect().remarks(metadata);
+
+    if (session.options().json) {
+        Value report = Value::object();
+        report.set("path", path);
+        report.set("kind", "array");
+        report.set("format", array.dialect().name);
+        report.set("dtype", array.dtype().descr());
+        report.set("shape", shape_value(array.shape()));
+        report.set("chunks", shape_value(array.chunks()));
+        report.set("order", "C");
+        report.set("codec", codecs_text(metadata.codecs));
+        report.set("fill_value", fill_json(metadata));
+        report.set("chunks_stored", stored.chunks);
+        report.set("chunks_possible", stored.chunks_possible);
+        report.set("stored_bytes", stored.bytes);
+        report.set("logical_bytes", logical);
+        report.set("ratio", ratio(logical, stored.bytes));
+        report.set("stray_files", stored.strays);
+        report.set("attributes", attributes);
+        if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
+        Value remark_list = Value::array();
+        for (const std::string& remark : remarks) remark_list.push_back(remark);
+        report.set("remarks", std::move(remark_list));
+        print_json(report);
+        return exit_done;
+    }
+
+    Facts facts;
+    facts.add("path", path);
+    facts.add("format", fmt::format("{}: {}", array.dialect().name, array.dialect().about));
+    add_dtype(facts, array.dtype());
+    add_shape(facts, array.shape());
+    facts.add("chunks",
+              fmt::format("{} ({} each)", shape_text(array.chunks()),
+                          bytes_text(static_cast<std::uint64_t>(byte_count(array.chunks(), array.dtype().size())))));
+    facts.add("order", "C");
+    facts.add("codec", codecs_text(metadata.codecs));
+    facts.add("fill value", fill_text(metadata));
+    const double percent = stored.chunks_possible == 0 ? 100.0
+                                                       : 100.0 * static_cast<double>(stored.chunks) /
+                                                             static_cast<double>(stored.chunks_possible);
+    facts.add("chunks stored", fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
+                                           grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
+    facts.add("stored", bytes_exactly(stored.bytes));
+    facts.add("logical", bytes_exactly(logical));
+    facts.add("ratio", ratio_text(logical, stored.bytes));
+    if (!metadata.unknown.as_object().empty()) facts.add("unknown members", abbreviated(metadata.unknown.dump()));
+    facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
+    for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
+    if (stored.strays > 0) {
+        facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
+                                             grouped(static_cast<std::uint64_t>(stored.strays))));
+    }
+    for (const std::string& remark : remarks) facts.add("remark", remark);
+    facts.print();
+    return exit_done;
+}
+
+int info_unfinished(Session& session, const std::string& path) {
+    constexpr const char* advice = "write it again with --overwrite, or delete the directory";
+    if (session.options().json) {
+        Value report = Value::object();
+        report.set("path", path);
+        report.set("kind", "unfinished");
+        report.set("advice", advice);
+        print_json(report);
+    } else {
+        Facts facts;
+        facts.add("path", path);
+        facts.add("what", "an unfinished array: the program that made it was ended before it was complete");
+        facts.add("to do", advice);
+        facts.print();
+    }
+    return exit_differences;
+}
+
+int info_directory(Session& session, const std::string& path) {
+    const std::int64_t arrays = count_arrays(scan(path));
+    if (session.options().json) {
+        Value report = Value::object();
+        report.set("path", path);
+        report.set("kind", "directory");
+        report.set("arrays", arrays);
+        print_json(report);
+    } else {
+        Facts facts;
+        facts.add("path", path);
+        facts.add("what", arrays == 0 ? "a plain directory without arrays"
+                                      : fmt::format("a plain directory that holds {}", count_text(arrays, "array")));
+        if (arrays > 0) facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
+        facts.print();
+    }
+    return exit_done;
+}
+
+int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format) {
+    const std::vector<std::string> members = path.member ? std::vector<std::string>{} : format.members(path.path);
+    const Value header = format.describe(path);
+    const std::unique_ptr<ArraySource> source = members.empty() ? format.open(path) : nullptr;
+
+    if (session.options().json) {
+        Value report = Value::object();
+        report.set("path", name);
+        report.set("kind", "file");
+        report.set("format", format.name);
+        report.set("file_bytes", fs::file_size(path.path));
+        if (source) {
+            report.set("dtype", source->info().dtype.descr());
+            report.set("shape", shape_value(source->info().shape));
+        }
+        report.set("header", header);
+        print_json(report);
+        return exit_done;
+    }
+
+    Facts facts;
+    facts.add("path", name);
+    facts.add("format", fmt::format("{}: {}", format.name, format.about));
+    if (source) {
+        const ArrayInfo& info = source->info();
+        add_dtype(facts, info.dtype);
+        add_shape(facts, info.shape);
+        facts.add("order", info.order == Order::C ? "C" : "F");
+        facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
+    }
+    facts.add("file", bytes_exactly(fs::file_size(path.path)));
+    for (const auto& [key, value] : header.as_object()) {
+        if (key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
+        facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
+    }
+    if (!members.empty()) facts.add("members", grouped(members.size()));
+    facts.print();
+    for (const Node& member : scan(path.path).children) {
+        if (members.empty()) break;
+        const std::string what = member.leaf->error.empty()
+                                     ? shape_text(member.leaf->shape) + "  " + member.leaf->dtype.to_string()
+                                     : member.leaf->error;
+        print(printable(fmt::format("  ::{}  {}", member.name, what)) + "\n");
+    }
+    return exit_done;
+}
+
+int info(Session& session, const std::string& name) {
+    if (fs::is_directory(name)) {
+        switch (occupant(name)) {
+            case Occupant::array:
+                return info_array(session, name);
+            case Occupant::unfinished:
+                return info_unfinished(session, name);
+            default:
+                return info_directory(session, name);
+        }
+    }
+    const ArrayPath path = split_array_path(name);
+    if (!fs::exists(path.path)) throw not_found(fmt::format("{}: no such file or directory", path.path.string()));
+    const ArrayFileFormat* format = find_array_file_format(path.path);
+    if (format == nullptr) {
+        throw invalid_argument(fmt::format("{}: neither an array directory nor an array file", path.path.string()));
+    }
+    return info_file(session, name, path, *format);
+}
+
+}  // namespace
+
+Run declare_info(CLI::App& app) {
+    auto path = std::make_shared<std::string>();
+    app.add_option("PATH", *path, "an array, an array file, a member of one (file.npz::name), or a directory")
+        ->required()
+        ->option_text(" ");
+    return [path](Session& session) { return info(session, *path); };
+}
+
+}  // namespace tessera::cli

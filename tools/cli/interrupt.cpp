@@ -1,0 +1,53 @@
+#include "interrupt.h"
+
+#include <unistd.h>
+
+#include <string_view>
+
+#include "command.h"
+
+namespace tessera::cli {
+
+namespace {
+
+sigset_t stop_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    // A parent that ignores a signal (nohup, a shell's background job) means it to stay ignored.
+    for (const int number : {SIGINT, SIGTERM}) {
+        struct sigaction current;
+        if (sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN) sigaddset(&set, number);
+    }
+    sigaddset(&set, SIGUSR2);  // how the destructor wakes the thread
+    return set;
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+    const sigset_t set = stop_signals();
+    pthread_sigmask(SIG_BLOCK, &set, &previous_);
+    waiter_ = std::thread([this] { wait(); });
+}
+
+Interrupt::~Interrupt() {
+    over_ = true;
+    pthread_kill(waiter_.native_handle(), SIGUSR2);
+    waiter_.join();
+    pthread_sigmask(SIG_SETMASK, &previous_, nullptr);
+}
+
+void Interrupt::wait() {
+    const sigset_t set = stop_signals();
+    int number = 0;
+    while (sigwait(&set, &number) == 0 && !over_) {
+        if (number == SIGUSR2) continue;
+        if (source_.request_stop()) continue;
+        constexpr std::string_view message =
+            "\ntessera: ended at once; an unfinished array may be left (--overwrite replaces it)\n";
+        [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+        ::_exit(exit_interrupted);
+    }
+}
+
+}  // namespace tessera::cli

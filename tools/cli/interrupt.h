@@ -1,0 +1,31 @@
+// Ctrl-C and SIGTERM as a request to stop.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace tessera::cli {
+
+/// While one lives, the first SIGINT or SIGTERM requests a stop, so that the work can clean up; a second one ends the
+/// program at once. Make it before any other thread, which then inherits the blocked signals. One at a time.
+class Interrupt {
+public:
+    Interrupt();
+    ~Interrupt();
+    Interrupt(const Interrupt&) = delete;
+    Interrupt& operator=(const Interrupt&) = delete;
+    [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
+
+private:
+    void wait();
+
+    std::stop_source source_;
+    std::atomic<bool> over_ = false;
+    sigset_t previous_;
+    std::thread waiter_;
+};
+
+}  // namespace tessera::cli

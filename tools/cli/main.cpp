@@ -1,0 +1,160 @@
+// The program `tessera`: finds the command, runs it, and turns what happens into messages and exit codes.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+#include "progress.h"
+#include "report.h"
+
+namespace tessera::cli {
+
+Session::Session(const CommonOptions& common) : common_(common) {}
+Session::~Session() = default;
+
+IoOptions Session::io() {
+    if (!interrupt_) interrupt_ = std::make_unique<Interrupt>();
+    if (!progress_ && !common_.quiet && ProgressBar::wanted()) progress_ = std::make_unique<ProgressBar>();
+    return {.threads = common_.threads,
+            .stop = interrupt_->token(),
+            .progress = progress_.get(),
+            .max_memory = common_.max_memory};
+}
+
+void Session::clear_progress() {
+    if (progress_) progress_->clear();
+}
+
+namespace {
+
+/// CLI11's help with the usage line of our table.
+class HelpFormatter : public CLI::Formatter {
+public:
+    explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {
+        column_width(26);
+        label("Positionals", "Arguments");
+    }
+    std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+        return "\nUsage: tessera " + usage_ + "\n";
+    }
+
+private:
+    std::string usage_;
+};
+
+/// The common options as typed.
+struct CommonTexts {
+    std::string threads;
+    std::string max_memory;
+    bool quiet = false;
+    bool json = false;
+
+    void declare(CLI::App& app) {
+        constexpr const char* group = "Common options";
+        app.add_option("--threads", threads, "threads to work with (default: all cores)")
+            ->option_text("N")
+            ->group(group);
+        app.add_option("--max-memory", max_memory, "memory for data, in units of 1024: K M G T (default 256M)")
+            ->option_text("512M")
+            ->group(group);
+        app.add_flag("--json", json, "report as JSON")->group(group);
+        app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
+        app.set_help_flag("-h,--help", "this text")->group(group);
+    }
+
+    [[nodiscard]] CommonOptions parsed() const {
+        CommonOptions common{.quiet = quiet, .json = json};
+        if (!threads.empty()) common.threads = parse_number("--threads", threads, 1, 1024);
+        if (!max_memory.empty()) common.max_memory = parse_bytes("--max-memory", max_memory);
+        return common;
+    }
+};
+
+/// One line on stderr, whatever the message holds.
+void complain(std::string message) {
+    for (char& c : message) {
+        if (c == '\n') c = ' ';
+    }
+    fmt::print(stderr, "tessera: {}\n", printable(message));
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
+    app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
+    app.set_help_flag("-h,--help", "this text");
+    app.set_version_flag("--version", "tessera " TESSERA_VERSION);
+    app.require_subcommand(1);
+    app.footer(
+        "`tessera COMMAND --help` explains a command, with an example.\n"
+        "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
+        "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...'.\n"
+        "Exit codes: 0 done, 1 differences or damage found, 2 error, 130 interrupted.");
+
+    CommonTexts texts;
+    std::vector<std::pair<const CLI::App*, Run>> runs;
+    for (const Command& command : commands()) {
+        CLI::App* sub = app.add_subcommand(command.name, command.about);
+        sub->group(command.group);
+        sub->formatter(std::make_shared<HelpFormatter>(command.usage));
+        sub->footer(command.notes);
+        runs.emplace_back(sub, command.declare(*sub));
+        texts.declare(*sub);
+    }
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& asked) {  // --help, --version
+        const CLI::App* shown = &app;
+        if (const auto used = app.get_subcommands(); !used.empty()) shown = used.front();
+        print(dynamic_cast<const CLI::CallForVersion*>(&asked) != nullptr ? app.version() + "\n" : shown->help());
+        flush_output();
+        return exit_done;
+    } catch (const CLI::ParseError& e) {
+        const auto used = app.get_subcommands();
+        if (!used.empty()) {
+            const std::string name = used.front()->get_name();
+            throw invalid_argument(fmt::format("{}: {} (`tessera {} --help` explains)", name, e.what(), name));
+        }
+        if (argc < 2) throw invalid_argument("no command given; `tessera --help` lists them");
+        throw invalid_argument(fmt::format("'{}' is no command; `tessera --help` lists them", argv[1]));
+    }
+
+    Session session(texts.parsed());
+    for (const auto& [sub, command] : runs) {
+        if (!sub->parsed()) continue;
+        const int code = command(session);
+        flush_output();
+        return code;
+    }
+    return exit_error;  // not reached: one command is required
+}
+
+}  // namespace
+}  // namespace tessera::cli
+
+int main(int argc, char** argv) {
+    using namespace tessera;
+    using namespace tessera::cli;
+    ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
+    try {
+        return run(argc, argv);
+    } catch (const ClosedPipe&) {
+        return exit_done;
+    } catch (const Error& e) {
+        complain(e.what());
+        return e.code() == ErrorCode::cancelled ? exit_interrupted : exit_error;
+    } catch (const std::bad_alloc&) {
+        complain("not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");
+        return exit_error;
+    } catch (const std::exception& e) {
+        complain(e.what());
+        return exit_error;
+    }
+}

@@ -1,0 +1,72 @@
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <charconv>
+#include <limits>
+
+namespace tessera::cli {
+
+std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
+    const auto bad = [&](std::string_view why) {
+        return invalid_argument(
+            fmt::format("{}: expected a number of bytes above 0 such as 512M (units of 1024: K M G T), found '{}'{}",
+                        option, text, why));
+    };
+    std::uint64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc::result_out_of_range) throw bad(", which is too large");
+    if (error != std::errc{}) throw bad("");
+    const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+    int shift = 0;
+    if (unit == "K" || unit == "k") {
+        shift = 10;
+    } else if (unit == "M" || unit == "m") {
+        shift = 20;
+    } else if (unit == "G" || unit == "g") {
+        shift = 30;
+    } else if (unit == "T" || unit == "t") {
+        shift = 40;
+    } else if (!unit.empty()) {
+        throw bad("");
+    }
+    if (number == 0) throw bad("");
+    if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) >> shift) {
+        throw bad(", which is too large");
+    }
+    return number << shift;
+}
+
+int parse_number(std::string_view option, std::string_view text, int least, int most) {
+    int number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc{} || stop != end || number < least || number > most) {
+        throw invalid_argument(
+            fmt::format("{}: expected a whole number from {} to {}, found '{}'", option, least, most, text));
+    }
+    return number;
+}
+
+Shape parse_shape_option(std::string_view option, std::string_view text) {
+    return in_context([&] { return option; }, [&] { return parse_shape(text); });
+}
+
+Order parse_order(std::string_view option, std::string_view text) {
+    if (text == "C") return Order::C;
+    if (text == "F") return Order::F;
+    throw invalid_argument(
+        fmt::format("{}: expected C (last index fastest) or F (first index fastest), found '{}'", option, text));
+}
+
+Value json_or_text(std::string_view text) {
+    try {
+        return Value::parse(text);
+    } catch (const Error&) {
+        return Value(text);
+    }
+}
+
+}  // namespace tessera::cli

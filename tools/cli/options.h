@@ -1,0 +1,24 @@
+// Reading option values that several commands share. Every error names the option and says what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <tessera/dtype.h>
+#include <tessera/shape.h>
+#include <tessera/value.h>
+
+namespace tessera::cli {
+
+/// "512M": a whole number of bytes, with K, M, G or T as units of 1024.
+[[nodiscard]] std::uint64_t parse_bytes(std::string_view option, std::string_view text);
+/// A whole number from `least` to `most`.
+[[nodiscard]] int parse_number(std::string_view option, std::string_view text, int least, int most);
+[[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
+/// "C" or "F".
+[[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
+/// JSON, or else the text itself as a string.
+[[nodiscard]] Value json_or_text(std::string_view text);
+
+}  // namespace tessera::cli

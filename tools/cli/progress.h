@@ -1,0 +1,38 @@
+// A progress bar on stderr, for people: only when that is a terminal.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include <tessera/parallel.h>
+
+namespace tessera::cli {
+
+/// Thread rule: as Progress; `clear` from any thread.
+class ProgressBar final : public Progress {
+public:
+    /// Whether there is somebody to draw for.
+    [[nodiscard]] static bool wanted();
+
+    ~ProgressBar() override { clear(); }
+    void start(std::int64_t total_bytes, std::string_view what) override;
+    void advance(std::int64_t bytes) override;
+    void clear();
+
+private:
+    void draw();
+
+    using Clock = std::chrono::steady_clock;
+    std::mutex drawing_;
+    std::string what_;
+    std::int64_t total_ = 0;
+    Clock::time_point begun_;
+    bool drawn_ = false;
+    std::atomic<std::int64_t> done_ = 0;
+    std::atomic<std::int64_t> next_draw_ = 0;  // milliseconds after begun_
+};
+
+}  // namespace tessera::cli

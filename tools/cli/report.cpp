@@ -1,0 +1,116 @@
+#include "report.h"
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+namespace tessera::cli {
+
+namespace {
+
+[[noreturn]] void throw_output_error(int error_number) {
+    if (error_number == EPIPE) throw ClosedPipe{};
+    throw io_error("writing", "standard output", error_number);
+}
+
+}  // namespace
+
+void print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_output_error(errno);
+}
+
+void flush_output() {
+    if (std::fflush(stdout) != 0) throw_output_error(errno);
+}
+
+void print_json(const Value& value) {
+    print(value.dump({.indent = 2}));
+    print("\n");
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    constexpr std::array units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    if (bytes < 1024) return fmt::format("{} bytes", bytes);
+    double number = static_cast<double>(bytes) / 1024;
+    std::size_t unit = 0;
+    // 1023.96 would be rounded to "1024.0".
+    while (number >= 1023.95 && unit + 1 < units.size()) {
+        number /= 1024;
+        ++unit;
+    }
+    return fmt::format("{:.1f} {}", number, units[unit]);
+}
+
+std::string bytes_exactly(std::uint64_t bytes) {
+    return bytes < 1024 ? bytes_text(bytes) : fmt::format("{} ({} bytes)", bytes_text(bytes), grouped(bytes));
+}
+
+std::string grouped(std::uint64_t number) {
+    std::string text = fmt::format("{}", number);
+    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+    return text;
+}
+
+std::string shape_text(const Shape& shape) {
+    return shape.empty() ? "0-d" : fmt::format("{}", fmt::join(shape.begin(), shape.end(), "×"));
+}
+
+Value shape_value(const Shape& shape) {
+    Value list = Value::array();
+    for (const std::int64_t n : shape) list.push_back(n);
+    return list;
+}
+
+double ratio(std::uint64_t logical, std::uint64_t stored) {
+    return stored == 0 ? 0.0 : static_cast<double>(logical) / static_cast<double>(stored);
+}
+
+std::string ratio_text(std::uint64_t logical, std::uint64_t stored) {
+    if (stored == 0) return "–";
+    const double r = ratio(logical, stored);
+    return r >= 0.1 ? fmt::format("{:.1f}", r) : fmt::format("{:.2g}", r);
+}
+
+std::string count_text(std::int64_t n, std::string_view singular) {
+    return fmt::format("{} {}{}", grouped(static_cast<std::uint64_t>(n)), singular, n == 1 ? "" : "s");
+}
+
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto code = static_cast<unsigned char>(c);
+        if (code < 0x20 || code == 0x7f) {
+            out += fmt::format("\\x{:02x}", code);
+        } else {
+            out += c;
+        }
+    }
+    return out;
+}
+
+std::string codecs_text(const std::vector<CodecConfig>& codecs) {
+    std::string text;
+    for (const CodecConfig& codec : codecs) {
+        if (codec.name == "bytes") continue;  // only lays the elements out: nothing that a person chose
+        text += (text.empty() ? "" : " + ") + codec_text(codec);
+    }
+    return text.empty() ? "none" : text;
+}
+
+void Facts::add(std::string_view key, std::string_view value) {
+    lines_.emplace_back(key, value);
+}
+
+void Facts::print() const {
+    std::size_t width = 0;
+    for (const auto& [key, value] : lines_) width = std::max(width, key.size());
+    for (const auto& [key, value] : lines_) {
+        cli::print(fmt::format("{:<{}}  {}\n", printable(key), width, printable(value)));
+    }
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,57 @@
+// Printing: standard output, sizes, shapes, aligned facts, JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/metadata.h>
+#include <tessera/shape.h>
+#include <tessera/value.h>
+
+namespace tessera::cli {
+
+/// Thrown when whoever reads standard output has gone; the program then ends quietly.
+struct ClosedPipe {};
+
+/// Writes to standard output. Throws ClosedPipe or Error(io).
+void print(std::string_view text);
+/// Writes what is still buffered, with the same errors.
+void flush_output();
+void print_json(const Value& value);
+
+/// "270.8 KiB"
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+/// "270.8 KiB (277,264 bytes)"
+[[nodiscard]] std::string bytes_exactly(std::uint64_t bytes);
+/// "277,264"
+[[nodiscard]] std::string grouped(std::uint64_t number);
+/// "344×403"; "0-d" without dimensions
+[[nodiscard]] std::string shape_text(const Shape& shape);
+[[nodiscard]] Value shape_value(const Shape& shape);
+/// Logical over stored; 0 when nothing is stored.
+[[nodiscard]] double ratio(std::uint64_t logical, std::uint64_t stored);
+/// "2.8"; "–" when nothing is stored
+[[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
+/// "1 chunk", "12 chunks"
+[[nodiscard]] std::string count_text(std::int64_t n, std::string_view singular);
+/// The text with control characters as \xNN, so that a hostile name cannot steer a terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+/// The compressor and filters: "blosc:lz4:5:shuffle".
+[[nodiscard]] std::string codecs_text(const std::vector<CodecConfig>& codecs);
+
+/// Lines of "key  value", the values aligned.
+class Facts {
+public:
+    void add(std::string_view key, std::string_view value);
+    /// A further line below the last value.
+    void more(std::string_view value) { add("", value); }
+    void print() const;
+
+private:
+    std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+}  // namespace tessera::cli

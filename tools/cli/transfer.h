@@ -1,0 +1,29 @@
+// import, export, copy, rechunk: one engine, copy_array, with one set of options.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <tessera/array_io.h>
+
+#include "command.h"
+
+namespace tessera::cli {
+
+struct TransferOptions {
+    std::string source, destination;
+    std::optional<std::string> selection;
+    // For an array as destination; what is not given comes from the source, else the defaults of `create`.
+    std::optional<std::string> chunks, codec, fill, format;
+    // For an array file as destination.
+    std::optional<std::string> order, deflate;
+    bool overwrite = false;
+};
+
+/// Does it and reports; `done` is the word for the report: "imported".
+int transfer(Session& session, const TransferOptions& options, std::string_view done);
+
+/// Whether a path ends in an array file's extension, so that a file and not an array directory is meant.
+[[nodiscard]] bool names_array_file(const std::string& path);
+
+}  // namespace tessera::cli
