@@ -19,7 +19,7 @@ namespace tessera {
 /// A path with an optional member: "a/b.npz::elevation" is {a/b.npz, "elevation"}.
 struct ArrayPath {
     std::filesystem::path path;
-    std::optional<std::string> member;
+    std::optional<std::string> member = std::nullopt;
 };
 [[nodiscard]] ArrayPath split_array_path(std::string_view text);
 

@@ -22,7 +22,7 @@ public:
 /// How an operation runs: passed down by argument, never global.
 struct IoOptions {
     int threads = 0;               ///< 0 uses all cores; 1 runs in the calling thread
-    std::stop_token stop;          ///< ask for a stop: the operation throws Error(cancelled) between jobs
+    std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
     /// Bytes that an operation which works block by block (copy, append, large fills) may hold at once; 0: 256 MiB.
     std::uint64_t max_memory = 0;

@@ -15,9 +15,9 @@
 namespace tessera {
 
 struct CopyOptions {
-    IoOptions io;  ///< io.max_memory counts blocks and the scratch of every thread
+    IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
     /// What to copy of the source; none: all. The sink has its shape.
-    std::optional<Selection> selection;
+    std::optional<Selection> selection = std::nullopt;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
