@@ -1,0 +1,200 @@
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "conformance/store_suite.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using store_suite::expect_error;
+using store_suite::get;
+using store_suite::put;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// A fresh directory, removed at the end of the program.
+fs::path fresh_directory() {
+    struct Top {
+        Top() {
+            std::string name = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
+            if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
+            path = name;
+        }
+        ~Top() { fs::remove_all(path); }
+        fs::path path;
+    };
+    static Top top;
+    static int counter = 0;
+    const fs::path path = top.path / std::to_string(counter++);
+    fs::create_directory(path);
+    return path;
+}
+
+std::string file_text(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> names_in(const fs::path& path) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+}
+
+TESSERA_STORE_SUITE(DirectoryStore, directory_store(fresh_directory() / "not" / "yet"))
+
+TEST(DirectoryStore, keys_are_files) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "a/b.c", "text");
+    EXPECT_EQ(file_text(root / "a" / "b.c"), "text");
+    EXPECT_THAT(names_in(root / "a"), ElementsAre("b.c"));
+    std::ofstream(root / "a" / "other") << "theirs";
+    EXPECT_EQ(get(*store, "a/other"), "theirs");
+    EXPECT_EQ(store->name(), root.string());
+}
+
+TEST(DirectoryStore, reading_a_root_that_is_not_there_does_not_make_it) {
+    const fs::path root = fresh_directory() / "none";
+    const auto store = directory_store(root);
+    EXPECT_EQ(get(*store, "k"), "(absent)");
+    EXPECT_THAT(store->list("").keys, IsEmpty());
+    store->erase("k");
+    store->erase_below("");
+    EXPECT_FALSE(fs::exists(root));
+    put(*store, "k", "v");
+    EXPECT_EQ(get(*store, "k"), "v");
+    EXPECT_EQ(get(*directory_store(root / "k"), "x"), "(absent)") << "a file where the root should be";
+}
+
+TEST(DirectoryStore, stays_with_its_directory_when_that_is_renamed) {
+    const fs::path top = fresh_directory();
+    const auto store = directory_store(top / "old");
+    put(*store, "k", "v");
+    fs::rename(top / "old", top / "new");
+    put(*store, "k2", "v2");
+    EXPECT_EQ(get(*store, "k"), "v");
+    EXPECT_THAT(names_in(top / "new"), ElementsAre("k", "k2"));
+    EXPECT_THAT(names_in(top), ElementsAre("new"));
+}
+
+TEST(DirectoryStore, read_only_refuses_changes_in_words) {
+    const fs::path root = fresh_directory();
+    put(*directory_store(root), "a/k", "v");
+    const auto store = directory_store(root, true);
+    EXPECT_TRUE(store->read_only());
+    EXPECT_EQ(get(*store, "a/k"), "v");
+    const auto refused = [&](auto&& body) { expect_error(ErrorCode::invalid_argument, "for reading only", body); };
+    refused([&] { put(*store, "a/k", "w"); });
+    refused([&] { store->erase("a/k"); });
+    refused([&] { store->erase_below("a"); });
+    refused([&] { (void)store->lock("a", 1, LockMode::exclusive); });
+    EXPECT_EQ(get(*store, "a/k"), "v");
+}
+
+TEST(DirectoryStore, errors_name_the_path) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "folder/k", "v");
+    expect_error(ErrorCode::io, (root / "folder").string(), [&] { put(*store, "folder", "v"); });
+    expect_error(ErrorCode::io, (root / "folder/k").string(), [&] { put(*store, "folder/k/below", "v"); });
+    expect_error(ErrorCode::io, (root / "folder/k").string(), [&] { put(*store, "folder/k/be/low", "v"); });
+    expect_error(ErrorCode::io, "File name too long", [&] { (void)store->open(std::string(300, 'x')); });
+    EXPECT_THAT(names_in(root), ElementsAre("folder")) << "no temporary file is left";
+    EXPECT_THAT(names_in(root / "folder"), ElementsAre("k"));
+}
+
+TEST(DirectoryStore, a_write_that_fails_leaves_the_old_value) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "k", "old");
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{1000, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    expect_error(ErrorCode::io, (root / "k").string(), [&] { put(*store, "k", std::string(5000, 'x')); });
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_EQ(get(*store, "k"), "old");
+    EXPECT_THAT(names_in(root), ElementsAre("k"));
+}
+
+TEST(DirectoryStore, temporary_files_do_not_show) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "g/k", "v");
+    std::ofstream(root / "g" / ".tessera-tmp-1-1") << "torn";
+    EXPECT_THAT(store->list("g").keys, ElementsAre("k"));
+    store->for_each("g", [](std::string_view name, std::uint64_t) { EXPECT_EQ(name, "k"); });
+    store->erase_below("g");
+    EXPECT_FALSE(fs::exists(root / "g"));
+}
+
+TEST(DirectoryStore, links_to_directories_are_followed_but_not_emptied) {
+    const fs::path root = fresh_directory();
+    const fs::path elsewhere = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "real/k", "v");
+    fs::create_directory_symlink(elsewhere, root / "link");
+    fs::create_directory_symlink(elsewhere, root / "real" / "link");
+    fs::create_symlink("nowhere", root / "dangling");
+    fs::create_symlink("real/k", root / "file_link");
+    put(*store, "link/x", "there");
+    EXPECT_EQ(file_text(elsewhere / "x"), "there");
+    EXPECT_EQ(get(*store, "link/x"), "there");
+    EXPECT_THAT(store->list("").prefixes, ElementsAre("link", "real"));
+    EXPECT_THAT(store->list("").keys, ElementsAre("file_link"));
+    EXPECT_EQ(get(*store, "dangling"), "(absent)");
+    store->erase_below("link");
+    store->erase_below("real");
+    EXPECT_FALSE(fs::is_symlink(root / "link"));
+    EXPECT_FALSE(fs::exists(root / "real"));
+    EXPECT_EQ(file_text(elsewhere / "x"), "there");
+}
+
+TEST(DirectoryStore, a_pipe_is_no_value_and_does_not_block) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    ASSERT_EQ(::mkfifo((root / "pipe").c_str(), 0600), 0);
+    expect_error(ErrorCode::corrupt, "not a regular file", [&] { (void)store->open("pipe"); });
+    EXPECT_THAT(store->list("").keys, IsEmpty());
+}
+
+TEST(DirectoryStore, modes_follow_the_umask) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    const mode_t before = ::umask(027);
+    put(*store, "folder/k", "v");
+    ::umask(before);
+    EXPECT_EQ(fs::status(root / "folder" / "k").permissions(), fs::perms(0640));
+    EXPECT_EQ(fs::status(root / "folder").permissions(), fs::perms(0750));
+}
+
+TEST(DirectoryStore, locks_hold_between_stores_on_one_directory) {
+    const fs::path root = fresh_directory();
+    fs::create_directory(root / "array");
+    fs::create_directory_symlink(root / "array", root / "alias");
+    const auto a = directory_store(root);
+    const auto b = directory_store(root / "alias");
+    std::atomic<bool> held = false;
+    StoreLock lock = a->lock("array", 7, LockMode::exclusive);
+    std::thread other([&] {
+        const StoreLock waits = b->lock("", 7, LockMode::exclusive);
+        EXPECT_TRUE(held.load());
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    held = true;
+    lock.unlock();
+    other.join();
+}
+
+}  // namespace
+}  // namespace tessera
