@@ -1,0 +1,323 @@
+#include "time_units.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+
+namespace tessera {
+namespace {
+
+using Base = TimeUnit::Base;
+// Years reach 2^63 and seconds are counted in attoseconds: std::chrono's calendar and int64 are both too small.
+using Wide = __int128;
+
+struct Divisor {
+    Base base;
+    int factor;
+};
+
+// One row per base, in the order of the enumeration.
+struct BaseRow {
+    std::string_view name;
+    std::int64_t seconds;             // in one, from weeks to seconds; else 0
+    int decimals;                     // of a second, below one; else 0
+    std::array<Divisor, 3> divisors;  // the smaller units that NumPy tries for [D/12]; factor 0 ends
+};
+constexpr BaseRow base_rows[] = {
+    {"generic", 0, 0, {}},
+    {"Y", 0, 0, {{{Base::M, 12}, {Base::W, 52}, {Base::D, 365}}}},
+    {"M", 0, 0, {{{Base::W, 4}, {Base::D, 30}, {Base::h, 720}}}},
+    {"W", 604800, 0, {{{Base::D, 7}, {Base::h, 168}, {Base::m, 10080}}}},
+    {"D", 86400, 0, {{{Base::h, 24}, {Base::m, 1440}, {Base::s, 86400}}}},
+    {"h", 3600, 0, {{{Base::m, 60}, {Base::s, 3600}}}},
+    {"m", 60, 0, {{{Base::s, 60}, {Base::ms, 60000}}}},
+    {"s", 1, 0, {{{Base::ms, 1000}, {Base::us, 1000000}}}},
+    {"ms", 0, 3, {{{Base::us, 1000}, {Base::ns, 1000000}}}},
+    {"us", 0, 6, {{{Base::ns, 1000}, {Base::ps, 1000000}}}},
+    {"ns", 0, 9, {{{Base::ps, 1000}, {Base::fs, 1000000}}}},
+    {"ps", 0, 12, {{{Base::fs, 1000}, {Base::as, 1000000}}}},
+    {"fs", 0, 15, {{{Base::as, 1000}}}},
+    {"as", 0, 18, {}},
+};
+constexpr int all_decimals = 18;
+
+const BaseRow& row_of(Base base) {
+    return base_rows[static_cast<std::size_t>(base)];
+}
+
+Wide power_of_ten(int n) {
+    Wide v = 1;
+    while (n-- > 0) v *= 10;
+    return v;
+}
+
+Wide floor_div(Wide a, Wide b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+}
+Wide floor_mod(Wide a, Wide b) {
+    return a - floor_div(a, b) * b;
+}
+
+// Days since 1970-01-01 in the proleptic Gregorian calendar, and back (Howard Hinnant's algorithms, whose eras are 400
+// years of 146097 days beginning in March).
+Wide days_from_civil(Wide year, int month, int day) {
+    year -= month <= 2 ? 1 : 0;
+    const Wide era = floor_div(year, 400);
+    const Wide year_of_era = year - era * 400;
+    const Wide day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+}
+
+struct Date {
+    Wide year;
+    int month, day;
+};
+
+Date civil_from_days(Wide days) {
+    days += 719468;
+    const Wide era = floor_div(days, 146097);
+    const auto day_of_era = static_cast<int>(days - era * 146097);
+    const int year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    const int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    const int from_march = (5 * day_of_year + 2) / 153;
+    const int month = from_march + (from_march < 10 ? 3 : -9);
+    return {era * 400 + year_of_era + (month <= 2 ? 1 : 0), month, day_of_year - (153 * from_march + 2) / 5 + 1};
+}
+
+int days_in_month(Wide year, int month) {
+    return static_cast<int>(days_from_civil(month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1) -
+                            days_from_civil(year, month, 1));
+}
+
+bool is_nat(std::string_view text) {
+    return text.empty() ||
+           (text.size() == 3 && (text[0] | 0x20) == 'n' && (text[1] | 0x20) == 'a' && (text[2] | 0x20) == 't');
+}
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+struct Moment {
+    Wide year = 1970;
+    int month = 1, day = 1;
+    std::int64_t second_of_day = 0;  // may leave the day by a time zone's offset
+    std::int64_t attoseconds = 0;
+};
+
+class MomentParser {
+public:
+    explicit MomentParser(std::string_view text) : text_(text), rest_(text) {}
+
+    Moment parse() {
+        Moment m;
+        const bool negative = accept('-');
+        if (!negative) accept('+');
+        std::int64_t year = 0;
+        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), year);
+        if (error != std::errc{} || rest_.empty() || !is_digit(rest_.front())) fail("a year");
+        rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+        m.year = negative ? -Wide{year} : Wide{year};
+        if (accept('-')) {
+            m.month = two_digits(1, 12, "a month");
+            if (accept('-')) {
+                m.day = two_digits(1, days_in_month(m.year, m.month), "a day of that month");
+                if (accept('T') || accept(' ')) time(m);
+            }
+        }
+        if (!rest_.empty()) fail("the end");
+        return m;
+    }
+
+private:
+    [[noreturn]] void fail(std::string_view expected) const {
+        throw invalid_argument(
+            fmt::format("'{}' is not a time in ISO 8601: expected {} before '{}'", text_, expected, rest_));
+    }
+    bool accept(char c) {
+        if (!rest_.starts_with(c)) return false;
+        rest_.remove_prefix(1);
+        return true;
+    }
+    int two_digits(int least, int most, std::string_view what) {
+        if (rest_.size() < 2 || !is_digit(rest_[0]) || !is_digit(rest_[1])) fail(what);
+        const int v = (rest_[0] - '0') * 10 + rest_[1] - '0';
+        if (v < least || v > most) fail(what);
+        rest_.remove_prefix(2);
+        return v;
+    }
+    void time(Moment& m) {
+        m.second_of_day = two_digits(0, 23, "an hour") * 3600;
+        if (accept(':')) {
+            m.second_of_day += two_digits(0, 59, "a minute") * 60;
+            if (accept(':')) {
+                m.second_of_day += two_digits(0, 59, "a second");
+                if (accept('.')) fraction(m);
+            }
+        }
+        if (accept('Z')) return;
+        const bool east = accept('+');
+        if (!east && !accept('-')) return;
+        int offset = two_digits(0, 23, "a time zone's hours") * 3600;
+        accept(':');
+        if (!rest_.empty()) offset += two_digits(0, 59, "a time zone's minutes") * 60;
+        m.second_of_day += east ? -offset : offset;
+    }
+    void fraction(Moment& m) {
+        int decimals = 0;
+        while (!rest_.empty() && is_digit(rest_.front())) {
+            if (decimals++ == all_decimals) fail("at most 18 decimals");
+            m.attoseconds = m.attoseconds * 10 + (rest_.front() - '0');
+            rest_.remove_prefix(1);
+        }
+        if (decimals == 0) fail("decimals");
+        m.attoseconds *= static_cast<std::int64_t>(power_of_ten(all_decimals - decimals));
+    }
+
+    std::string_view text_, rest_;
+};
+
+std::int64_t fit(Wide count, std::string_view text, TimeUnit unit) {
+    if (count <= not_a_time || count > std::numeric_limits<std::int64_t>::max()) {
+        throw invalid_argument(
+            fmt::format("the time '{}' is beyond what 64 bits of {} hold", text, time_unit_name(unit)));
+    }
+    return static_cast<std::int64_t>(count);
+}
+
+// A moment as seconds and decimals of a second: `count` in the unit `base`, from weeks down.
+struct Scaled {
+    Wide seconds;
+    Wide fraction;  // in units of the base
+};
+Scaled scaled(Wide count, const BaseRow& row) {
+    if (row.decimals == 0) return {count * row.seconds, 0};
+    const Wide per_second = power_of_ten(row.decimals);
+    return {floor_div(count, per_second), floor_mod(count, per_second)};
+}
+
+}  // namespace
+
+std::optional<Base> time_base(std::string_view name) {
+    if (name == "μs" || name == "µs") name = "us";  // both of Unicode's mu
+    const auto* row = std::ranges::find(base_rows, name, &BaseRow::name);
+    if (row == std::end(base_rows)) return std::nullopt;
+    return static_cast<Base>(row - base_rows);
+}
+
+std::string time_unit_name(TimeUnit unit) {
+    if (unit.base == Base::generic) return {};
+    const auto name = row_of(unit.base).name;
+    return unit.multiple == 1 ? std::string(name) : fmt::format("{}{}", unit.multiple, name);
+}
+
+std::optional<TimeUnit> divide_time_base(Base base, std::int64_t divisor) {
+    for (const auto& d : row_of(base).divisors) {
+        if (d.factor != 0 && d.factor % divisor == 0)
+            return TimeUnit{d.base, static_cast<std::int32_t>(d.factor / divisor)};
+    }
+    return std::nullopt;
+}
+
+std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) {
+    if (is_nat(text)) return not_a_time;
+    if (unit.base == Base::generic) {
+        throw invalid_argument(fmt::format("the time '{}' needs a unit, and this dtype has none", text));
+    }
+    const auto m = MomentParser(text).parse();
+    Wide count = 0;
+    bool cut = false;
+    if (unit.base == Base::Y || unit.base == Base::M) {
+        count = unit.base == Base::Y ? m.year - 1970 : (m.year - 1970) * 12 + m.month - 1;
+        cut = (unit.base == Base::Y && m.month != 1) || m.day != 1 || m.second_of_day != 0 || m.attoseconds != 0;
+    } else {
+        const auto& row = row_of(unit.base);
+        const Wide seconds = days_from_civil(m.year, m.month, m.day) * 86400 + m.second_of_day;
+        if (row.decimals > 0) {
+            const Wide smallest = power_of_ten(all_decimals - row.decimals);
+            count = Wide{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest;
+            cut = m.attoseconds % smallest != 0;
+        } else {
+            count = floor_div(seconds, row.seconds);
+            // Weeks begin on Thursdays, like 1970, and every day belongs to one: as NumPy, that loses nothing to
+            // complain of.
+            const Wide grain = unit.base == Base::W ? 86400 : row.seconds;
+            cut = seconds % grain != 0 || m.attoseconds != 0;
+        }
+    }
+    cut = cut || floor_mod(count, unit.multiple) != 0;
+    if (cut && !may_cut) {
+        throw invalid_argument(fmt::format("the time '{}' is no whole number of {}", text, time_unit_name(unit)));
+    }
+    return fit(floor_div(count, unit.multiple), text, unit);
+}
+
+std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
+    if (is_nat(text)) return not_a_time;
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    auto name = text.substr(static_cast<std::size_t>(end - text.data()));
+    if (name.starts_with(' ')) name.remove_prefix(1);
+    const auto base = name.empty() ? unit.base : time_base(name);
+    if (error != std::errc{} || !base) {
+        throw invalid_argument(fmt::format("'{}' is not a duration such as '5 ns'", text));
+    }
+    if (name.empty() || unit.base == Base::generic) return fit(number, text, unit);
+
+    const bool months = *base == Base::Y || *base == Base::M;
+    if (months != (unit.base == Base::Y || unit.base == Base::M)) {
+        throw invalid_argument(fmt::format("'{}' is no fixed number of {}", text, time_unit_name(unit)));
+    }
+    // How much one of a unit is: months, or attoseconds.
+    const auto amount = [&](Base b) -> Wide {
+        if (months) return b == Base::Y ? 12 : 1;
+        const auto& row = row_of(b);
+        return row.decimals > 0 ? power_of_ten(all_decimals - row.decimals) : row.seconds * power_of_ten(all_decimals);
+    };
+    Wide total = 0;
+    if (__builtin_mul_overflow(Wide{number}, amount(*base), &total)) {
+        throw invalid_argument(fmt::format("the duration '{}' is too long", text));
+    }
+    const Wide one = amount(unit.base) * unit.multiple;
+    if (total % one != 0) {
+        throw invalid_argument(fmt::format("'{}' is no whole number of {}", text, time_unit_name(unit)));
+    }
+    return fit(total / one, text, unit);
+}
+
+std::string format_datetime(std::int64_t count, TimeUnit unit) {
+    if (count == not_a_time) return "NaT";
+    if (unit.base == Base::generic) return std::to_string(count);
+    const Wide units = Wide{count} * unit.multiple;
+    const auto year_text = [](Wide year) {
+        return year < 0 ? fmt::format("-{:04}", -year) : fmt::format("{:04}", year);
+    };
+    if (unit.base == Base::Y) return year_text(units + 1970);
+    if (unit.base == Base::M) {
+        return fmt::format("{}-{:02}", year_text(floor_div(units, 12) + 1970),
+                           static_cast<int>(floor_mod(units, 12)) + 1);
+    }
+    const auto& row = row_of(unit.base);
+    const auto [seconds, fraction] = scaled(units, row);
+    const auto date = civil_from_days(floor_div(seconds, 86400));
+    const auto second = static_cast<int>(floor_mod(seconds, 86400));
+    auto text = fmt::format("{}-{:02}-{:02}", year_text(date.year), date.month, date.day);
+    if (unit.base <= Base::D) return text;
+    text += fmt::format("T{:02}", second / 3600);
+    if (unit.base >= Base::m) text += fmt::format(":{:02}", second / 60 % 60);
+    if (unit.base >= Base::s) text += fmt::format(":{:02}", second % 60);
+    if (row.decimals > 0) text += fmt::format(".{:0{}}", fraction, row.decimals);
+    return text;
+}
+
+std::string format_timedelta(std::int64_t count, TimeUnit unit) {
+    if (count == not_a_time) return "NaT";
+    if (unit.base == Base::generic) return std::to_string(count);
+    return fmt::format("{} {}", Wide{count} * unit.multiple, row_of(unit.base).name);
+}
+
+}  // namespace tessera

@@ -1,0 +1,35 @@
+// NumPy's time units: their names, and counts of them to and from ISO 8601 text. Private to the library.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/dtype.h>
+
+namespace tessera {
+
+inline constexpr std::int64_t not_a_time = std::numeric_limits<std::int64_t>::min();
+
+/// "ns" and so on, also "generic"; nothing for an unknown name.
+[[nodiscard]] std::optional<TimeUnit::Base> time_base(std::string_view name);
+/// "10ns", "s"; "" for generic.
+[[nodiscard]] std::string time_unit_name(TimeUnit unit);
+/// 1/divisor of a base as a whole number of one of the next smaller bases, as NumPy reads [D/12].
+[[nodiscard]] std::optional<TimeUnit> divide_time_base(TimeUnit::Base base, std::int64_t divisor);
+
+/// ISO 8601 text ("2020", "2020-01-31", "2020-01-31T12:34:56.789", optionally Z or +01:00), or "NaT" or "", as a count
+/// of `unit` since 1970. Parts finer than the unit are cut when `may_cut`. Throws invalid_argument.
+[[nodiscard]] std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut);
+/// "5", "5 ns", "NaT" as a count of `unit`; a bare number counts `unit`. Throws invalid_argument, also where the time
+/// is no whole number of units.
+[[nodiscard]] std::int64_t parse_timedelta(std::string_view text, TimeUnit unit);
+
+/// As numpy.datetime_as_string: as fine as the unit. Generic units have no calendar: the bare count.
+[[nodiscard]] std::string format_datetime(std::int64_t count, TimeUnit unit);
+/// "50 ns" for 5 of 10ns.
+[[nodiscard]] std::string format_timedelta(std::int64_t count, TimeUnit unit);
+
+}  // namespace tessera
