@@ -20,6 +20,8 @@ public:
     }
     ~FileDescriptor() { close(); }
     [[nodiscard]] int get() const { return number_; }
+    /// Gives up ownership.
+    int release() { return std::exchange(number_, -1); }
     /// Closes now; the errno value of a close that failed, else 0.
     int close() noexcept;
 

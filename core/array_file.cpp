@@ -1,0 +1,211 @@
+#include <tessera/array_file.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/byte_io.h>
+#include <tessera/error.h>
+#include <tessera/npy.h>
+#include <tessera/npz.h>
+
+namespace tessera {
+
+namespace {
+
+bool starts_with(ByteSpan bytes, std::string_view text) {
+    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+// ---- npy
+
+void require_no_member(const ArrayPath& path) {
+    if (!path.member) return;
+    throw not_found(fmt::format("{} is a single array; leave out '::{}'", path.path.string(), *path.member));
+}
+
+Value npy_facts(const ByteSource& file) {
+    const NpyHeader h = read_npy_header(file);
+    Value facts = Value::object();
+    facts.set("version", fmt::format("{}.{}", h.major, h.minor));
+    facts.set("header_length", h.data_offset - (h.major == 1 ? 10 : 12));
+    facts.set("data_offset", h.data_offset);
+    facts.set("order", h.order == Order::C ? "C" : "F");
+    facts.set("dtype", h.dtype.descr());
+    facts.set("shape", Value::Array(h.shape.begin(), h.shape.end()));
+    return facts;
+}
+
+bool npy_recognise(ByteSpan first) {
+    return starts_with(first, "\x93NUMPY");
+}
+
+std::vector<std::string> npy_no_members(const std::filesystem::path&) {
+    return {};
+}
+
+std::unique_ptr<ArraySource> npy_open(const ArrayPath& path) {
+    require_no_member(path);
+    return open_npy(open_file(path.path));
+}
+
+std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                      const ArrayFileOptions& options) {
+    require_no_member(path);
+    return create_npy(create_file(path.path), dtype, shape, options.order);
+}
+
+Value npy_describe(const ArrayPath& path) {
+    require_no_member(path);
+    Value facts = npy_facts(*open_file(path.path));
+    facts.set("format", "npy");
+    return facts;
+}
+
+// ---- npz
+
+/// A new archive with one array: both are finished together.
+class NpzSink final : public ArraySink {
+public:
+    NpzSink(const ArrayPath& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options)
+        : zip_(path.path),
+          array_(create_npy(zip_.add(path.member.value_or("arr_0") + ".npy", options.deflate_level), dtype, shape,
+                            options.order)) {}
+    ArrayInfo info() const override { return array_->info(); }
+    const std::string& name() const override { return array_->name(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        array_->write(region, in, io);
+    }
+    void finish() override {
+        array_->finish();
+        zip_.finish();
+    }
+
+private:
+    ZipWriter zip_;
+    std::unique_ptr<ArraySink> array_;
+};
+
+bool npz_recognise(ByteSpan first) {
+    return starts_with(first, "PK\x03\x04") || starts_with(first, "PK\x05\x06");  // the second: no member at all
+}
+
+std::vector<std::string> npz_list(const std::filesystem::path& path) {
+    return npz_members(ZipReader(path));
+}
+
+std::unique_ptr<ArraySource> npz_open(const ArrayPath& path) {
+    if (path.member) return open_npz_member(path.path, *path.member);
+    const std::vector<std::string> members = npz_list(path.path);
+    if (members.size() == 1) return open_npz_member(path.path, members[0]);
+    throw invalid_argument(members.empty()
+                               ? fmt::format("{} holds no array", path.path.string())
+                               : fmt::format("{} holds {} arrays; name one as {}::NAME, NAME being one of: {}",
+                                             path.path.string(), members.size(), path.path.string(),
+                                             fmt::join(members, ", ")));
+}
+
+std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                      const ArrayFileOptions& options) {
+    return std::make_unique<NpzSink>(path, dtype, shape, options);
+}
+
+/// All members, or the one that is named; a member that cannot be read says why.
+Value npz_describe(const ArrayPath& path) {
+    const ZipReader zip(path.path);
+    Value members = Value::array();
+    for (const ZipMember& m : zip.members()) {
+        if (path.member && m.name != *path.member && m.name != *path.member + ".npy") continue;
+        Value facts = Value::object();
+        facts.set("name", m.name);
+        facts.set("method", m.stored ? "stored" : "deflate");
+        facts.set("size", m.size);
+        facts.set("compressed_size", m.compressed_size);
+        if (m.name.ends_with(".npy")) {
+            try {
+                facts.set("npy", npy_facts(*zip.open(m.name)));
+            } catch (const Error& e) {
+                facts.set("error", e.what());
+            }
+        }
+        members.push_back(std::move(facts));
+    }
+    Value facts = Value::object();
+    facts.set("format", "npz");
+    facts.set("members", std::move(members));
+    return facts;
+}
+
+constexpr std::array formats{
+    ArrayFileFormat{"npy", ".npy", "NumPy array, versions 1.0 to 3.0", npy_recognise, npy_no_members, npy_open,
+                    npy_create, npy_describe},
+    ArrayFileFormat{"npz", ".npz", "NumPy zip of named arrays, stored or deflated", npz_recognise, npz_list, npz_open,
+                    npz_create, npz_describe},
+};
+
+const ArrayFileFormat* format_by_extension(const std::filesystem::path& path) {
+    const std::string extension = path.extension().string();
+    const auto f =
+        std::find_if(formats.begin(), formats.end(), [&](const auto& row) { return row.extension == extension; });
+    return f == formats.end() ? nullptr : &*f;
+}
+
+std::string known_extensions() {
+    std::vector<std::string_view> names;
+    for (const ArrayFileFormat& f : formats) names.push_back(f.extension);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+ArrayPath split_array_path(std::string_view text) {
+    // A "::" may be part of a file's name: the longest part that exists is the file. Where nothing exists yet, the
+    // first "::" ends the name.
+    constexpr std::string_view mark = "::";
+    const std::size_t first = text.find(mark);
+    std::error_code ignored;
+    if (first == std::string_view::npos || std::filesystem::exists(text, ignored)) return {text};
+    for (std::size_t at = text.rfind(mark); at != std::string_view::npos && at > first; at = text.rfind(mark, at - 1)) {
+        if (std::filesystem::exists(text.substr(0, at), ignored)) {
+            return {text.substr(0, at), std::string(text.substr(at + mark.size()))};
+        }
+    }
+    return {text.substr(0, first), std::string(text.substr(first + mark.size()))};
+}
+
+std::span<const ArrayFileFormat> array_file_formats() {
+    return formats;
+}
+
+const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return format_by_extension(path);
+    if (std::filesystem::is_directory(path, ignored)) return nullptr;
+    const auto file = open_file(path);
+    const Buffer first = read_range(*file, 0, std::min<std::uint64_t>(file->size(), 16));
+    const auto f = std::find_if(formats.begin(), formats.end(), [&](const auto& row) { return row.recognise(first); });
+    return f == formats.end() ? nullptr : &*f;
+}
+
+std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path) {
+    (void)open_file(path.path);  // what is wrong with the path itself, opening says best
+    if (const ArrayFileFormat* format = find_array_file_format(path.path)) return format->open(path);
+    if (const ArrayFileFormat* named = format_by_extension(path.path)) {
+        throw corrupt(
+            fmt::format("{} is named {} but does not begin as such a file does", path.path.string(), named->extension));
+    }
+    throw unsupported(fmt::format("{} is no array file that is known ({})", path.path.string(), known_extensions()));
+}
+
+std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                             const ArrayFileOptions& options) {
+    if (const ArrayFileFormat* format = format_by_extension(path.path))
+        return format->create(path, dtype, shape, options);
+    throw unsupported(
+        fmt::format("{}: the name of an array file ends in one of {}", path.path.string(), known_extensions()));
+}
+
+}  // namespace tessera

@@ -1,0 +1,320 @@
+#include <fcntl.h>
+#include <minizip/zip.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+#include <tessera/npz.h>
+
+#include "mapped_file.h"
+
+namespace tessera {
+
+// ---- reading, by libzip
+
+namespace {
+
+/// What libzip reports, as an Error: a system call that failed is io, everything else is damage.
+Error zip_failure(std::string_view where, zip_error_t* e) {
+    if (zip_error_code_zip(e) == ZIP_ER_MEMORY) throw std::bad_alloc();
+    const ErrorCode code = zip_error_system_type(e) == ZIP_ET_SYS ? ErrorCode::io : ErrorCode::corrupt;
+    return {code, fmt::format("{}: {}", where, zip_error_strerror(e))};
+}
+
+/// DEFLATE cannot shrink by more than this; a member that claims more is a lie.
+constexpr std::uint64_t deflate_limit = 1032;
+
+}  // namespace
+
+struct ZipReader::State {
+    explicit State(const std::filesystem::path& path) : name(path.string()) {
+        std::uint64_t size = 0;
+        FileDescriptor file = open_regular(path, O_RDONLY, size);
+        // libzip takes an empty file for an empty archive; a real one has at least its end record.
+        if (size < 22) throw corrupt(fmt::format("{}: not a zip archive: it has only {} bytes", name, size));
+        int reason = 0;
+        archive = zip_fdopen(file.get(), 0, &reason);
+        if (archive == nullptr) {
+            zip_error_t e;
+            zip_error_init_with_code(&e, reason);
+            const Error error = zip_failure(name, &e);
+            zip_error_fini(&e);
+            throw error;
+        }
+        file.release();  // libzip's now
+        for (zip_int64_t i = 0; i < zip_get_num_entries(archive, 0); ++i) {
+            zip_stat_t s;
+            if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), 0, &s) != 0) {
+                throw zip_failure(name, zip_get_error(archive));
+            }
+            members.push_back({s.name, s.size, s.comp_size, s.comp_method == ZIP_CM_STORE});
+            stats.push_back(s);
+        }
+        file_size = size;
+    }
+    ~State() {
+        if (archive != nullptr) zip_discard(archive);
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    std::string name;
+    std::uint64_t file_size = 0;
+    std::mutex mutex;  // libzip's handles share the archive's file position
+    zip_t* archive = nullptr;
+    std::vector<ZipMember> members;
+    std::vector<zip_stat_t> stats;
+};
+
+namespace {
+
+/// A member's bytes. Ascending reads from the start let libzip check the CRC-32 at the end.
+template <class State>
+class MemberSource final : public ByteSource {
+public:
+    MemberSource(std::shared_ptr<State> zip, std::size_t index)
+        : zip_(std::move(zip)), index_(index), name_(zip_->name + "::" + zip_->members[index].name) {
+        const zip_stat_t& s = zip_->stats[index];
+        if (s.encryption_method != ZIP_EM_NONE) throw unsupported(name_ + ": encrypted members are not read");
+        if (s.comp_method != ZIP_CM_STORE && s.comp_method != ZIP_CM_DEFLATE) {
+            throw unsupported(fmt::format("{}: compression method {}; stored (0) and deflated (8) members are read",
+                                          name_, s.comp_method));
+        }
+        const bool stored = s.comp_method == ZIP_CM_STORE;
+        if (s.comp_size > zip_->file_size || (stored ? s.size != s.comp_size : s.size / deflate_limit > s.comp_size)) {
+            throw corrupt(fmt::format("{}: {} bytes cannot come from {} in an archive of {}", name_, s.size,
+                                      s.comp_size, zip_->file_size));
+        }
+        const std::lock_guard lock(zip_->mutex);
+        rewind();
+    }
+    ~MemberSource() override {
+        const std::lock_guard lock(zip_->mutex);
+        if (file_ != nullptr) zip_fclose(file_);
+    }
+    MemberSource(const MemberSource&) = delete;
+    MemberSource& operator=(const MemberSource&) = delete;
+
+    std::uint64_t size() const override { return member().size; }
+    const std::string& name() const override { return name_; }
+    bool sequential() const override { return true; }
+
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        if (offset > size() || out.size() > size() - offset) {
+            throw corrupt(fmt::format("{}: {} bytes are needed at offset {}, but there are only {} bytes in all", name_,
+                                      out.size(), offset, size()));
+        }
+        const std::lock_guard lock(zip_->mutex);
+        seek(offset);
+        next(out);
+        // At the end libzip compares the CRC-32, when it is asked for more.
+        std::byte none;
+        if (position_ == size() && zip_fread(file_, &none, 1) != 0) throw failure();
+    }
+
+private:
+    const ZipMember& member() const { return zip_->members[index_]; }
+
+    void rewind() const {
+        if (file_ != nullptr) zip_fclose(file_);
+        position_ = 0;
+        file_ = zip_fopen_index(zip_->archive, index_, 0);
+        if (file_ == nullptr) throw zip_failure(name_, zip_get_error(zip_->archive));
+    }
+
+    void seek(std::uint64_t offset) const {
+        if (member().stored && offset != position_) {
+            if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) throw failure();
+            position_ = offset;
+        }
+        if (offset < position_) rewind();
+        std::array<std::byte, 1 << 16> skipped;
+        while (position_ < offset) {
+            next(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset - position_)));
+        }
+    }
+
+    void next(MutableByteSpan out) const {
+        while (!out.empty()) {
+            const zip_int64_t n = zip_fread(file_, out.data(), out.size());
+            if (n < 0) throw failure();
+            if (n == 0) throw corrupt(fmt::format("{}: it ends after {} of {} bytes", name_, position_, size()));
+            position_ += static_cast<std::uint64_t>(n);
+            out = out.subspan(static_cast<std::size_t>(n));
+        }
+    }
+
+    Error failure() const {
+        zip_error_t* e = zip_file_get_error(file_);
+        if (zip_error_code_zip(e) == ZIP_ER_OK) return corrupt(name_ + ": it goes on after its stated size");
+        return zip_failure(name_, e);
+    }
+
+    std::shared_ptr<State> zip_;
+    std::size_t index_;
+    std::string name_;
+    mutable zip_file_t* file_ = nullptr;  // guarded by zip_->mutex, as all below
+    mutable std::uint64_t position_ = 0;
+};
+
+}  // namespace
+
+ZipReader::ZipReader(const std::filesystem::path& path) : state_(std::make_shared<State>(path)) {}
+ZipReader::~ZipReader() = default;
+ZipReader::ZipReader(ZipReader&&) noexcept = default;
+ZipReader& ZipReader::operator=(ZipReader&&) noexcept = default;
+
+const std::vector<ZipMember>& ZipReader::members() const {
+    return state_->members;
+}
+
+std::shared_ptr<const ByteSource> ZipReader::open(std::string_view name) const {
+    const auto& members = state_->members;
+    // Of two members with one name the last counts, as in Python.
+    const auto found =
+        std::find_if(members.rbegin(), members.rend(), [&](const ZipMember& m) { return m.name == name; });
+    if (found == members.rend()) {
+        std::vector<std::string_view> names;
+        for (const ZipMember& m : members) names.push_back(m.name);
+        throw not_found(fmt::format("{} has no member '{}'; it has: {}", state_->name, name, fmt::join(names, ", ")));
+    }
+    const auto index = static_cast<std::size_t>(members.rend() - found) - 1;
+    return std::make_shared<MemberSource<State>>(state_, index);
+}
+
+// ---- writing, by minizip: libzip would hold everything until it closes
+
+struct ZipWriter::State {
+    explicit State(const std::filesystem::path& path) : sink(create_file(path)) {
+        zlib_filefunc64_def io{};
+        io.zopen64_file = [](voidpf opaque, const void*, int) { return opaque; };
+        io.zread_file = [](voidpf, voidpf, void*, uLong) -> uLong { return 0; };
+        io.zwrite_file = [](voidpf, voidpf self, const void* bytes, uLong n) -> uLong {
+            return static_cast<State*>(self)->write(bytes, n) ? n : 0;
+        };
+        io.ztell64_file = [](voidpf, voidpf self) -> ZPOS64_T { return static_cast<State*>(self)->position; };
+        io.zseek64_file = [](voidpf, voidpf self, ZPOS64_T offset, int origin) -> long {
+            return static_cast<State*>(self)->seek(offset, origin);
+        };
+        io.zclose_file = [](voidpf, voidpf) { return 0; };
+        io.zerror_file = [](voidpf, voidpf self) { return static_cast<State*>(self)->failed ? 1 : 0; };
+        io.opaque = this;
+        zip = zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &io);
+        if (zip == nullptr) throw std::bad_alloc();
+    }
+    ~State() {
+        if (zip != nullptr) zipClose(zip, nullptr);  // frees it; what it writes goes with the temporary file
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    // Called from C, which no exception may pass: it is kept for check().
+    bool write(const void* bytes, std::size_t n) noexcept {
+        try {
+            sink->write_at(position, {static_cast<const std::byte*>(bytes), n});
+            position += n;
+            end = std::max(end, position);
+            return true;
+        } catch (...) {
+            if (!failed) failed = std::current_exception();
+            return false;
+        }
+    }
+    long seek(std::uint64_t offset, int origin) noexcept {
+        position = offset + (origin == ZLIB_FILEFUNC_SEEK_CUR ? position : origin == ZLIB_FILEFUNC_SEEK_END ? end : 0);
+        return 0;
+    }
+    void check(int result) const {
+        if (failed) std::rethrow_exception(failed);
+        if (result != ZIP_OK)
+            throw Error(ErrorCode::io, fmt::format("{}: cannot write the archive ({})", sink->name(), result));
+    }
+    void require_no_open_member() const {
+        if (open_member.empty()) return;
+        throw invalid_argument(fmt::format("{}: member '{}' is not finished", sink->name(), open_member));
+    }
+
+    std::unique_ptr<ByteSink> sink;
+    std::uint64_t position = 0, end = 0;
+    std::exception_ptr failed;
+    zipFile zip = nullptr;
+    std::set<std::string, std::less<>> names;
+    std::string open_member;
+};
+
+namespace {
+
+template <class State>
+class MemberSink final : public ByteSink {
+public:
+    MemberSink(std::shared_ptr<State> zip, std::string name) : zip_(std::move(zip)), name_(std::move(name)) {}
+    bool random_access() const override { return false; }
+    const std::string& name() const override { return name_; }
+    void append(ByteSpan bytes) override {
+        while (!bytes.empty()) {
+            const std::size_t n = std::min<std::size_t>(bytes.size(), 1 << 30);  // minizip counts in 32 bits
+            zip_->check(zipWriteInFileInZip(zip_->zip, bytes.data(), static_cast<unsigned>(n)));
+            bytes = bytes.subspan(n);
+        }
+    }
+    void write_at(std::uint64_t, ByteSpan) override {
+        throw invalid_argument(name_ + ": a member of a zip archive is written from front to back only");
+    }
+    void finish() override {
+        zip_->check(zipCloseFileInZip(zip_->zip));
+        zip_->open_member.clear();
+    }
+
+private:
+    std::shared_ptr<State> zip_;
+    std::string name_;
+};
+
+}  // namespace
+
+ZipWriter::ZipWriter(const std::filesystem::path& path) : state_(std::make_shared<State>(path)) {}
+ZipWriter::~ZipWriter() = default;
+ZipWriter::ZipWriter(ZipWriter&&) noexcept = default;
+ZipWriter& ZipWriter::operator=(ZipWriter&&) noexcept = default;
+
+std::unique_ptr<ByteSink> ZipWriter::add(std::string_view name, int level) {
+    State& s = *state_;
+    s.require_no_open_member();
+    const std::string member(name);
+    if (name.empty() || name.size() > 0xFFFF || name.find('\0') != std::string_view::npos) {
+        throw invalid_argument(fmt::format("{}: '{}' is no name for a member", s.sink->name(), name));
+    }
+    if (level < 0 || level > 9)
+        throw invalid_argument(fmt::format("DEFLATE level {}: 0 (store) to 9 are known", level));
+    if (!s.names.insert(member).second) {
+        throw already_exists(fmt::format("{} has a member '{}' already", s.sink->name(), name));
+    }
+    zip_fileinfo info{};
+    info.dosDate = 1 << 21 | 1 << 16;  // 1980-01-01, as NumPy: the same content gives the same bytes
+    const bool ascii =
+        std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    constexpr uLong version_4_5 = 45, utf8_names = 1 << 11;
+    // ZIP64 always, as NumPy: the size is not known before.
+    s.check(zipOpenNewFileInZip4_64(s.zip, member.c_str(), &info, nullptr, 0, nullptr, 0, nullptr,
+                                    level == 0 ? 0 : Z_DEFLATED, level, 0, -MAX_WBITS, DEF_MEM_LEVEL,
+                                    Z_DEFAULT_STRATEGY, nullptr, 0, version_4_5, ascii ? 0 : utf8_names, 1));
+    s.open_member = member;
+    return std::make_unique<MemberSink<State>>(state_, s.sink->name() + "::" + member);
+}
+
+void ZipWriter::finish() {
+    State& s = *state_;
+    s.require_no_open_member();
+    s.check(zipClose(std::exchange(s.zip, nullptr), nullptr));
+    s.sink->finish();
+}
+
+}  // namespace tessera
