@@ -12,8 +12,9 @@ void require_key(std::string_view key) {
         const std::size_t slash = rest.find('/');
         const std::string_view part = rest.substr(0, slash);
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) {
+            // The key last: it may hold the NUL that it is refused for.
             throw invalid_argument(
-                fmt::format("\"{}\" is not a key: its parts, joined by '/', must not be empty, \".\" or \"..\"", key));
+                fmt::format("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"", key));
         }
         if (slash == std::string_view::npos) return;
         rest.remove_prefix(slash + 1);
