@@ -564,6 +564,12 @@ DType DType::structure(std::vector<Field> fields, std::int64_t size) {
                                                f.name, f.offset, end));
         }
         end = checked_add(f.offset, f.size(), "the size of a structure");
+        // Items without bytes cost a hostile file nothing, and us a value each.
+        const std::int64_t most = f.dtype.kind() == Kind::structure ? 1 : 1024;
+        if (f.dtype.size() == 0 && element_count(f.shape) > most) {
+            throw invalid_argument(
+                fmt::format("the field '{}' has {} items of 0 bytes each", f.name, element_count(f.shape)));
+        }
     }
     if (end > size) {
         throw invalid_argument(fmt::format("the fields of a structure need {} bytes, its size is {}", end, size));
