@@ -45,6 +45,10 @@ public:
         return "\nUsage: tessera " + usage_ + "\n";
     }
 
+    std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+        return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+    }
+
 private:
     std::string usage_;
 };
@@ -89,7 +93,7 @@ int run(int argc, char** argv) {
     CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
     app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
     app.set_help_flag("-h,--help", "this text");
-    app.set_version_flag("--version", "tessera " TESSERA_VERSION);
+    app.set_version_flag("--version", "tessera " TESSERA_VERSION, "the version");
     app.require_subcommand(1);
     app.footer(
         "`tessera COMMAND --help` explains a command, with an example.\n"
@@ -143,6 +147,7 @@ int main(int argc, char** argv) {
     using namespace tessera;
     using namespace tessera::cli;
     ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
+    ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
     try {
         return run(argc, argv);
     } catch (const ClosedPipe&) {

@@ -1,0 +1,75 @@
+"""What the tests of the program share: running it as a person would, in a folder of their own."""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+PROGRAM = os.environ["TESSERA_PROGRAM"]
+GOLDEN = pathlib.Path(os.environ["TESSERA_GOLDEN"])
+EXAMPLES = pathlib.Path(os.environ["TESSERA_SOURCE"]) / "tools" / "examples"
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return str(self.folder / name)
+
+    def run_program(self, *words, **options):
+        return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=self.folder, timeout=300,
+                              **options)
+
+    def tessera(self, *words, code=0, **options):
+        """Runs a command that must end with `code`; returns its standard output."""
+        result = self.run_program(*words, **options)
+        self.assertEqual(result.returncode, code, f"tessera {words}\n{result.stdout}{result.stderr}")
+        if code == 0:
+            self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def tessera_json(self, *words, **options):
+        return json.loads(self.tessera(*words, "--json", **options))
+
+    def refused(self, *words, says=(), code=2, **options):
+        """Runs a command that must fail with one line that holds every text of `says`; returns the line."""
+        result = self.run_program(*words, **options)
+        shown = f"tessera {words}\n{result.stdout}{result.stderr}"
+        self.assertEqual(result.returncode, code, shown)
+        self.assertEqual(result.stdout, "", shown)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, shown)
+        self.assertTrue(lines[0].startswith("tessera: "), shown)
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, lines[0])
+        return lines[0]
+
+    def save(self, name, array):
+        np.save(self.folder / name, array)
+        return name
+
+    def exported(self, array_path, *words):
+        """The array's content, by way of export and NumPy."""
+        self.tessera("export", array_path, "exported.npy", "--overwrite", "--quiet", *words)
+        return np.load(self.folder / "exported.npy")
+
+
+def digest(folder):
+    """A hash of every file below a folder, with its name."""
+    total = hashlib.sha256()
+    for file in sorted(p for p in pathlib.Path(folder).rglob("*") if p.is_file()):
+        total.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()
+
+
+def main():
+    sys.exit(not unittest.main(exit=False, verbosity=2).result.wasSuccessful())
