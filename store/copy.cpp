@@ -247,7 +247,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
                 }
             }
             const Region block = blocks.chunk_region(index);
-            if (!(memory.shape() == block.extent) || item == 0 || to.dtype.is_variable()) {
+            if (n == 0 || !(memory.shape() == block.extent) || item == 0 || to.dtype.is_variable()) {
                 memory = NDArray();
                 memory = NDArray(to.dtype, block.extent, plan.order);
             }
