@@ -1,0 +1,40 @@
+// What the tests of codecs share.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <tessera/codec.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace tessera {
+
+template <class Body>
+void expect_error(ErrorCode code, std::string_view part_of_message, Body&& body) {
+    try {
+        body();
+        ADD_FAILURE() << "no error; expected one with \"" << part_of_message << '"';
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), code) << e.what();
+        EXPECT_NE(std::string_view(e.what()).find(part_of_message), std::string_view::npos) << e.what();
+    }
+}
+
+inline bool same_bytes(ByteSpan a, ByteSpan b) {
+    return std::ranges::equal(a, b);
+}
+
+/// `size` bytes that compress: little-endian counters of 4 bytes, with some noise.
+inline Buffer counters(std::size_t size) {
+    Buffer bytes(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        const std::uint32_t n = static_cast<std::uint32_t>(i / 4) * 3 + (i % 97 == 0 ? 1 : 0);
+        bytes.data()[i] = static_cast<std::byte>(n >> 8 * (i % 4));
+    }
+    return bytes;
+}
+
+}  // namespace tessera

@@ -1,0 +1,191 @@
+#include <tessera/copy_elements.h>
+#include <tessera/parallel.h>
+#include <tessera/pipeline.h>
+
+#include <numeric>
+
+#include "codec_test_util.h"
+
+namespace tessera {
+namespace {
+
+CodecConfig blosc(std::string_view cname = "lz4") {
+    return parse_codec("blosc:" + std::string(cname));
+}
+
+CodecPipeline pipeline(const DType& dtype, const Shape& shape, const std::vector<CodecConfig>& codecs) {
+    return CodecPipeline({dtype, shape, {}}, codecs);
+}
+
+/// 0, 1, 2, … as <i4.
+NDArray numbers(const Shape& shape) {
+    NDArray a("<i4", shape);
+    std::iota(a.values<std::int32_t>().begin(), a.values<std::int32_t>().end(), 0);
+    return a;
+}
+
+/// The chains to try: none, one, two, three and four bytes→bytes codecs.
+std::vector<std::vector<CodecConfig>> chains() {
+    return {{{"bytes"}},
+            {{"bytes"}, blosc()},
+            {{"bytes"}, blosc(), blosc("zlib")},
+            {{"bytes"}, blosc("zstd"), blosc(), blosc("snappy")},
+            {{"bytes"}, blosc("zstd"), blosc(), blosc("blosclz"), blosc()}};
+}
+
+TEST(Pipeline, round_trips_contiguous_and_strided) {
+    const Shape shape{6, 50, 7};
+    const NDArray whole = numbers(shape);
+    const NDArray turned = numbers({7, 50, 6});
+    const NDArray wide = numbers({12, 50, 14});
+    for (const auto& codecs : chains()) {
+        const CodecPipeline p = pipeline("<i4", shape, codecs);
+        CodecScratch scratch;
+        ArrayView strided = wide.view();  // every other row and column
+        strided.shape = shape;
+        strided.strides[0] *= 2;
+        strided.strides[2] *= 2;
+        const ArrayView transposed = std::as_const(turned).view().transposed({2, 1, 0});
+        for (const ArrayView& in : {std::as_const(whole).view(), strided, transposed}) {
+            const NDArray expected = NDArray::copy_of(in);
+            const Buffer encoded(p.encode(in, scratch));
+            for (const Order order : {Order::C, Order::F}) {
+                NDArray out("<i4", shape, order);
+                p.decode(encoded, out, scratch);
+                EXPECT_TRUE(elements_equal(out, expected)) << codecs.size();
+            }
+            NDArray box("<i4", {12, 60, 7});
+            p.decode(encoded, box.view().part({{3, 4, 0}, shape}), scratch);
+            EXPECT_TRUE(elements_equal(box.view().part({{3, 4, 0}, shape}), expected));
+        }
+    }
+}
+
+TEST(Pipeline, encoded_is_in_scratch_and_the_chunk_may_be_too) {
+    const Shape shape{40, 50};
+    const NDArray a = numbers(shape);
+    for (const auto& codecs : chains()) {
+        const CodecPipeline p = pipeline("<i4", shape, codecs);
+        CodecScratch scratch;
+        const ByteSpan first = p.encode(a, scratch);
+        EXPECT_EQ(first.data(), scratch.encoded.data());
+        // As an editor does: decode into scratch.decoded what lies in scratch.encoded, change it, encode it again.
+        scratch.decoded.reset(a.bytes().size());
+        const MutableArrayView chunk = view_bytes(scratch.decoded.data(), "<i4", shape);
+        p.decode(scratch.encoded, chunk, scratch);
+        EXPECT_TRUE(elements_equal(chunk, a));
+        chunk.typed<std::int32_t>()(3, 4) = -1;
+        (void)p.encode(chunk, scratch);
+        NDArray back("<i4", shape);
+        p.decode(scratch.encoded, back, scratch);
+        EXPECT_EQ(back.view().typed<std::int32_t>()(3, 4), -1);
+        EXPECT_EQ(back.view().typed<std::int32_t>()(3, 5), 155);
+    }
+}
+
+TEST(Pipeline, bytes_have_exactly_the_byte_order_of_the_dtype) {
+    const NDArray a = numbers({2});
+    CodecScratch scratch;
+    const ByteSpan big = pipeline(">i4", {2}, {{"bytes"}}).encode(a, scratch);
+    const std::array<std::uint8_t, 8> expected{0, 0, 0, 0, 0, 0, 0, 1};
+    EXPECT_TRUE(same_bytes(big, std::as_bytes(std::span(expected))));
+    NDArray back("<i4", {2});
+    pipeline(">i4", {2}, {{"bytes"}, blosc()})
+        .decode(pipeline(">i4", {2}, {{"bytes"}, blosc()}).encode(a, scratch), back, scratch);
+    EXPECT_TRUE(elements_equal(back, a));
+}
+
+TEST(Pipeline, decodes_parts_from_memory_and_from_elsewhere) {
+    class Unmapped final : public ByteSource {
+    public:
+        explicit Unmapped(ByteSpan bytes) : bytes_(memory_source(Buffer(bytes), "elsewhere")) {}
+        [[nodiscard]] std::uint64_t size() const override { return bytes_->size(); }
+        void read(std::uint64_t offset, MutableByteSpan out) const override { bytes_->read(offset, out); }
+        [[nodiscard]] const std::string& name() const override { return bytes_->name(); }
+
+    private:
+        std::unique_ptr<ByteSource> bytes_;
+    };
+    const Shape shape{30, 40};
+    const NDArray a = numbers(shape);
+    const Region region({3, 5}, {20, 1});
+    for (const auto& codecs : chains()) {
+        const CodecPipeline p = pipeline("<i4", shape, codecs);
+        CodecScratch scratch;
+        const Buffer encoded(p.encode(a, scratch));
+        NDArray out("<i4", region.extent);
+        p.decode_part(*memory_source(Buffer(encoded.span()), "memory"), region, out, scratch);
+        EXPECT_TRUE(elements_equal(out, a.view().part(region)));
+        NDArray again("<i4", region.extent);
+        p.decode_part(Unmapped(encoded), region, again, scratch);
+        EXPECT_TRUE(elements_equal(again, a.view().part(region)));
+        expect_error(ErrorCode::out_of_bounds, "", [&] {
+            p.decode_part(Unmapped(encoded), Region({20, 0}, {20, 1}), again, scratch);
+        });
+    }
+}
+
+TEST(Pipeline, one_serves_many_threads) {
+    const Shape shape{50, 60};
+    const NDArray a = numbers(shape);
+    const CodecPipeline p = pipeline("<i4", shape, {{"bytes"}, blosc("blosclz"), blosc("zlib")});
+    parallel_for(100, {.threads = 4}, [&](std::int64_t) {
+        CodecScratch scratch;
+        NDArray out("<i4", shape);
+        p.decode(p.encode(a, scratch), out, scratch);
+        if (!elements_equal(out, a)) throw corrupt("threads disturbed each other");
+    });
+}
+
+TEST(Pipeline, errors_name_the_stage) {
+    const CodecPipeline p = pipeline("<i4", {10}, {{"bytes"}, blosc()});
+    CodecScratch scratch;
+    NDArray out("<i4", {10});
+    expect_error(ErrorCode::corrupt, "blosc: 3 bytes are too few", [&] { p.decode(counters(3), out, scratch); });
+    const Buffer other(pipeline("<i4", {11}, {{"bytes"}, blosc()}).encode(numbers({11}), scratch));
+    expect_error(ErrorCode::corrupt, "blosc: the header says that the frame decodes to 44 bytes, expected 40",
+                 [&] { p.decode(other, out, scratch); });
+    expect_error(ErrorCode::corrupt, "bytes: 44 bytes were found",
+                 [&] { pipeline("<i4", {10}, {{"bytes"}}).decode(counters(44), out, scratch); });
+}
+
+TEST(Pipeline, chains_that_make_no_sense_are_refused) {
+    const auto refused = [](ErrorCode code, std::string_view message, const std::vector<CodecConfig>& codecs,
+                            const DType& dtype = "<i4", const Shape& shape = {10}) {
+        expect_error(code, message, [&] { (void)pipeline(dtype, shape, codecs); });
+    };
+    refused(ErrorCode::invalid_argument, "lack one", {});
+    refused(ErrorCode::invalid_argument, "blosc: a codec that turns the array into bytes must come before", {blosc()});
+    refused(ErrorCode::invalid_argument, "bytes: it must come before \"bytes\"", {{"bytes"}, {"bytes"}});
+    refused(ErrorCode::unsupported, "codec \"magic\" is not known; there are bytes, blosc", {{"magic"}});
+    refused(ErrorCode::invalid_argument, "endian is \"big\", but the dtype is <i4",
+            {{"bytes", Value::parse(R"({"endian": "big"})")}});
+    refused(ErrorCode::invalid_argument, "choose \"little\" or \"big\"",
+            {{"bytes", Value::parse(R"({"endian": "middle"})")}});
+    refused(ErrorCode::unsupported, "bytes: elements of", {{"bytes"}}, DType::variable_text());
+    refused(ErrorCode::unsupported, "choose smaller chunks", {{"bytes"}, blosc()}, "<i4", {1 << 30});
+    refused(ErrorCode::invalid_argument, "bytes: ", {{"bytes"}}, "<i4", {std::int64_t{1} << 62, 4});
+    (void)pipeline("<i4", {10}, {{"bytes", Value::parse(R"({"endian": "little"})")}});
+    (void)pipeline("|u1", {10}, {{"bytes", Value::parse(R"({"endian": "big"})")}});
+}
+
+TEST(Pipeline, scratch_covers_what_is_used) {
+    const Shape shape{100, 1000};
+    NDArray noise("<i4", shape);
+    std::uint32_t state = 1;
+    for (auto& v : noise.values<std::int32_t>()) v = static_cast<std::int32_t>(state = state * 1664525 + 1013904223);
+    for (const auto& codecs : chains()) {
+        const CodecPipeline p = pipeline("<i4", shape, codecs);
+        CodecScratch scratch;
+        const Buffer encoded(p.encode(noise.view(), scratch));
+        NDArray out("<i4", shape, Order::F);
+        p.decode(encoded, out, scratch);
+        p.decode_part(*memory_source(Buffer(encoded.span()), "m"), Region::whole(shape), out, scratch);
+        const std::size_t used = scratch.encoded.capacity() + scratch.decoded.capacity() + scratch.other.capacity();
+        EXPECT_LE(used, p.scratch_bytes());
+        EXPECT_GE(used + (std::size_t{16} << 20), p.scratch_bytes()) << "not absurdly more";
+    }
+}
+
+}  // namespace
+}  // namespace tessera
