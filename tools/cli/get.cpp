@@ -57,7 +57,7 @@ private:
             if (ellipsis) text_ += " ...";
             const std::size_t line_begin = text_.rfind('\n') + 1;  // npos + 1 is 0
             const std::size_t column = (drained_line_ && line_begin == 0 ? line_width : 0) + text_.size() - line_begin;
-            text_ += column + 1 + next_size > line_width ? "\n" + std::string(shape_.size(), ' ') : " ";
+            text_ += column + 1 + next_size + shape_.size() > line_width ? "\n" + std::string(shape_.size(), ' ') : " ";
         } else {
             const std::string line = std::string(closed, '\n') + std::string(shape_.size() - closed, ' ');
             text_ += std::string(closed, ']') + (ellipsis ? line + "..." : "") + line + std::string(closed, '[');
@@ -79,10 +79,12 @@ private:
     std::string text_;
 };
 
+bool is_text(const DType& dtype) {
+    return dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
+}
+
 std::string element_text(const DType& dtype, const std::byte* p, bool json) {
-    const Kind kind = dtype.kind();
-    const bool is_text = kind == Kind::bytes || kind == Kind::text || dtype.is_variable();
-    return json || is_text ? element_to_value(dtype, p).dump() : printable(element_to_text(dtype, p));
+    return json || is_text(dtype) ? element_to_value(dtype, p).dump() : printable(element_to_text(dtype, p));
 }
 
 /// Calls `each` with every element of a packed C-order array.
@@ -101,7 +103,7 @@ std::string empty_brackets(const Shape& shape, int axis = 0) {
     return text + "]";
 }
 
-/// A small array, its columns aligned.
+/// A small array, its numbers aligned.
 void print_aligned(const NDArray& array, const Shape& shape, const std::vector<bool>& cut) {
     std::vector<std::string> texts;
     std::size_t width = 0;
@@ -109,7 +111,7 @@ void print_aligned(const NDArray& array, const Shape& shape, const std::vector<b
         texts.push_back(element_text(array.dtype(), p, false));
         width = std::max(width, texts.back().size());
     });
-    if (shape.empty()) width = 0;
+    if (shape.empty() || is_text(array.dtype()) || array.dtype().kind() == Kind::structure) width = 0;
     NestedPrinter printer(shape, cut, false);
     for (const std::string& text : texts) printer.put(std::string(width - std::min(width, text.size()), ' ') + text);
     printer.end();

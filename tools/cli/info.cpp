@@ -204,7 +204,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     }
     facts.add("file", bytes_exactly(fs::file_size(path.path)));
     for (const auto& [key, value] : header.as_object()) {
-        if (key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
+        if (key == "format" || key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
     }
     if (!members.empty()) facts.add("members", grouped(members.size()));

@@ -17,6 +17,19 @@ namespace {
     throw io_error("writing", "standard output", error_number);
 }
 
+/// Bytes of the UTF-8 character that the text begins with; 0 for what is none, and for control characters.
+std::size_t character_length(std::string_view text) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+    const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80) return 0;
+    }
+    // U+0080 to U+009F are control characters too.
+    return first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0 ? 0 : length;
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -81,12 +94,13 @@ std::string count_text(std::int64_t n, std::string_view singular) {
 
 std::string printable(std::string_view text) {
     std::string out;
-    for (const char c : text) {
-        const auto code = static_cast<unsigned char>(c);
-        if (code < 0x20 || code == 0x7f) {
-            out += fmt::format("\\x{:02x}", code);
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = character_length(text.substr(i));
+        if (length == 0) {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i++]));
         } else {
-            out += c;
+            out += text.substr(i, length);
+            i += length;
         }
     }
     return out;

@@ -37,7 +37,7 @@ void print_json(const Value& value);
 [[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
 /// "1 chunk", "12 chunks"
 [[nodiscard]] std::string count_text(std::int64_t n, std::string_view singular);
-/// The text with control characters as \xNN, so that a hostile name cannot steer a terminal.
+/// The text with control characters and what is no UTF-8 as \xNN: a hostile name cannot steer a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 /// The compressor and filters: "blosc:lz4:5:shuffle".
 [[nodiscard]] std::string codecs_text(const std::vector<CodecConfig>& codecs);

@@ -30,7 +30,7 @@ Node array_node(std::string name, const KeyValueStore& store, const Dialect& dia
     } catch (const Error& e) {
         leaf.error = e.what();
     }
-    return {std::move(name), std::move(leaf), {}};
+    return {std::move(name), std::move(leaf), {}, false};
 }
 
 Node file_array_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
@@ -42,7 +42,7 @@ Node file_array_node(std::string name, const ArrayFileFormat& format, const Arra
     } catch (const Error& e) {
         leaf.error = e.what();
     }
-    return {std::move(name), std::move(leaf), {}};
+    return {std::move(name), std::move(leaf), {}, false};
 }
 
 Node file_node(std::string name, const ArrayFileFormat& format, const fs::path& path) {
@@ -50,10 +50,10 @@ Node file_node(std::string name, const ArrayFileFormat& format, const fs::path& 
     try {
         members = format.members(path);
     } catch (const Error& e) {
-        return {std::move(name), Leaf{.format = std::string(format.name), .error = e.what()}, {}};
+        return {std::move(name), Leaf{.format = std::string(format.name), .error = e.what()}, {}, false};
     }
     if (members.empty()) return file_array_node(std::move(name), format, {path, {}});
-    Node node{std::move(name), {}, {}};
+    Node node{std::move(name), {}, {}, true};
     for (const std::string& member : members) {
         node.children.push_back(file_array_node(member, format, {path, member}));
     }
@@ -68,7 +68,7 @@ bool has_array_file_extension(const fs::path& path) {
 Node directory_node(std::string name, const fs::path& path, std::vector<fs::path>& above) {
     const auto store = directory_store(path, true);
     if (const Dialect* dialect = probe_dialect(*store, "")) return array_node(std::move(name), *store, *dialect);
-    Node node{std::move(name), {}, {}};
+    Node node{std::move(name), {}, {}, false};
     const fs::path real = fs::canonical(path);
     if (std::ranges::find(above, real) != above.end()) return node;
     above.push_back(real);
@@ -107,7 +107,7 @@ void print_below(const Node& node, const std::string& indent) {
         if (child.leaf) {
             print(printable(fmt::format("{:<{}}  {}", child.name, width, leaf_text(*child.leaf))) + "\n");
         } else {
-            print(printable(child.name) + "/\n");
+            print(printable(child.name) + (child.is_file ? "\n" : "/\n"));
             print_below(child, indent + (last ? "    " : "│   "));
         }
     }
@@ -117,7 +117,7 @@ Value node_value(const Node& node) {
     Value value = Value::object();
     value.set("name", node.name);
     if (!node.leaf) {
-        value.set("kind", "directory");
+        value.set("kind", node.is_file ? "file" : "directory");
         Value children = Value::array();
         for (const Node& child : node.children) children.push_back(node_value(child));
         value.set("children", std::move(children));

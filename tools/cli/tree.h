@@ -25,6 +25,7 @@ struct Node {
     std::string name;
     std::optional<Leaf> leaf;
     std::vector<Node> children;
+    bool is_file = false;  ///< without a leaf: of several arrays
 };
 
 /// Everything at and below a path. Throws not_found and io.

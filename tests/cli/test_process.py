@@ -1,0 +1,137 @@
+"""The program among other processes: interrupted, killed, piped, on a terminal, in another locale."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+import program
+from program import EXAMPLES, PROGRAM, digest
+
+DEM = f"{EXAMPLES / 'jacksboro_fault_dem.npz'}::elevation"
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError("nothing happened")
+        time.sleep(0.01)
+
+
+class Process(program.ProgramTest):
+    def large_file(self, mebibytes):
+        """A .npy that is not sparse and slow to compress, written fast."""
+        block = np.random.default_rng(0).integers(0, 9, 1 << 18, "<i4")
+        array = np.lib.format.open_memmap(self.folder / "large.npy", "w+", "<i4", (mebibytes, 1 << 18))
+        array[:] = block
+        array.flush()
+        return "large.npy"
+
+    def interrupted_import(self, number, at, *more):
+        """Sends a signal to an import once it has written chunks; returns its exit code and stderr."""
+        running = subprocess.Popen([PROGRAM, "import", "large.npy", "a", "--codec", "blosc:zlib:9", "--chunks", "1,262144",
+                                    *more], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: len(list((self.folder / at).rglob("*.blosc"))) > 2)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=60)
+        self.assertEqual(out, "")
+        return running.returncode, err
+
+    def test_interrupted(self):
+        self.large_file(400)
+        for number in signal.SIGINT, signal.SIGTERM:
+            code, message = self.interrupted_import(number, "a")
+            self.assertEqual((code, message), (130, "tessera: interrupted; nothing is left at a\n"))
+            self.assertEqual(os.listdir(self.folder), ["large.npy"])
+        self.refused("info", "a", says="a: no such")
+
+        self.tessera("import", DEM, "a")
+        before = digest(self.folder / "a")
+        code, message = self.interrupted_import(signal.SIGINT, ".a.tessera-new", "--overwrite")
+        self.assertEqual((code, message), (130, "tessera: interrupted; a is as it was before\n"))
+        self.assertEqual(digest(self.folder / "a"), before)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a", "large.npy"])
+
+    def test_killed(self):
+        self.large_file(400)
+        code, _ = self.interrupted_import(signal.SIGKILL, "a")
+        self.assertEqual(code, -signal.SIGKILL)
+        self.assertIn("unfinished", self.tessera("info", "a", code=1))
+        for words in [["get", "a"], ["export", "a", "b.npy"], ["import", DEM, "a"]]:
+            self.refused(*words, says="a")
+        self.tessera("import", DEM, "a", "--overwrite")
+        self.assertEqual(self.tessera_json("info", "a")["shape"], [344, 403])
+
+        before = digest(self.folder / "a")
+        self.interrupted_import(signal.SIGKILL, ".a.tessera-new", "--overwrite")
+        self.assertEqual(digest(self.folder / "a"), before)
+        self.tessera("import", DEM, "a", "--overwrite")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a", "large.npy"])
+
+    def test_closed_pipe(self):
+        self.save("x.npy", np.arange(1000000))
+        for command in "get x.npy --all", "get x.npy --json", "tree", "--help":
+            result = subprocess.run(f"{PROGRAM} {command} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}", shell=True,
+                                    executable="/bin/bash", cwd=self.folder, capture_output=True, text=True)
+            self.assertEqual((result.stdout, result.stderr), ("0\n", ""), command)
+
+    def on_terminal(self, *words):
+        """What a command writes to stderr when that is a terminal."""
+        main, side = pty.openpty()
+        running = subprocess.Popen([PROGRAM, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=side)
+        os.close(side)
+        seen = b""
+        while True:
+            try:
+                part = os.read(main, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            seen += part
+        running.stdout.read()
+        running.stdout.close()
+        self.assertEqual(running.wait(), 0)
+        os.close(main)
+        return seen.decode()
+
+    def test_progress_on_a_terminal_only(self):
+        words = ["import", self.large_file(100), "a", "--overwrite", "--codec", "blosc:zlib:1"]
+        seen = self.on_terminal(*words)
+        self.assertRegex(seen, r"\[#*\.*\] +\d+%  [\d.]+ \w+ of 100\.0 MiB")
+        self.assertTrue(seen.endswith("\r\x1b[K"), "the bar is taken away at the end")
+        shares = [int(n) for n in re.findall(r"(\d+)%", seen)]
+        self.assertEqual(shares, sorted(shares))
+        self.assertEqual(self.on_terminal(*words, "--quiet"), "")
+        self.tessera(*words)  # to a pipe: no word on stderr
+
+    def test_locale(self):
+        words = ["set", "a", "0", "1.5"]
+        for locale in "de_DE.UTF-8", "tr_TR.UTF-8", "C", "nonsense":
+            env = {**os.environ, "LC_ALL": locale, "LANG": locale}
+            self.tessera("create", "a", "--shape", "3", "--dtype", "f8", "--fill", "0.25", "--overwrite", env=env)
+            self.tessera(*words, env=env)
+            self.assertEqual(self.tessera("get", "a", env=env), "[ 1.5 0.25 0.25]\n")
+            self.assertEqual(self.tessera_json("get", "a", env=env), [1.5, 0.25, 0.25])
+
+    def test_umask(self):
+        self.tessera("create", "a", "--shape", "3", "--dtype", "f8", preexec_fn=lambda: os.umask(0o027))
+        self.assertEqual((self.folder / "a" / "__zmeta__").stat().st_mode & 0o777, 0o640)
+        self.assertEqual((self.folder / "a").stat().st_mode & 0o777, 0o750)
+
+    def test_odd_names(self):
+        for name in "größe 1", "-dash", "a\nb", os.fsdecode(b"\xff"):
+            self.tessera("create", "--shape", "3", "--dtype", "f8", "--", name)
+            self.tessera("info", "--", name)
+            self.tessera("tree", "--", ".")
+            self.tessera("export", "--", name, name + ".npy")
+            np.testing.assert_array_equal(np.load(self.folder / (name + ".npy")), np.zeros(3))
+
+
+if __name__ == "__main__":
+    program.main()
