@@ -57,7 +57,7 @@ Shape read_dims(const Value& v, std::int64_t least) {
     Shape dims;
     for (const Value& length : v.as_array()) {
         const std::int64_t n = length.as_int64();
-        if (n < least) throw corrupt(fmt::format("{} has a length below {}", v.dump(), least));
+        if (n < least) throw corrupt(fmt::format("a length is {}, expected at least {}", n, least));
         dims.push_back(n);
     }
     return dims;
@@ -230,7 +230,7 @@ std::string_view fill_refusal(Kind kind) {
         case Kind::complex:
             return "a complex fill must be a real number (imaginary part +0, no NaN with a payload)";
         case Kind::real:
-            return "a NaN must be the usual one";
+            return "a NaN must be the usual one, positive and without a payload";
         case Kind::bytes:
             return "text must be ASCII";
         case Kind::raw:
@@ -245,9 +245,10 @@ std::string_view fill_refusal(Kind kind) {
 Value fill_json(const ArrayMetadata& m) {
     const FillValue& fill = m.fill;
     if (!fill.bytes) return !fill.error.empty() && fill.spelling ? *fill.spelling : Value();
+    // By way of the text: the NaNs of JSON are all the same one.
     const auto reads_back = [&](const Value& v) {
         try {
-            return assign(m.dtype, v) == *fill.bytes;
+            return assign(m.dtype, Value::parse(v.dump(python_json_style))) == *fill.bytes;
         } catch (const Error&) {
             return false;
         }

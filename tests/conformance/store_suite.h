@@ -216,7 +216,7 @@ inline void readers_see_whole_values(const Store& store) {
                 }
                 ASSERT_FALSE(seen.empty());
                 ASSERT_EQ(seen, value(seen[0] - 'a'));
-                ASSERT_THAT(store->list("g").keys, ElementsAre("k")) << "temporary files do not show";
+                ASSERT_THAT(store->list("g").keys, testing::Each("k")) << "temporary files do not show";
                 ++reads;
             }
         });

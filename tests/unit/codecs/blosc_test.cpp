@@ -91,7 +91,7 @@ TEST(Blosc, numcodecs_decodes_what_is_written_here) {
 TEST(Blosc, what_numcodecs_writes_decodes_here) {
     const Folder folder;
     const int count = numcodecs("make", folder.path);
-    EXPECT_GE(count, 5 * 4 * 3 * 6);
+    EXPECT_GE(count, 5 * 3 * 3 * 6);
     int decoded = 0;
     for (const auto& entry : fs::directory_iterator(folder.path)) {
         fs::path path = entry.path();
@@ -178,7 +178,8 @@ bool decodes(ByteSpan frame, std::size_t size) {
     // Of its own exact size, so that a sanitizer sees any read beyond it.
     const Buffer in(frame);
     Buffer out(size + 128);
-    std::ranges::fill(out.span(), std::byte{0xA5});
+    std::memset(out.data(), 0xA5, out.size());
+    const Buffer guard(out.span().first(64));
     bool ok = false;
     try {
         codec()->decode(in, out.span().subspan(64, size));
@@ -186,9 +187,8 @@ bool decodes(ByteSpan frame, std::size_t size) {
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::corrupt) << e.what();
     }
-    const auto untouched = [](std::byte b) { return b == std::byte{0xA5}; };
-    EXPECT_TRUE(std::ranges::all_of(out.span().first(64), untouched));
-    EXPECT_TRUE(std::ranges::all_of(out.span().last(64), untouched));
+    EXPECT_EQ(std::memcmp(out.data(), guard.data(), 64), 0);
+    EXPECT_EQ(std::memcmp(out.data() + 64 + size, guard.data(), 64), 0);
     return ok;
 }
 
@@ -250,7 +250,7 @@ TEST_P(HostileBlosc, lies_in_the_header) {
 }
 
 TEST_P(HostileBlosc, flipped_bytes) {
-    const Buffer raw = counters(6000);
+    const Buffer raw = counters(2000);
     Buffer frame;
     codec(GetParam(), 5, "bitshuffle")->encode(raw, frame);
     for (std::size_t i = 0; i < frame.size(); ++i) {

@@ -5,7 +5,6 @@
 #include <tessera/codec.h>
 #include <tessera/error.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -24,7 +23,7 @@ void expect_error(ErrorCode code, std::string_view part_of_message, Body&& body)
 }
 
 inline bool same_bytes(ByteSpan a, ByteSpan b) {
-    return std::ranges::equal(a, b);
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
 /// `size` bytes that compress: little-endian counters of 4 bytes, with some noise.

@@ -36,7 +36,7 @@ def make(folder):
     for cname in ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"]:
         if cname not in blosc.list_compressors():
             continue
-        for level in (0, 1, 5, 9):
+        for level in (0, 1, 9):
             for shuffle in (0, 1, 2):
                 for i, a in enumerate(arrays):
                     blocksize = 1024 if i == 1 else 0

@@ -129,7 +129,7 @@ TEST(Pipeline, one_serves_many_threads) {
     const Shape shape{50, 60};
     const NDArray a = numbers(shape);
     const CodecPipeline p = pipeline("<i4", shape, {{"bytes"}, blosc("blosclz"), blosc("zlib")});
-    parallel_for(100, {.threads = 4}, [&](std::int64_t) {
+    parallel_for(100, {.threads = 2}, [&](std::int64_t) {
         CodecScratch scratch;
         NDArray out("<i4", shape);
         p.decode(p.encode(a, scratch), out, scratch);
