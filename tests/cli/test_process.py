@@ -125,9 +125,10 @@ class Process(program.ProgramTest):
         self.assertEqual((self.folder / "a").stat().st_mode & 0o777, 0o750)
 
     def test_odd_names(self):
-        for name in "größe 1", "-dash", "a\nb", os.fsdecode(b"\xff"):
+        for name in "größe 1", "-dash", "a\nb", "\x1b[31m\u009b", os.fsdecode(b"\xff"):
             self.tessera("create", "--shape", "3", "--dtype", "f8", "--", name)
             self.tessera("info", "--", name)
+            self.assertEqual(len(self.tessera_json("info", "./" + name)["shape"]), 1)
             self.tessera("tree", "--", ".")
             self.tessera("export", "--", name, name + ".npy")
             np.testing.assert_array_equal(np.load(self.folder / (name + ".npy")), np.zeros(3))

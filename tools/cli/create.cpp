@@ -50,11 +50,11 @@ int create(Session& session, const CreateOptions& o) {
     NewArray made(o.path, options, o.overwrite, "tessera create");
     const Array array = made.commit();
 
-    const bool chosen = o.chunks.empty();
+    const bool chosen = o.chunks.empty() && !array.shape().empty();
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
     if (session.options().json) {
         Value report = Value::object();
-        report.set("path", o.path);
+        report.set("path", path_value(o.path));
         report.set("format", array.dialect().name);
         report.set("dtype", array.dtype().descr());
         report.set("shape", shape_value(array.shape()));

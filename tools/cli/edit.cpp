@@ -104,7 +104,7 @@ int set(Session& session, const SetOptions& o) {
     });
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();
-    value.set("path", o.path);
+    value.set("path", path_value(o.path));
     value.set("shape", shape_value(selection.shape()));
     value.set("elements", count);
     report(session, value, fmt::format("set {} of {}", count_text(count, "element"), o.path));
@@ -122,7 +122,7 @@ int append(Session& session, const AppendOptions& o) {
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
              [&] { array.append(*open_source(o.file), axis, session.io()); });
     Value value = Value::object();
-    value.set("path", o.path);
+    value.set("path", path_value(o.path));
     value.set("axis", axis);
     value.set("old_shape", shape_value(before));
     value.set("shape", shape_value(array.shape()));
@@ -142,7 +142,7 @@ int resize(Session& session, const ResizeOptions& o) {
     run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),
              [&] { array.resize(shape, session.io()); });
     Value value = Value::object();
-    value.set("path", o.path);
+    value.set("path", path_value(o.path));
     value.set("old_shape", shape_value(before));
     value.set("shape", shape_value(shape));
     report(session, value, fmt::format("resized {}: {} → {}", o.path, shape_text(before), shape_text(shape)));

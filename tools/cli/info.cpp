@@ -34,7 +34,7 @@ std::string fill_text(const ArrayMetadata& metadata) {
     const std::string value = fill_bytes_text(metadata.dtype, *fill.bytes);
     if (fill.spelling) {
         const std::string spelt = fill.spelling->dump();
-        if (spelt != value && spelt != value + ".0") return fmt::format("{} (spelt {})", value, spelt);
+        if (spelt != value && spelt + ".0" != value) return fmt::format("{} (spelt {})", value, spelt);
     }
     return value;
 }
@@ -80,7 +80,7 @@ int info_array(Session& session, const std::string& path) {
 
     if (session.options().json) {
         Value report = Value::object();
-        report.set("path", path);
+        report.set("path", path_value(path));
         report.set("kind", "array");
         report.set("format", array.dialect().name);
         report.set("dtype", array.dtype().descr());
@@ -139,7 +139,7 @@ int info_unfinished(Session& session, const std::string& path) {
     constexpr const char* advice = "write it again with --overwrite, or delete the directory";
     if (session.options().json) {
         Value report = Value::object();
-        report.set("path", path);
+        report.set("path", path_value(path));
         report.set("kind", "unfinished");
         report.set("advice", advice);
         print_json(report);
@@ -157,7 +157,7 @@ int info_directory(Session& session, const std::string& path) {
     const std::int64_t arrays = count_arrays(scan(path));
     if (session.options().json) {
         Value report = Value::object();
-        report.set("path", path);
+        report.set("path", path_value(path));
         report.set("kind", "directory");
         report.set("arrays", arrays);
         print_json(report);
@@ -179,7 +179,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
 
     if (session.options().json) {
         Value report = Value::object();
-        report.set("path", name);
+        report.set("path", path_value(name));
         report.set("kind", "file");
         report.set("format", format.name);
         report.set("file_bytes", fs::file_size(path.path));

@@ -17,17 +17,37 @@ namespace {
     throw io_error("writing", "standard output", error_number);
 }
 
-/// Bytes of the UTF-8 character that the text begins with; 0 for what is none, and for control characters.
+/// Bytes of the UTF-8 character that the text begins with; 0 for what is none.
 std::size_t character_length(std::string_view text) {
     const auto first = static_cast<unsigned char>(text[0]);
-    if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+    if (first < 0x80) return 1;
     const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
     for (std::size_t i = 1; i < length; ++i) {
         if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80) return 0;
     }
-    // U+0080 to U+009F are control characters too.
-    return first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0 ? 0 : length;
+    return length;
+}
+
+/// Whether the text begins with U+0000 to U+001F or U+007F to U+009F.
+bool is_control(std::string_view text) {
+    const auto first = static_cast<unsigned char>(text[0]);
+    return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+}
+
+/// The text with what is no UTF-8, and unless `keep_controls` control characters, as \xNN.
+std::string escaped(std::string_view text, bool keep_controls) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = character_length(text.substr(i));
+        if (length > 0 && (keep_controls || !is_control(text.substr(i)))) {
+            out += text.substr(i, length);
+            i += length;
+        } else {
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i++]));
+        }
+    }
+    return out;
 }
 
 }  // namespace
@@ -93,17 +113,11 @@ std::string count_text(std::int64_t n, std::string_view singular) {
 }
 
 std::string printable(std::string_view text) {
-    std::string out;
-    for (std::size_t i = 0; i < text.size();) {
-        const std::size_t length = character_length(text.substr(i));
-        if (length == 0) {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i++]));
-        } else {
-            out += text.substr(i, length);
-            i += length;
-        }
-    }
-    return out;
+    return escaped(text, false);
+}
+
+Value path_value(std::string_view path) {
+    return escaped(path, true);
 }
 
 std::string codecs_text(const std::vector<CodecConfig>& codecs) {

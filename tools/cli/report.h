@@ -39,6 +39,8 @@ void print_json(const Value& value);
 [[nodiscard]] std::string count_text(std::int64_t n, std::string_view singular);
 /// The text with control characters and what is no UTF-8 as \xNN: a hostile name cannot steer a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
+/// A path for JSON, which holds UTF-8 only: other bytes as \xNN.
+[[nodiscard]] Value path_value(std::string_view path);
 /// The compressor and filters: "blosc:lz4:5:shuffle".
 [[nodiscard]] std::string codecs_text(const std::vector<CodecConfig>& codecs);
 

@@ -40,7 +40,7 @@ Made made_of(const std::string& path, const Array& array) {
 
 Value made_value(const Made& made) {
     Value value = Value::object();
-    value.set("path", made.path);
+    value.set("path", path_value(made.path));
     value.set("dtype", made.dtype.descr());
     value.set("shape", shape_value(made.shape));
     if (made.chunk_shape) {

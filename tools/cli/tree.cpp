@@ -115,7 +115,7 @@ void print_below(const Node& node, const std::string& indent) {
 
 Value node_value(const Node& node) {
     Value value = Value::object();
-    value.set("name", node.name);
+    value.set("name", path_value(node.name));
     if (!node.leaf) {
         value.set("kind", node.is_file ? "file" : "directory");
         Value children = Value::array();
