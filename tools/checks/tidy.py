@@ -1,4 +1,5 @@
-"""Runs clang-tidy over the project's sources, two at a time, and again only where something changed.
+"""Runs clang-tidy over the sources of the library and the program, one per core at a time, and again only where
+something changed.
 
     tidy.py BUILD_DIR
 
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULES = ("core", "codecs", "store", "tools", "tests")
+MODULES = ("core", "codecs", "store", "tools")
 
 
 def headers_of_objects(build):
