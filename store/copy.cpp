@@ -138,31 +138,25 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
                side_cost(sink, shape, b, static_cast<double>(item));
     };
     plan.block = unit;
-    for (;;) {
-        int best = -1;
-        double best_cost = cost(plan.block);
-        const double now = best_cost;
+    for (double now = cost(plan.block);;) {
+        std::optional<Shape> best;
+        double best_cost = 0;
         for (int d = 0; d < rank; ++d) {
-            if (plan.block[d] >= shape[d]) continue;
             Shape b = plan.block;
             b[d] = std::min(shape[d], b[d] * 2);
-            if (byte_count(b, item) > limit) {
-                // Not twice as long, but as long as fits.
-                const std::int64_t rest = byte_count(b, item) / b[d];
-                b[d] = limit / rest / unit[d] * unit[d];
-                if (b[d] <= plan.block[d]) continue;
+            if (const std::int64_t bytes = byte_count(b, item); bytes > limit) {
+                b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // not twice as long, but as long as fits
             }
-            const double c = cost(b);
-            if (best < 0 || c < best_cost) {
-                best = d;
+            if (b[d] <= plan.block[d]) continue;
+            if (const double c = cost(b); !best || c < best_cost) {
+                best = b;
                 best_cost = c;
             }
         }
-        if (best < 0) break;
+        if (!best) break;
         if (best_cost >= now && byte_count(plan.block, item) >= std::min(limit / 2, ample_block)) break;
-        const std::int64_t rest = byte_count(plan.block, item) / plan.block[best];
-        const std::int64_t longest = std::max(unit[best], limit / rest / unit[best] * unit[best]);
-        plan.block[best] = std::min({shape[best], plan.block[best] * 2, longest});
+        plan.block = *best;
+        now = best_cost;
     }
     return plan;
 }

@@ -21,14 +21,14 @@ public:
 
 /// How an operation runs: passed down by argument, never global.
 struct IoOptions {
-    int threads = 0;               ///< 0 uses all cores; 1 runs in the calling thread
+    int threads = 0;               ///< at most the cores; 0 uses all of them; 1 runs in the calling thread
     std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
     /// Bytes that an operation which works block by block (copy, append, large fills) may hold at once; 0: 256 MiB.
     std::uint64_t max_memory = 0;
 };
 
-/// The number of threads that IoOptions::threads stands for: at least 1.
+/// The number of threads that IoOptions::threads stands for: at least 1, at most the number of cores.
 [[nodiscard]] int thread_count(const IoOptions& options);
 
 /// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order.

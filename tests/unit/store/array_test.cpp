@@ -1,0 +1,346 @@
+// Array through its public interface: regions, steps, fills, edges, attributes, resize, append, several threads.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <tessera/copy_elements.h>
+#include <tessera/tessera.h>
+
+#include <filesystem>
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+ErrorCode code_of(const std::function<void()>& run, std::string* message = nullptr) {
+    try {
+        run();
+    } catch (const Error& e) {
+        if (message != nullptr) *message = e.what();
+        return e.code();
+    }
+    ADD_FAILURE() << "no error";
+    return ErrorCode::io;
+}
+
+NDArray random_elements(const DType& dtype, const Shape& shape, std::mt19937& random) {
+    NDArray a(dtype, shape);
+    // Few distinct values, so that chunks full of the fill occur.
+    for (std::byte& b : a.bytes()) b = static_cast<std::byte>(random() % 3);
+    return a;
+}
+
+/// A view of what a selection picks from a whole array in memory.
+MutableArrayView pick(const MutableArrayView& whole, const Selection& s) {
+    MutableArrayView v = whole;
+    v.shape = s.full_shape();
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        const Selection::Axis& a = s.axes()[static_cast<std::size_t>(d)];
+        if (v.count() > 0) v.data += a.start * whole.strides[d];
+        v.strides[d] = whole.strides[d] * a.step;
+    }
+    return v;
+}
+
+TEST(Array, TheExampleOfTheDesign) {
+    auto grid = Array::create(memory_store(), "grid",
+                              {.shape = {1'000, 100}, .chunks = {100, 10}, .dtype = "<i4", .fill_value = 42});
+    std::vector<std::int32_t> values(100);
+    std::iota(values.begin(), values.end(), 0);
+    grid.write(Region({0, 0}, {10, 10}), view(values, {10, 10}));
+    const NDArray part = grid.read("5:15, ::2");
+    EXPECT_EQ(part.shape(), (Shape{10, 50}));
+    EXPECT_EQ(part.values<std::int32_t>()[0], 50);
+    EXPECT_EQ(part.values<std::int32_t>()[4], 58);
+    EXPECT_EQ(part.values<std::int32_t>()[5], 42);
+    EXPECT_EQ(part.values<std::int32_t>()[499], 42);
+    grid.attributes().set("units", "m");
+    EXPECT_EQ(*grid.attributes().get("units"), Value("m"));
+    EXPECT_EQ(grid.stored_size().chunks, 1);
+    EXPECT_EQ(grid.stored_size().chunks_possible, 100);
+}
+
+// The whole of region I/O against a plain array in memory: random shapes, chunks, dtypes, selections with steps and
+// dropped axes, resizes and appends, and the rule that a chunk is stored exactly when it differs from the fill.
+TEST(Array, RandomHistoriesAgreeWithAnArrayInMemory) {
+    std::mt19937 random(11);
+    const auto draw = [&](std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+    };
+    const std::vector<DType> dtypes = {"u1", "<i2", ">i4", "<f8", "S3", "<U2", "<c8", "<M8[s]"};
+    for (int history = 0; history < 60; ++history) {
+        const DType dtype = dtypes[static_cast<std::size_t>(draw(0, 7))];
+        const int rank = static_cast<int>(draw(0, 3));
+        Shape shape;
+        Shape chunks;
+        for (int d = 0; d < rank; ++d) {
+            shape.push_back(draw(0, 12));
+            chunks.push_back(draw(1, 7));
+        }
+        const auto store = memory_store();
+        Array array = Array::create(store, "", {.shape = shape, .chunks = chunks, .dtype = dtype});
+        NDArray expected(dtype, shape);
+        fill_elements(expected.view(), zero_element(dtype).data());
+        for (int step = 0; step < 12; ++step) {
+            SCOPED_TRACE(fmt::format("history {} step {} shape {} chunks {}", history, step, shape.to_string(),
+                                     chunks.to_string()));
+            const auto kind = draw(0, 5);
+            if (kind == 0 && rank > 0) {  // resize
+                Shape to = shape;
+                for (std::int64_t& n : to) n = std::max<std::int64_t>(0, n + draw(-4, 4));
+                NDArray grown(dtype, to);
+                fill_elements(grown.view(), zero_element(dtype).data());
+                const Region common = intersection(Region::whole(shape), Region::whole(to));
+                copy_elements(expected.view().part(common), grown.view().part(common));
+                array.resize(to);
+                shape = to;
+                expected = std::move(grown);
+            } else if (kind == 1 && rank > 0) {  // append
+                const int axis = static_cast<int>(draw(0, rank - 1));
+                Shape more = shape;
+                more[axis] = draw(0, 5);
+                const NDArray block = random_elements(dtype, more, random);
+                Shape to = shape;
+                to[axis] += more[axis];
+                NDArray grown(dtype, to);
+                copy_elements(expected.view(), grown.view().part(Region::whole(shape)));
+                Region place{Index::filled(rank, 0), more};
+                place.start[axis] = shape[axis];
+                copy_elements(block.view(), grown.view().part(place));
+                EXPECT_EQ(array.append(block.view(), axis - (draw(0, 1) ? rank : 0)), shape[axis]);
+                shape = to;
+                expected = std::move(grown);
+            } else {  // write
+                std::vector<Selection::Axis> axes;
+                for (int d = 0; d < rank; ++d) {
+                    const std::int64_t n = shape[d];
+                    std::string text;
+                    if (n > 0 && draw(0, 3) == 0) {
+                        text = fmt::format("{}", draw(-n, n - 1));
+                    } else {
+                        text = fmt::format("{}:{}:{}", draw(-n - 2, n + 2), draw(-n - 2, n + 2),
+                                           draw(0, 1)   ? 1
+                                           : draw(0, 1) ? 2
+                                                        : -3);
+                        if (draw(0, 2) == 0) text = draw(0, 1) ? ":" : "::-1";
+                    }
+                    axes.push_back(Selection::parse(text, Shape{n}).axes()[0]);
+                }
+                const Selection s(axes);
+                NDArray block =
+                    random_elements(draw(0, 3) == 0 ? dtype.with_order(ByteOrder::big) : dtype, s.shape(), random);
+                array.write(s, block.view());
+                copy_elements(std::move(block).reshaped(s.full_shape()).view(), pick(expected.view(), s));
+                const NDArray read = array.read(s);
+                EXPECT_EQ(read.shape(), s.shape());
+            }
+            ASSERT_EQ(array.shape(), shape);
+            const NDArray all = array.read("");
+            ASSERT_TRUE(elements_equal(all.view(), expected.view()));
+            const Array again = Array::open(store);
+            ASSERT_TRUE(elements_equal(again.read("").view(), expected.view()));
+            // Stored are exactly the chunks that differ from the fill.
+            const ChunkGrid grid(shape, chunks);
+            std::int64_t wanted = 0;
+            for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
+                const Region r = grid.chunk_region(grid.index(n));
+                wanted += all_elements_equal(expected.view().part(r), zero_element(dtype).data()) ? 0 : 1;
+            }
+            const StoredSize stored = array.stored_size();
+            ASSERT_LE(wanted, stored.chunks);
+            if (kind > 1) continue;
+            // Resize may leave a chunk that has become all fill; nothing lies outside the grid.
+            ASSERT_EQ(stored.strays, 0);
+        }
+    }
+}
+
+TEST(Array, ChunksThatBecomeTheFillAreErasedBitForBit) {
+    Array a = Array::create(memory_store(), "", {.shape = {10}, .chunks = {5}, .dtype = "<f8", .fill_value = 0.0});
+    std::vector<double> values(10, 1.0);
+    a.write("", view(values));
+    EXPECT_EQ(a.stored_size().chunks, 2);
+    std::fill(values.begin(), values.end(), 0.0);
+    a.write("", view(values));
+    EXPECT_EQ(a.stored_size().chunks, 0);
+    values[7] = -0.0;  // equal to 0.0, but other bits
+    a.write("", view(values));
+    EXPECT_EQ(a.stored_size().chunks, 1);
+    EXPECT_TRUE(std::signbit(a.read("7").values<double>()[0]));
+}
+
+TEST(Array, WithAnUndefinedFillNothingIsErased) {
+    Array a = Array::create(memory_store(), "", {.shape = {10}, .chunks = {5}, .dtype = "<i4", .fill_value = Value()});
+    EXPECT_EQ(a.read("").values<std::int32_t>()[3], 0);
+    a.fill(Selection::all({10}), 0);
+    EXPECT_EQ(a.stored_size().chunks, 2);
+}
+
+TEST(Array, AFillThatCannotBeAssignedIsAnErrorOnlyWhenItIsNeeded) {
+    const auto store = memory_store();
+    const std::string meta =
+        R"({"chunks": [2], "clevel": 5, "cname": "lz4", "dtype": "<i4", "fill_value": NaN, "shape": [4], "shuffle": 1})";
+    store->put("__zmeta__", std::as_bytes(std::span(meta)));
+    Array a = Array::open(store);
+    std::vector<std::int32_t> two = {1, 2};
+    a.write("0:2", view(two));
+    EXPECT_EQ(a.read("1").values<std::int32_t>()[0], 2);
+    EXPECT_EQ(code_of([&] { (void)a.read("3"); }), ErrorCode::invalid_argument);
+}
+
+TEST(Array, RefusesWhatDoesNotFit) {
+    Array a = Array::create(memory_store(), "", {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
+    std::vector<float> floats(16);
+    std::vector<std::int32_t> ints(16);
+    EXPECT_EQ(code_of([&] { a.write("", view(floats, {4, 4})); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.write("0:2", view(ints, {4, 4})); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.write(Region({2, 2}, {4, 4}), view(ints, {4, 4})); }), ErrorCode::out_of_bounds);
+    EXPECT_EQ(code_of([&] { a.resize({4}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.resize({4, -1}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.resize({INT64_MAX, 4}); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.append(view(ints, {2, 8})); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.append(view(ints, {4, 4}), 2); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.append(view(floats, {4, 4})); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(code_of([&] { a.fill(Selection::all({4, 4}), 3.5); }), ErrorCode::invalid_argument);
+    EXPECT_EQ(a.shape(), (Shape{4, 4}));
+    EXPECT_EQ(a.stored_size().chunks, 0);
+    for (const Shape& bad : {Shape{0, 2}, Shape{2}, Shape{-1, 2}}) {
+        EXPECT_EQ(code_of([&] {
+                      Array::create(memory_store(), "", {.shape = {4, 4}, .chunks = bad, .dtype = "<i4"});
+                  }),
+                  ErrorCode::invalid_argument);
+    }
+}
+
+TEST(Array, ADamagedChunkIsNamed) {
+    const auto store = memory_store();
+    Array a = Array::create(store, "group/grid", {.shape = {4, 4}, .chunks = {2, 2}, .dtype = "<i4"});
+    a.fill(Selection::all({4, 4}), 7);
+    const std::string garbage = "not a blosc frame at all";
+    store->put("group/grid/__zdata__/1.0.blosc", std::as_bytes(std::span(garbage)));
+    std::string message;
+    EXPECT_EQ(code_of([&] { (void)a.read(""); }, &message), ErrorCode::corrupt);
+    EXPECT_THAT(message, HasSubstr("group/grid"));
+    EXPECT_THAT(message, HasSubstr("(1, 0)"));
+    EXPECT_THAT(message, HasSubstr("__zdata__/1.0.blosc"));
+    EXPECT_THAT(message, HasSubstr("blosc"));
+    // The others are as good as before, and a whole write mends the damaged one.
+    EXPECT_EQ(a.read("3, 3").values<std::int32_t>()[0], 7);
+    EXPECT_EQ(code_of([&] { a.write("3, 0", view(std::vector<std::int32_t>{5}, Shape{})); }), ErrorCode::corrupt);
+    a.fill(Selection::parse("2:, :2", {4, 4}), 8);
+    EXPECT_EQ(a.read("3, 0").values<std::int32_t>()[0], 8);
+}
+
+TEST(Array, StaleChunksOfALargerPastNeverShow) {
+    const auto store = memory_store();
+    Array a = Array::create(store, "", {.shape = {10}, .chunks = {4}, .dtype = "<i4", .fill_value = -1});
+    a.fill(Selection::all({10}), 5);
+    Buffer edge;
+    ASSERT_TRUE(store->get("__zdata__/1.blosc", edge));
+    // zarr 0.4 shrank by writing the shape alone.
+    Buffer meta;
+    ASSERT_TRUE(store->get("__zmeta__", meta));
+    std::string text(reinterpret_cast<const char*>(meta.data()), meta.size());
+    text.replace(text.find("10"), 2, "3");
+    store->put("__zmeta__", std::as_bytes(std::span(text)));
+    EXPECT_EQ(Array::open(store).stored_size().strays, 2);
+    Array b = Array::open(store);
+    b.resize({12});
+    const NDArray all = b.read("");
+    const auto values = all.values<std::int32_t>();
+    EXPECT_THAT(std::vector<std::int32_t>(values.begin(), values.end()),
+                testing::ElementsAre(5, 5, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1));
+}
+
+TEST(Array, AnotherHandleSeesAResizeBeforeItWrites) {
+    const auto store = memory_store();
+    Array a = Array::create(store, "", {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
+    Array b = Array::open(store);
+    b.resize({8});
+    a.write("7", view(std::vector<std::int32_t>{9}, Shape{}));
+    EXPECT_EQ(b.read("7").values<std::int32_t>()[0], 9);
+    a.resize({2});
+    EXPECT_EQ(code_of([&] { b.write("7", view(std::vector<std::int32_t>{9}, Shape{})); }), ErrorCode::out_of_bounds);
+}
+
+TEST(ArrayThreads, WritersOfOneChunkLoseNothing) {
+    // Eight threads, through two handles, each writing its own elements of shared chunks, one element at a time.
+    const auto store = memory_store();
+    Array a = Array::create(store, "", {.shape = {64}, .chunks = {16}, .dtype = "<i4"});
+    Array b = Array::open(store);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([&, t] {
+            Array& mine = t % 2 ? a : b;
+            for (int i = t; i < 64; i += 8) {
+                const std::int32_t v = i + 1;
+                mine.write(Region({i}, {1}), view(std::span(&v, 1)), {.threads = 1});
+            }
+        });
+    }
+    for (auto& t : threads) t.join();
+    const NDArray all = a.read("");
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(all.values<std::int32_t>()[static_cast<std::size_t>(i)], i + 1);
+}
+
+TEST(ArrayThreads, ReadersSeeEachChunkWhole) {
+    const fs::path dir = fs::path(testing::TempDir()) / "tessera_readers.zarr";
+    fs::remove_all(dir);
+    Array a = Array::create(dir, {.shape = {4096}, .chunks = {4096}, .dtype = "<i4"});
+    std::atomic<bool> done{false};
+    std::thread writer([&] {
+        for (int v = 1; v <= 200; ++v) a.fill(Selection::all({4096}), v, {.threads = 1});
+        done = true;
+    });
+    int last = 0;
+    while (!done) {
+        const NDArray all = Array::open(dir).read("", {.threads = 1});
+        const auto values = all.values<std::int32_t>();
+        ASSERT_TRUE(std::all_of(values.begin(), values.end(), [&](std::int32_t v) { return v == values[0]; }));
+        ASSERT_GE(values[0], last);
+        last = values[0];
+    }
+    writer.join();
+    fs::remove_all(dir);
+}
+
+TEST(ArrayThreads, ConcurrentAppendsAreSerialised) {
+    const auto store = memory_store();
+    Array::create(store, "", {.shape = {0}, .chunks = {7}, .dtype = "<i4"});
+    std::vector<std::thread> threads;
+    for (int t = 1; t <= 4; ++t) {
+        threads.emplace_back([&, t] {
+            Array mine = Array::open(store);
+            for (int k = 0; k < 25; ++k) mine.append(view(std::vector<std::int32_t>(3, t)), 0, {.threads = 1});
+        });
+    }
+    for (auto& t : threads) t.join();
+    const Array a = Array::open(store);
+    ASSERT_EQ(a.shape(), Shape{300});
+    const NDArray all = a.read("");
+    std::map<std::int32_t, int> seen;
+    for (std::size_t i = 0; i < 300; i += 3) {
+        ASSERT_EQ(all.values<std::int32_t>()[i], all.values<std::int32_t>()[i + 2]);
+        ++seen[all.values<std::int32_t>()[i]];
+    }
+    for (int t = 1; t <= 4; ++t) EXPECT_EQ(seen[t], 25);
+}
+
+TEST(ArrayThreads, ParallelRegionsReadAndWrite) {
+    Array a = Array::create(memory_store(), "", {.shape = {200, 300}, .chunks = {16, 32}, .dtype = "<f4"});
+    std::vector<float> values(200 * 300);
+    std::iota(values.begin(), values.end(), 0.0F);
+    a.write("", view(values, {200, 300}), {.threads = 4});
+    std::vector<float> out(values.size());
+    a.read_into(Region::whole({200, 300}), view(out, {200, 300}), {.threads = 4});
+    EXPECT_EQ(out, values);
+    const NDArray stepped = a.read("::-3, 7::5", {.threads = 4});
+    EXPECT_EQ(stepped.view().typed<float>()(1, 2), values[196 * 300 + 17]);
+}
+
+}  // namespace
+}  // namespace tessera
