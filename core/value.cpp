@@ -76,6 +76,7 @@ struct SpecialToken {
 
 // The bare NaN, Infinity or -Infinity at `at`, standing by itself.
 SpecialToken special_token(std::string_view json, std::size_t at) {
+    if (std::string_view("NI-").find(json[at]) == std::string_view::npos) return {};
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr std::pair<std::string_view, double> tokens[] = {
         {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"Infinity", infinity}, {"-Infinity", -infinity}};
