@@ -301,11 +301,13 @@ std::unique_ptr<ByteSink> ZipWriter::add(std::string_view name, int level) {
     info.dosDate = 1 << 21 | 1 << 16;  // 1980-01-01, as NumPy: the same content gives the same bytes
     const bool ascii =
         std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    constexpr uLong version_4_5 = 45, utf8_names = 1 << 11;
+    // Made by Unix: for archives made by DOS, unzip takes the names to be in DOS's character set.
+    constexpr uLong unix_version_4_5 = 3 << 8 | 45, utf8_names = 1 << 11;
+    info.external_fa = 0100644UL << 16;
     // ZIP64 always, as NumPy: the size is not known before.
     s.check(zipOpenNewFileInZip4_64(s.zip, member.c_str(), &info, nullptr, 0, nullptr, 0, nullptr,
                                     level == 0 ? 0 : Z_DEFLATED, level, 0, -MAX_WBITS, DEF_MEM_LEVEL,
-                                    Z_DEFAULT_STRATEGY, nullptr, 0, version_4_5, ascii ? 0 : utf8_names, 1));
+                                    Z_DEFAULT_STRATEGY, nullptr, 0, unix_version_4_5, ascii ? 0 : utf8_names, 1));
     s.open_member = member;
     return std::make_unique<MemberSink<State>>(state_, s.sink->name() + "::" + member);
 }
