@@ -11,6 +11,9 @@
 #include <tessera/error.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
+#include <tessera/raw_array.h>
+
+#include "convert_source.h"
 
 namespace tessera {
 
@@ -43,18 +46,27 @@ bool npy_recognise(ByteSpan first) {
     return starts_with(first, "\x93NUMPY");
 }
 
-std::vector<std::string> npy_no_members(const std::filesystem::path&) {
+std::vector<std::string> no_members(const std::filesystem::path&) {
     return {};
 }
 
-std::unique_ptr<ArraySource> npy_open(const ArrayPath& path) {
+std::unique_ptr<ArraySource> npy_open(const ArrayPath& path, const ArrayFileOptions&) {
     require_no_member(path);
     return open_npy(open_file(path.path));
+}
+
+/// Objects are written when asked for only: not every reader of .npy takes them.
+void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options) {
+    if (!dtype.is_variable() || options.object_strings) return;
+    throw unsupported(
+        fmt::format("a .npy file cannot hold {} of variable length but as Python objects (object_strings)",
+                    dtype.kind() == Kind::variable_text ? "text" : "bytes"));
 }
 
 std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                       const ArrayFileOptions& options) {
     require_no_member(path);
+    require_wanted_strings(dtype, options);
     return create_npy(create_file(path.path), dtype, shape, options.order);
 }
 
@@ -63,6 +75,14 @@ Value npy_describe(const ArrayPath& path) {
     Value facts = npy_facts(*open_file(path.path));
     facts.set("format", "npy");
     return facts;
+}
+
+std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,
+                                         const IoOptions& io) {
+    const DType dtype = source.info().dtype;
+    if (dtype.kind() == Kind::bfloat16) return widened_bfloat16(source);
+    if (dtype.is_variable() && !options.object_strings) return fixed_length_strings(source, io);
+    return nullptr;
 }
 
 // ---- npz
@@ -97,7 +117,7 @@ std::vector<std::string> npz_list(const std::filesystem::path& path) {
     return npz_members(ZipReader(path));
 }
 
-std::unique_ptr<ArraySource> npz_open(const ArrayPath& path) {
+std::unique_ptr<ArraySource> npz_open(const ArrayPath& path, const ArrayFileOptions&) {
     if (path.member) return open_npz_member(path.path, *path.member);
     const std::vector<std::string> members = npz_list(path.path);
     if (members.size() == 1) return open_npz_member(path.path, members[0]);
@@ -110,6 +130,7 @@ std::unique_ptr<ArraySource> npz_open(const ArrayPath& path) {
 
 std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                       const ArrayFileOptions& options) {
+    require_wanted_strings(dtype, options);
     return std::make_unique<NpzSink>(path, dtype, shape, options);
 }
 
@@ -139,11 +160,51 @@ Value npz_describe(const ArrayPath& path) {
     return facts;
 }
 
+// ---- ra
+
+bool ra_recognise(ByteSpan first) {
+    return starts_with(first, "rawarray");
+}
+
+std::unique_ptr<ArraySource> ra_open(const ArrayPath& path, const ArrayFileOptions& options) {
+    require_no_member(path);
+    return open_raw_array(open_file(path.path), {options.reverse_dims});
+}
+
+std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                     const ArrayFileOptions& options) {
+    require_no_member(path);
+    return create_raw_array(create_file(path.path), dtype, shape, {options.reverse_dims});
+}
+
+std::unique_ptr<ArraySource> ra_convert(const ArraySource&, const ArrayFileOptions&, const IoOptions&) {
+    return nullptr;
+}
+
+Value ra_describe(const ArrayPath& path) {
+    require_no_member(path);
+    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    Value facts = Value::object();
+    facts.set("format", "ra");
+    facts.set("flags", h.flags);
+    facts.set("eltype", h.eltype);
+    facts.set("elbyte", h.elbyte);
+    facts.set("size", h.size);
+    facts.set("dims", Value::Array(h.dims.begin(), h.dims.end()));
+    facts.set("data_offset", h.data_offset);
+    facts.set("trailing_bytes", h.trailing);
+    facts.set("encoding", to_string(h.encoding));
+    facts.set("dtype", h.dtype.descr());
+    return facts;
+}
+
 constexpr std::array formats{
-    ArrayFileFormat{"npy", ".npy", "NumPy array, versions 1.0 to 3.0", npy_recognise, npy_no_members, npy_open,
-                    npy_create, npy_describe},
+    ArrayFileFormat{"npy", ".npy", "NumPy array, versions 1.0 to 3.0", npy_recognise, no_members, npy_open, npy_create,
+                    npy_convert, npy_describe},
     ArrayFileFormat{"npz", ".npz", "NumPy zip of named arrays, stored or deflated", npz_recognise, npz_list, npz_open,
-                    npz_create, npz_describe},
+                    npz_create, npy_convert, npz_describe},
+    ArrayFileFormat{"ra", ".ra", "RawArray, all dialects read, plain ones written", ra_recognise, no_members, ra_open,
+                    ra_create, ra_convert, ra_describe},
 };
 
 const ArrayFileFormat* format_by_extension(const std::filesystem::path& path) {
@@ -157,6 +218,13 @@ std::string known_extensions() {
     std::vector<std::string_view> names;
     for (const ArrayFileFormat& f : formats) names.push_back(f.extension);
     return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// For a file to be made.
+const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
+    if (const ArrayFileFormat* format = format_by_extension(path)) return *format;
+    throw unsupported(
+        fmt::format("{}: the name of an array file ends in one of {}", path.string(), known_extensions()));
 }
 
 }  // namespace
@@ -190,9 +258,9 @@ const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path)
     return f == formats.end() ? nullptr : &*f;
 }
 
-std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path) {
+std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {
     (void)open_file(path.path);  // what is wrong with the path itself, opening says best
-    if (const ArrayFileFormat* format = find_array_file_format(path.path)) return format->open(path);
+    if (const ArrayFileFormat* format = find_array_file_format(path.path)) return format->open(path, options);
     if (const ArrayFileFormat* named = format_by_extension(path.path)) {
         throw corrupt(
             fmt::format("{} is named {} but does not begin as such a file does", path.path.string(), named->extension));
@@ -202,10 +270,12 @@ std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path) {
 
 std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                              const ArrayFileOptions& options) {
-    if (const ArrayFileFormat* format = format_by_extension(path.path))
-        return format->create(path, dtype, shape, options);
-    throw unsupported(
-        fmt::format("{}: the name of an array file ends in one of {}", path.path.string(), known_extensions()));
+    return format_to_write(path.path).create(path, dtype, shape, options);
+}
+
+std::unique_ptr<ArraySource> convert_for_array_file(const ArrayPath& path, const ArraySource& source,
+                                                    const ArrayFileOptions& options, const IoOptions& io) {
+    return format_to_write(path.path).convert(source, options, io);
 }
 
 }  // namespace tessera

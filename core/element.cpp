@@ -412,14 +412,14 @@ void assign_bytes(const DType& dtype, const Value& v, Assign rule, std::byte* ou
         cannot(dtype, v, "NumPy takes ASCII only");
     }
     cut_to_fit(dtype, v, rule, dtype.size(), bytes);
-    std::memcpy(out, bytes.data(), bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(bytes)), out);
 }
 
 void assign_text(const DType& dtype, const Value& v, Assign rule, std::byte* out) {
     auto characters = from_utf8(text_from(dtype, v, rule));
     if (!characters) cannot(dtype, v, "it is not UTF-8");
     cut_to_fit(dtype, v, rule, dtype.size() / 4, *characters);
-    std::memcpy(out, characters->data(), characters->size() * 4);
+    std::ranges::copy(std::as_bytes(std::span(*characters)), out);
 }
 
 void assign_raw(const DType& dtype, const Value& v, Assign, std::byte* out) {

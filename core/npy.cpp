@@ -9,8 +9,8 @@
 
 #include <tessera/error.h>
 
-#include "mapped_file.h"
-#include "plain_array.h"
+#include "object_array.h"
+#include "plain_file.h"
 #include "python_literal.h"
 #include "unicode.h"
 
@@ -140,92 +140,9 @@ NpyHeader read_header(const ByteSource& file) {
     return header;
 }
 
-PlainLayout layout_of(const ByteSource& file) {
-    const NpyHeader header = read_npy_header(file);
-    return {file.name(), header.data_offset, header.dtype, header.shape, header.order};
+PlainLayout layout_of(const std::string& name, const NpyHeader& header) {
+    return {name, header.data_offset, header.dtype, header.shape, header.order};
 }
-
-void require_no_objects(const std::string& name, const DType& dtype) {
-    if (!holds_objects(dtype)) return;
-    throw unsupported(
-        fmt::format("{}: the elements are Python objects (pickle), which are not read; "
-                    "convert them in Python, for example with .astype('U')",
-                    name));
-}
-
-class NpySource final : public ArraySource {
-public:
-    explicit NpySource(std::shared_ptr<const ByteSource> file) : file_(std::move(file)), layout_(layout_of(*file_)) {
-        info_ = {
-            layout_.dtype, layout_.shape, {}, layout_.order, file_->sequential() ? Access::sequential : Access::any};
-    }
-    ArrayInfo info() const override { return info_; }
-    const std::string& name() const override { return file_->name(); }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        require_no_objects(name(), layout_.dtype);
-        read_plain(*file_, layout_, region, out, io);
-    }
-
-private:
-    std::shared_ptr<const ByteSource> file_;
-    PlainLayout layout_;
-    ArrayInfo info_;
-};
-
-class NpySink final : public ArraySink {
-public:
-    NpySink(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape, Order order)
-        : sink_(std::move(sink)) {
-        const std::string header = npy_header_bytes(dtype, shape, order);
-        layout_ = {name(), header.size(), dtype, shape, order};
-        end_ = header.size();
-        size_ = end_ + static_cast<std::uint64_t>(byte_count(shape, dtype.size()));
-        if (size_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-            throw invalid_argument(fmt::format("{}: shape {} is too large for a file", name(), shape.to_string()));
-        }
-        info_ = {dtype, shape, {}, order, sink_->random_access() ? Access::any : Access::stream};
-        sink_->append(std::as_bytes(std::span(header)));
-        // The last byte gives the file its length; what nobody writes before it stays a hole, which reads as zeros.
-        if (sink_->random_access() && size_ > end_) sink_->write_at(size_ - 1, std::array{std::byte{0}});
-    }
-    ArrayInfo info() const override { return info_; }
-    const std::string& name() const override { return sink_->name(); }
-    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        const bool stream = info_.access == Access::stream;
-        write_plain(layout_, region, in, stream, io, [&](std::uint64_t offset, ByteSpan bytes) {
-            if (!stream) return sink_->write_at(offset, bytes);
-            if (offset < end_) {
-                throw invalid_argument(
-                    fmt::format("{}: region {} lies before what was written already; a stream takes "
-                                "regions in memory order only",
-                                name(), region.to_string()));
-            }
-            append_zeros(offset);
-            sink_->append(bytes);
-            end_ += bytes.size();
-        });
-    }
-    void finish() override {
-        if (info_.access == Access::stream) append_zeros(size_);
-        sink_->finish();
-    }
-
-private:
-    void append_zeros(std::uint64_t end) {
-        static constexpr std::array<std::byte, 1 << 16> zeros{};
-        while (end_ < end) {
-            const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(zeros.size(), end - end_));
-            sink_->append(std::span(zeros).first(n));
-            end_ += n;
-        }
-    }
-
-    std::unique_ptr<ByteSink> sink_;
-    PlainLayout layout_;
-    ArrayInfo info_;
-    std::uint64_t end_ = 0;   // of what was appended
-    std::uint64_t size_ = 0;  // of the finished file
-};
 
 }  // namespace
 
@@ -234,7 +151,7 @@ NpyHeader read_npy_header(const ByteSource& file) {
 }
 
 std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order) {
-    if (unknown_to_numpy(dtype) || holds_objects(dtype)) {
+    if (unknown_to_numpy(dtype) || (holds_objects(dtype) && dtype.kind() != Kind::object)) {
         throw unsupported(fmt::format("a .npy file cannot hold {}", dtype.to_string()));
     }
     const bool fortran_order = order == Order::F && !order_is_moot(shape);
@@ -268,73 +185,45 @@ std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order
 }
 
 std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file) {
-    return std::make_unique<NpySource>(std::move(file));
+    const NpyHeader header = read_npy_header(*file);
+    if (holds_objects(header.dtype)) return open_object_array(std::move(file), header);
+    PlainLayout layout = layout_of(file->name(), header);
+    return plain_source(std::move(file), std::move(layout));
 }
 
 std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape,
                                       Order order) {
-    return std::make_unique<NpySink>(std::move(sink), dtype, shape, order);
+    if (dtype.is_variable()) return create_object_array(std::move(sink), dtype, shape, order);
+    if (dtype.kind() == Kind::object) throw unsupported("Python objects other than str and bytes cannot be written");
+    return plain_sink(std::move(sink), npy_header_bytes(dtype, shape, order), dtype, shape, order);
 }
 
 NDArray load_npy(const std::filesystem::path& path) {
-    const NpySource source(open_file(path));
-    const ArrayInfo info = source.info();
-    require_no_objects(source.name(), info.dtype);
+    const auto source = open_npy(open_file(path));
+    const ArrayInfo info = source->info();
     NDArray array(info.dtype, info.shape, info.order);
-    source.read_into(Region::whole(info.shape), array.view(), {});
+    source->read_into(Region::whole(info.shape), array.view(), {});
     return array;
 }
 
 void save_npy(const std::filesystem::path& path, const ArrayView& array) {
     const Order order = array.contiguous(Order::F) && !array.contiguous(Order::C) ? Order::F : Order::C;
-    NpySink sink(create_file(path), array.dtype, array.shape, order);
-    sink.write(Region::whole(array.shape), array, {});
-    sink.finish();
+    const auto sink = create_npy(create_file(path), array.dtype, array.shape, order);
+    sink->write(Region::whole(array.shape), array, {});
+    sink->finish();
 }
 
-struct MappedNpy::State {
-    State(const std::filesystem::path& path, Mode m)
-        : file(path, m == Mode::read_write), header(read_npy_header(file)), mode(m) {
-        require_no_objects(file.name(), header.dtype);
+MappedNpy::MappedNpy(const std::filesystem::path& path, Mode mode)
+    : MappedArray(path, mode), header_(read_npy_header(file())) {
+    if (holds_objects(header_.dtype)) {
+        throw unsupported(fmt::format("{}: Python objects cannot be mapped; read them instead", file().name()));
     }
-    MutableArrayView view() {
-        return view_bytes(file.data() + header.data_offset, header.dtype, header.shape, header.order);
-    }
-
-    MappedFile file;
-    NpyHeader header;
-    Mode mode;
-};
-
-MappedNpy::MappedNpy(const std::filesystem::path& path, Mode mode) : state_(std::make_unique<State>(path, mode)) {}
+    set_layout(layout_of(file().name(), header_));
+}
 
 MappedNpy MappedNpy::create(const std::filesystem::path& path, const DType& dtype, const Shape& shape, Order order) {
-    NpySink(create_file(path), dtype, shape, order).finish();
+    create_npy(create_file(path), dtype, shape, order)->finish();
     return MappedNpy(path, Mode::read_write);
-}
-
-MappedNpy::MappedNpy(MappedNpy&&) noexcept = default;
-MappedNpy& MappedNpy::operator=(MappedNpy&&) noexcept = default;
-MappedNpy::~MappedNpy() = default;
-
-const NpyHeader& MappedNpy::header() const {
-    return state_->header;
-}
-
-ArrayView MappedNpy::view() const {
-    return state_->view();
-}
-
-MutableArrayView MappedNpy::mutable_view() {
-    if (state_->mode == Mode::read) {
-        throw invalid_argument(
-            fmt::format("{} is mapped for reading only; map it with Mode::read_write", state_->file.name()));
-    }
-    return state_->view();
-}
-
-void MappedNpy::flush() {
-    state_->file.flush();
 }
 
 }  // namespace tessera

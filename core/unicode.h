@@ -13,6 +13,9 @@ void append_utf8(std::string& out, char32_t c);
 /// The code points of UTF-8 text; nothing when it is not valid UTF-8.
 [[nodiscard]] std::optional<std::u32string> from_utf8(std::string_view text);
 
+/// How many code points there are in UTF-8 text; nothing when it is not valid UTF-8.
+[[nodiscard]] std::optional<std::size_t> count_utf8(std::string_view text);
+
 /// Bytes taken as the code points U+0000 to U+00FF, as UTF-8.
 [[nodiscard]] std::string latin1_to_utf8(std::string_view bytes);
 

@@ -175,7 +175,7 @@ int info_directory(Session& session, const std::string& path) {
 int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format) {
     const std::vector<std::string> members = path.member ? std::vector<std::string>{} : format.members(path.path);
     const Value header = format.describe(path);
-    const std::unique_ptr<ArraySource> source = members.empty() ? format.open(path) : nullptr;
+    const std::unique_ptr<ArraySource> source = members.empty() ? format.open(path, {}) : nullptr;
 
     if (session.options().json) {
         Value report = Value::object();

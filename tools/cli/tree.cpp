@@ -36,7 +36,7 @@ Node array_node(std::string name, const KeyValueStore& store, const Dialect& dia
 Node file_array_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
     Leaf leaf{.format = std::string(format.name)};
     try {
-        const auto source = format.open(path);
+        const auto source = format.open(path, {});
         leaf.dtype = source->info().dtype;
         leaf.shape = source->info().shape;
     } catch (const Error& e) {

@@ -21,7 +21,7 @@ if(BUILD_SHARED_LIBS)
   set(tessera_pc_requires)
   set(tessera_pc_libs)
 else()
-  set(tessera_pc_requires "blosc, libzip, tbb, fmt")
+  set(tessera_pc_requires "blosc, liblz4, libzip, tbb, fmt")
   set(tessera_pc_libs " -lminizip -lz")
 endif()
 # The prefix is found from where the file lies, so that an installed tree can be moved.

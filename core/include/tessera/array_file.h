@@ -1,5 +1,5 @@
 // Array files by name: the table of formats, and opening or creating one from a path.
-// "file.npy", "file.npz::member". A new format is a file beside npy.cpp and one row in array_file.cpp.
+// "file.npy", "file.npz::member", "file.ra". A new format is a file beside npy.cpp and one row in array_file.cpp.
 #pragma once
 
 #include <filesystem>
@@ -23,10 +23,12 @@ struct ArrayPath {
 };
 [[nodiscard]] ArrayPath split_array_path(std::string_view text);
 
-/// How to write an array file.
+/// How to write an array file, and for reverse_dims also how to read one.
 struct ArrayFileOptions {
-    Order order = Order::C;
-    int deflate_level = 0;  ///< for .npz: 0 stores, 1–9 deflates
+    Order order = Order::C;       ///< for .npy and .npz; .ra has one order
+    int deflate_level = 0;        ///< for .npz: 0 stores, 1–9 deflates
+    bool reverse_dims = false;    ///< for .ra: the shape is the stored lengths in reverse, and the order C instead of F
+    bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
 };
 
 /// One row of the table of array file formats.
@@ -38,9 +40,12 @@ struct ArrayFileFormat {
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; empty for formats that hold one array.
     std::vector<std::string> (*members)(const std::filesystem::path& path);
-    std::unique_ptr<ArraySource> (*open)(const ArrayPath& path);
+    std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
+    /// convert_for_array_file for this format.
+    std::unique_ptr<ArraySource> (*convert)(const ArraySource& source, const ArrayFileOptions& options,
+                                            const IoOptions& io);
     /// Header facts for `info`: version, order, offsets, members; an object.
     Value (*describe)(const ArrayPath& path);
 };
@@ -51,9 +56,15 @@ struct ArrayFileFormat {
 
 /// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds
 /// exactly one; the message lists the members.
-[[nodiscard]] std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path);
+[[nodiscard]] std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options = {});
 /// Creates one by extension; nothing appears under the name before finish(). Replacing a file is the caller's decision.
 [[nodiscard]] std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype,
                                                            const Shape& shape, const ArrayFileOptions& options = {});
+/// `source` with a dtype that create_array_file takes where `source` has another: for .npy and .npz, bfloat16 widened
+/// to <f4, and variable-length text and bytes as U n and S n of the longest element (found by reading all of it here),
+/// unless options.object_strings. nullptr where `source` is good as it is. `source` must outlive the result.
+[[nodiscard]] std::unique_ptr<ArraySource> convert_for_array_file(const ArrayPath& path, const ArraySource& source,
+                                                                  const ArrayFileOptions& options = {},
+                                                                  const IoOptions& io = {});
 
 }  // namespace tessera

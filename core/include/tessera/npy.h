@@ -9,6 +9,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/byte_io.h>
+#include <tessera/mapped_array.h>
 #include <tessera/ndarray.h>
 
 namespace tessera {
@@ -30,14 +31,16 @@ inline constexpr std::uint64_t npy_header_limit = 16 << 20;
 /// Throws corrupt or unsupported, naming what was expected and found.
 [[nodiscard]] NpyHeader read_npy_header(const ByteSource& file);
 /// The bytes up to the data, exactly as NumPy 1.24's np.save writes them: the lowest version that can hold the
-/// header, growth room, padding to 64. Throws unsupported for dtypes that .npy cannot say (bfloat16 and variable
-/// length are widened before they get here).
+/// header, growth room, padding to 64. Throws unsupported for dtypes that .npy cannot say (bfloat16, variable length).
 [[nodiscard]] std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order);
 
-/// A .npy as a source. Reads with several threads where regions are large.
+/// A .npy as a source. Reads with several threads where regions are large. An object array is read into memory here,
+/// by a reader that executes nothing: if its elements are all str or all bytes, the source's dtype is variable_text or
+/// variable_bytes; if not, the dtype stays `O` and read_into throws what was found.
 [[nodiscard]] std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file);
 /// A new .npy of this dtype and shape, in `order`, into `sink`; regions come in any order if the sink is random-access,
-/// else in memory order. Elements never written are zero.
+/// else in memory order. Elements never written are zero. variable_text and variable_bytes become an object array (a
+/// pickle of protocol 3, which NumPy loads with allow_pickle=True), whose regions come in C order.
 [[nodiscard]] std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype,
                                                     const Shape& shape, Order order = Order::C);
 
@@ -45,32 +48,18 @@ inline constexpr std::uint64_t npy_header_limit = 16 << 20;
 [[nodiscard]] NDArray load_npy(const std::filesystem::path& path);
 void save_npy(const std::filesystem::path& path, const ArrayView& array);
 
-/// A .npy mapped into memory: regions touch only the pages concerned, nothing is read before it is used.
-/// Thread rule: as the memory that it is.
-class MappedNpy {
+/// A .npy mapped into memory: NumPy's np.memmap.
+class MappedNpy : public MappedArray {
 public:
-    enum class Mode : std::uint8_t {
-        read,        ///< NumPy's "r": writing through the view is a fault
-        read_write,  ///< "r+": writes go to the file
-    };
     /// Throws as read_npy_header, and unsupported for object arrays.
     explicit MappedNpy(const std::filesystem::path& path, Mode mode = Mode::read);
     /// "w+": a new file of zeros, over any old one.
     [[nodiscard]] static MappedNpy create(const std::filesystem::path& path, const DType& dtype, const Shape& shape,
                                           Order order = Order::C);
-    MappedNpy(MappedNpy&&) noexcept;
-    MappedNpy& operator=(MappedNpy&&) noexcept;
-    ~MappedNpy();
-
-    [[nodiscard]] const NpyHeader& header() const;
-    [[nodiscard]] ArrayView view() const;
-    [[nodiscard]] MutableArrayView mutable_view();  ///< throws invalid_argument in Mode::read
-    /// Writes changed pages to the file now (msync) and reports what fails.
-    void flush();
+    [[nodiscard]] const NpyHeader& header() const { return header_; }
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    NpyHeader header_;
 };
 
 }  // namespace tessera

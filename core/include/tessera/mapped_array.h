@@ -1,0 +1,44 @@
+// MappedArray: the elements of a file in memory, mapped: regions touch only the pages concerned, nothing is read
+// before it is used. Base of MappedNpy and MappedRawArray.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include <tessera/byte_io.h>
+#include <tessera/view.h>
+
+namespace tessera {
+
+struct PlainLayout;
+
+/// Thread rule: as the memory that it is. A file that somebody truncates meanwhile ends the process with SIGBUS.
+class MappedArray {
+public:
+    enum class Mode : std::uint8_t {
+        read,        ///< NumPy's "r": writing through the view is a fault
+        read_write,  ///< "r+": writes go to the file
+    };
+    MappedArray(MappedArray&&) noexcept;
+    MappedArray& operator=(MappedArray&&) noexcept;
+    ~MappedArray();
+
+    [[nodiscard]] ArrayView view() const;
+    [[nodiscard]] MutableArrayView mutable_view();  ///< throws invalid_argument in Mode::read
+    /// Writes changed pages to the file now (msync) and reports what fails.
+    void flush();
+
+protected:
+    /// Maps the file; throws not_found or io. There are no elements before set_layout.
+    MappedArray(const std::filesystem::path& path, Mode mode);
+    [[nodiscard]] const ByteSource& file() const;
+    /// The caller has checked `layout` against the file's size.
+    void set_layout(const PlainLayout& layout);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,23 @@
+// Array files that are a header, packed elements, and perhaps something behind them: .npy and .ra. Private.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include <tessera/array_io.h>
+#include <tessera/byte_io.h>
+
+#include "plain_array.h"
+
+namespace tessera {
+
+/// The elements of `file` as `layout` says, which the caller has checked against the file's size.
+[[nodiscard]] std::unique_ptr<ArraySource> plain_source(std::shared_ptr<const ByteSource> file, PlainLayout layout);
+
+/// A new file: `header`, then elements of this dtype and shape, then `trailing`. Regions come in any order if the sink
+/// is random-access, else in memory order. Elements never written are zero.
+[[nodiscard]] std::unique_ptr<ArraySink> plain_sink(std::unique_ptr<ByteSink> sink, std::string_view header,
+                                                    const DType& dtype, const Shape& shape, Order order,
+                                                    ByteSpan trailing = {});
+
+}  // namespace tessera
