@@ -181,8 +181,8 @@ ByteOrder order_from(char c) {
 }
 
 [[noreturn]] void not_understood(std::string_view text) {
-    throw invalid_argument(fmt::format(
-        "the dtype '{}' is not understood; write it as NumPy does, for example <i4, >f8, S5, M8[ns]", text));
+    throw invalid_argument(
+        fmt::format("'{}' is not understood; write a type as NumPy does, for example <i4, >f8, S5, M8[ns]", text));
 }
 
 void require_item_size(std::int64_t size) {
