@@ -20,7 +20,7 @@ PATH=$(dirname "$program"):$PATH
 # run WORDS...: shows a command as one would type it, and runs it.
 run() {
     printf '\n$'
-    printf ' %s' "${@@Q}" | sed "s/'\([A-Za-z0-9_./:=-]*\)'/\1/g"
+    printf ' %s' "${@@Q}" | sed "s/'\([A-Za-z0-9_.,/:=-]*\)'/\1/g"
     printf '\n'
     "$@"
 }
