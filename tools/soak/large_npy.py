@@ -6,7 +6,8 @@
 The array is float32 of shape (planes, 1024, 1024). No element is the fill value, and each has its own value in its
 neighbourhood, so that bytes that land in the wrong place are seen. The edits lie across chunk borders, around one
 third and two thirds of the bytes (with 6 GiB these are bytes 2^31 and 2^32) and at the end. Each command's peak
-resident memory is measured and must stay below the limit. DIR needs room for three times the size.
+resident memory is measured and must stay below the limit; one that needs less than this script itself is shown as needing
+as much, because the system counts so. DIR needs room for three times the size.
 """
 import argparse
 import os
