@@ -178,7 +178,7 @@ RawArrayHeader read_header(const ByteSource& file) {
         const std::int64_t count = element_count(h.dims);
         h.encoding = encoding_of(h, count);
         h.dtype = dtype_of(h);
-        (void)byte_count(h.dims, h.dtype.size());
+        (void)byte_count(h.dims, h.dtype.size());  // fits
     } catch (const Error& e) {
         // What would be a caller's mistake elsewhere (a product that overflows) is a damaged file here.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
@@ -189,6 +189,12 @@ RawArrayHeader read_header(const ByteSource& file) {
             throw corrupt(fmt::format("{} bytes of data are promised, but only {} follow the header", h.size, there));
         }
         h.trailing = there - h.size;
+        // No byte of an LZ4 block stands for more than 255: what claims more is not believed and not allocated.
+        const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
+        if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > h.size) {
+            throw corrupt(
+                fmt::format("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", h.size, decoded));
+        }
     } else if (static_cast<std::uint64_t>(element_count(h.dims)) > there) {
         throw corrupt(fmt::format("{} integers take at least a byte each, but only {} bytes follow the header",
                                   element_count(h.dims), there));
@@ -241,11 +247,6 @@ void decode_bits(ByteSpan in, MutableByteSpan out) {
 Buffer decode(const ByteSource& file, const RawArrayHeader& h) {
     const std::uint64_t length = h.encoding == RawArrayEncoding::leb128 ? file.size() - h.data_offset : h.size;
     const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
-    // No byte of an LZ4 block stands for more than 255: what claims more is not believed and not allocated.
-    if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > length) {
-        throw corrupt(
-            fmt::format("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", length, decoded));
-    }
     Buffer read;
     ByteSpan in = file.mapped();
     if (in.empty()) {
