@@ -9,6 +9,7 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
+#include <tessera/mldf.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 #include <tessera/raw_array.h>
@@ -117,15 +118,20 @@ std::vector<std::string> npz_list(const std::filesystem::path& path) {
     return npz_members(ZipReader(path));
 }
 
-std::unique_ptr<ArraySource> npz_open(const ArrayPath& path, const ArrayFileOptions&) {
-    if (path.member) return open_npz_member(path.path, *path.member);
-    const std::vector<std::string> members = npz_list(path.path);
-    if (members.size() == 1) return open_npz_member(path.path, members[0]);
+/// The member that a path names, or the only one that there is.
+std::string chosen_member(const ArrayPath& path, const std::vector<std::string>& members) {
+    if (path.member) return *path.member;
+    if (members.size() == 1) return members[0];
     throw invalid_argument(members.empty()
                                ? fmt::format("{} holds no array", path.path.string())
                                : fmt::format("{} holds {} arrays; name one as {}::NAME, NAME being one of: {}",
                                              path.path.string(), members.size(), path.path.string(),
                                              fmt::join(members, ", ")));
+}
+
+std::unique_ptr<ArraySource> npz_open(const ArrayPath& path, const ArrayFileOptions&) {
+    return open_npz_member(path.path,
+                           chosen_member(path, path.member ? std::vector<std::string>{} : npz_list(path.path)));
 }
 
 std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
@@ -177,7 +183,7 @@ std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, 
     return create_raw_array(create_file(path.path), dtype, shape, {options.reverse_dims});
 }
 
-std::unique_ptr<ArraySource> ra_convert(const ArraySource&, const ArrayFileOptions&, const IoOptions&) {
+std::unique_ptr<ArraySource> no_conversion(const ArraySource&, const ArrayFileOptions&, const IoOptions&) {
     return nullptr;
 }
 
@@ -198,13 +204,45 @@ Value ra_describe(const ArrayPath& path) {
     return facts;
 }
 
+// ---- mldf
+
+bool mldf_recognise(ByteSpan first) {
+    return starts_with(first, "\x89MLDF");  // the rest of the magic shows damage, which the reader names
+}
+
+std::vector<std::string> mldf_list(const std::filesystem::path& path) {
+    return MldfReader(open_file(path)).arrays();
+}
+
+std::unique_ptr<ArraySource> mldf_open(const ArrayPath& path, const ArrayFileOptions&) {
+    const MldfReader reader(open_file(path.path));
+    return reader.open(chosen_member(path, reader.arrays()));
+}
+
+std::unique_ptr<ArraySink> mldf_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                       const ArrayFileOptions&) {
+    return create_mldf(path.path, path.member.value_or("data"), dtype, shape);
+}
+
+/// The header's facts, and what is wrong as far as it shows without reading the data.
+Value mldf_describe(const ArrayPath& path) {
+    Value facts = mldf_summary(MldfReader(open_file(path.path)));
+    const MldfReport report = validate_mldf(path.path, {.payloads = false, .limit = 20});
+    facts.set("format", "mldf");
+    facts.set("problem_count", report.finding_count);
+    facts.set("problems", Value::Array(report.findings.begin(), report.findings.end()));
+    return facts;
+}
+
 constexpr std::array formats{
     ArrayFileFormat{"npy", ".npy", "NumPy array, versions 1.0 to 3.0", npy_recognise, no_members, npy_open, npy_create,
                     npy_convert, npy_describe},
     ArrayFileFormat{"npz", ".npz", "NumPy zip of named arrays, stored or deflated", npz_recognise, npz_list, npz_open,
                     npz_create, npy_convert, npz_describe},
     ArrayFileFormat{"ra", ".ra", "RawArray, all dialects read, plain ones written", ra_recognise, no_members, ra_open,
-                    ra_create, ra_convert, ra_describe},
+                    ra_create, no_conversion, ra_describe},
+    ArrayFileFormat{"mldf", ".mldf", "MLDF data set, one array for each field", mldf_recognise, mldf_list, mldf_open,
+                    mldf_create, no_conversion, mldf_describe},
 };
 
 const ArrayFileFormat* format_by_extension(const std::filesystem::path& path) {

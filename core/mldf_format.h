@@ -1,0 +1,160 @@
+// What reader, writer and checks of MLDF share: the layout's numbers, the table of types, and an open file's state.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <type_traits>
+
+#include <tessera/mldf.h>
+
+namespace tessera::mldf {
+
+using namespace std::string_view_literals;
+
+inline constexpr std::string_view magic = "\x89MLDF\r\n\x1a\n"sv;
+inline constexpr std::uint64_t header_size = 64;
+inline constexpr std::uint64_t front_size = magic.size() + header_size;  // where the writer puts the descriptors
+inline constexpr std::uint64_t descriptor_size = 208;
+inline constexpr std::uint64_t original_descriptor_size = 204;
+inline constexpr std::size_t name_size = 64;
+inline constexpr std::size_t arguments_size = 128;
+inline constexpr std::uint64_t allocation_size = 16;
+inline constexpr std::uint64_t table_alignment = 64;
+inline constexpr std::uint64_t pointer_size = 12;      // u64 pointer, u32 size: how every record of a payload begins
+inline constexpr std::uint64_t block_bytes = 1 << 20;  // of a table, read at once
+
+/// A little-endian number at any address, and its reverse.
+template <class T>
+[[nodiscard]] T load(const std::byte* p) {
+    std::make_unsigned_t<T> n = 0;
+    for (std::size_t i = sizeof(T); i-- > 0;) {
+        n = static_cast<std::make_unsigned_t<T>>(static_cast<std::uint64_t>(n) << 8 | std::to_integer<unsigned>(p[i]));
+    }
+    return static_cast<T>(n);
+}
+template <class T>
+void store(std::byte* p, T value) {
+    auto n = static_cast<std::uint64_t>(value);
+    for (std::size_t i = 0; i < sizeof(T); ++i, n >>= 8) p[i] = static_cast<std::byte>(n & 0xFF);
+}
+
+/// A row of the table of types.
+struct TypeRow {
+    MldfType type;
+    std::string_view name;
+    enum class Record : std::uint8_t {
+        value,    ///< is the value
+        pointer,  ///< begins with pointer and size
+        open,     ///< the format does not say
+    } record = Record::open;
+    std::uint32_t metadata_size = 16;  ///< the least, and what we write
+};
+/// The row of a type; one with the name "" for a type that the format does not have.
+[[nodiscard]] const TypeRow& type_row(MldfType type);
+/// The fields of the record after pointer and size, as a structure; V n where the format does not say.
+[[nodiscard]] DType tail_dtype(const MldfField& field);
+
+/// What one sample is as an array.
+struct Form {
+    DType dtype;
+    Shape shape;
+    std::uint32_t sample_rate = 0;
+    bool operator==(const Form&) const = default;
+    [[nodiscard]] std::int64_t bytes() const { return byte_count(shape, dtype.size()); }
+};
+/// The dtype and shape in an NDARRAY field's arguments; nothing when they say none that makes sense.
+[[nodiscard]] std::optional<Form> ndarray_form(const MldfField& field);
+/// For the types whose records say a shape; nothing for other types and for encodings that are no plain elements.
+[[nodiscard]] std::optional<Form> record_form(const MldfField& field, const std::byte* record);
+
+/// Pointer and size at the start of a record.
+[[nodiscard]] inline MldfAllocation pointer_of(const std::byte* record) {
+    return {load<std::uint64_t>(record), load<std::uint32_t>(record + 8)};
+}
+[[nodiscard]] bool all_zero(ByteSpan bytes);
+
+[[nodiscard]] inline std::uint64_t round_up(std::uint64_t n, std::uint64_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/// zlib's CRC-32 of `bytes` after those that gave `crc`; 0 to begin with.
+[[nodiscard]] std::uint32_t crc32_after(std::uint32_t crc, ByteSpan bytes);
+
+// What both ways of writing need.
+
+/// Completes the descriptions: names cut, sizes and offsets filled in. Returns the size of a row. Throws
+/// invalid_argument, naming `file`.
+std::uint64_t complete_fields(std::vector<MldfField>& fields, const std::string& file);
+/// Where everything goes but the allocation table, which follows the data.
+[[nodiscard]] MldfHeader lay_out(const std::vector<MldfField>& fields, std::uint64_t samples, std::uint64_t row_size,
+                                 const MldfWriteOptions& options);
+/// Magic, header, descriptors, and zeros up to the metadata table.
+[[nodiscard]] Buffer front_bytes(const MldfHeader& header, const std::vector<MldfField>& fields);
+
+inline void store_pointer(std::byte* p, std::uint64_t ptr, std::uint64_t size) {
+    store(p, ptr);
+    store(p + 8, static_cast<std::uint32_t>(size));
+}
+inline constexpr std::uint64_t most_payload_bytes = std::numeric_limits<std::uint32_t>::max();
+
+/// How a field becomes an array.
+struct FieldArray {
+    enum class Kind : std::uint8_t { value, fixed, text, bytes, record } kind = Kind::bytes;
+    DType dtype;
+    Shape shape = {};  ///< of one sample
+    std::uint32_t sample_rate = 0;
+    std::string damage = {};  ///< why the samples cannot be one array
+};
+
+/// A part of the allocation table, as a lookup read it.
+struct AllocationBlock {
+    Buffer bytes = {};
+    std::uint64_t first = std::numeric_limits<std::uint64_t>::max();  ///< index of its first entry; none was read yet
+};
+
+}  // namespace tessera::mldf
+
+namespace tessera {
+
+struct MldfReader::State {
+    std::shared_ptr<const ByteSource> file;
+    MldfReadOptions options;
+    MldfHeader header;
+    std::uint64_t descriptor_size = mldf::descriptor_size;
+    std::uint64_t row_size = 0;
+    std::vector<MldfField> fields;
+    std::vector<std::optional<mldf::Form>> ndarray_forms;  // by field
+    std::vector<std::string> warnings;
+    std::uint64_t allocations = 0;
+    /// The pointer of every index_step-th allocation: a lookup reads that many entries, wherever it falls.
+    std::vector<std::uint64_t> index;
+    std::uint64_t index_step = 256;
+
+    mutable std::mutex mutex;  // of what is worked out once, when first needed
+    mutable bool verified = false;
+    mutable std::optional<std::vector<mldf::FieldArray>> arrays;
+
+    /// The size of what is allocated at `ptr`, 0 for nothing. `block` keeps what was read of the table: payloads are
+    /// mostly asked for in their order, and then the next one is there already.
+    [[nodiscard]] std::uint64_t allocated_size(std::uint64_t ptr, mldf::AllocationBlock& block) const;
+    /// Calls body(sample, row) for rows [first, first + count), which it reads in blocks.
+    void each_row(std::uint64_t first, std::uint64_t count,
+                  const std::function<void(std::uint64_t, ByteSpan)>& body) const;
+    /// Calls body(index, allocation) for the whole allocation table.
+    void each_allocation(const std::function<void(std::uint64_t, MldfAllocation)>& body) const;
+    /// Throws corrupt unless the payload lies in the data region and the allocation table agrees.
+    void require_payload(const MldfAllocation& payload, mldf::AllocationBlock& block) const;
+    /// Checks the data region's checksum the first time, where there is one and the options want it.
+    void verify_once() const;
+    /// A payload of any length as one variable-length element at `out`. Throws corrupt for text that is not UTF-8.
+    void read_slot(const MldfAllocation& payload, bool is_text, const MutableArrayView& out) const;
+    [[nodiscard]] const std::vector<mldf::FieldArray>& field_arrays() const;
+    /// "sample 3 of field image", for messages.
+    [[nodiscard]] std::string where(std::uint64_t sample, std::size_t field) const;
+};
+
+}  // namespace tessera
