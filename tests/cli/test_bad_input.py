@@ -141,6 +141,12 @@ class BadInput(program.ProgramTest):
         self.refused("import", "evil.npz", "out/in", says="../../outside")
         self.assertFalse((self.folder / "out").exists())
 
+    def test_python_objects(self):
+        np.savez(self.folder / "mixed.npz", one=np.arange(3), two=np.array([{}], dtype=object))
+        self.before = digest(self.folder)
+        self.refused("import", "mixed.npz", "out", says=["mixed.npz::two", "objects"])
+        self.assertFalse((self.folder / "out").exists())
+
     def test_damaged_metadata(self):
         good = (self.folder / "a" / "__zmeta__").read_bytes()
         for bad in b"", good[:50], good.replace(b"20", b"-20"), good.replace(b'"<i4"', b'"<i5"'), \

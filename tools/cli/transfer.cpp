@@ -114,7 +114,8 @@ NewArray new_array(const ArraySource& from, const TransferOptions& o, const std:
     if (o.codec) options.codec = *o.codec;
     if (o.fill) options.fill_value = json_or_text(*o.fill);
     if (o.format) options.format = *o.format;
-    return {path, options, o.overwrite, from.name()};
+    ArrayMetadata metadata = in_context([&] { return from.name(); }, [&] { return make_metadata(options); });
+    return {path, dialect_named(options.format), std::move(metadata), o.overwrite, from.name()};
 }
 
 /// The attributes as the source has them: an empty set and none at all are different things in some formats.
