@@ -296,6 +296,18 @@ StoredSize Array::stored_size() const {
     return size;
 }
 
+bool Array::is_stored(const Region& region) const {
+    const auto l = state_->loaded();
+    require_inside(region, l->grid.shape());
+    const Region overlapped = l->grid.overlapping(region);
+    for (std::int64_t n = 0; n < overlapped.count(); ++n) {
+        const auto value = state_->store->open(state_->chunk_key(*l, chunk_part(l->grid, region, overlapped, n).chunk));
+        // A file of no bytes is what a power failure leaves of one that was never synchronised.
+        if (value == nullptr || value->size() == 0) return false;
+    }
+    return true;
+}
+
 // ---- reading
 
 NDArray Array::read(std::string_view selection, const IoOptions& io) const {

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <stdlib.h>
 #include <tessera/error.h>
+#include <tessera/npy.h>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace tessera {
 
@@ -60,6 +64,7 @@ struct Plan {
     int threads = 1;
     Order order = Order::C;        ///< of elements within a block in memory
     Order block_order = Order::C;  ///< in which blocks follow each other
+    bool spool = false;            ///< first into a plain temporary file: see below
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
@@ -126,12 +131,19 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
         bool fits_sink = true;
         for (int d = 0; d < rank; ++d) fits_sink = fits_sink && (block[d] == shape[d] || block[d] % unit[d] == 0);
-        // Where a source in order does not give whole chunks of the sink, the sink's need comes first.
+        // Chunks of the sink are written once, so a source in order must give them whole: else it would have to be read
+        // from its start again for every row of them.
         if (sink.in_order || fits_sink) {
             plan.block = block;
             plan.order = plan.block_order;
+            const double all = static_cast<double>(byte_count(shape, item));
+            const bool against_the_grain = source.in_order && sink.in_order && source.order != sink.order && rank > 1;
+            plan.spool = against_the_grain ||
+                         (!source.plain(rank) && side_cost(source, shape, block, static_cast<double>(item)) > 2 * all);
             return plan;
         }
+        plan.spool = true;
+        return plan;
     }
     const auto cost = [&](const Shape& b) {
         return side_cost(source, shape, b, static_cast<double>(item)) +
@@ -206,6 +218,27 @@ Side with_dropped(Side side, const Selection& selection) {
     return side;
 }
 
+/// A plain temporary file with what a selection picks from a source, for a copy whose two sides want orders that do not
+/// meet within the memory budget: one pass in, one pass out, whatever the orders. Gone when it is closed.
+std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
+    const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
+    const char* chosen = std::getenv("TMPDIR");
+    const std::filesystem::path parent = chosen != nullptr && *chosen != 0 ? chosen : "/var/tmp";
+    std::string folder = (parent / "tessera-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
+    struct Remove {
+        std::filesystem::path path;
+        ~Remove() {
+            std::error_code ignored;
+            std::filesystem::remove_all(path, ignored);
+        }
+    } const remove{folder};
+    const std::filesystem::path file = remove.path / "spool.npy";
+    const auto sink = create_npy(create_file(file), source.info().dtype, selection.shape(), source.info().order);
+    copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
+    return open_npy(open_file(file));  // stays open, and with it the file, when its name is removed
+}
+
 }  // namespace
 
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options) {
@@ -222,12 +255,18 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
     }
     const Shape shape = selection.full_shape();
     const std::int64_t item = to.dtype.size();
-    if (options.io.progress != nullptr) options.io.progress->start(byte_count(shape, item), source.name());
     if (element_count(shape) > 0) {
         const Plan plan = make_plan(shape, item, side_of(from), with_dropped(side_of(to), selection), options);
+        if (plan.spool && !to.dtype.is_variable()) {
+            copy_array(*spooled(source, options), sink,
+                       {.io = options.io, .selection = std::nullopt, .done = options.done});
+            return;
+        }
         IoOptions io = options.io;
         io.threads = plan.threads;
         io.progress = nullptr;  // counted here, per block
+        if (io.max_memory == 0) io.max_memory = default_memory;
+        if (options.io.progress != nullptr) options.io.progress->start(byte_count(shape, item), source.name());
         const ChunkGrid blocks(shape, plan.block);
         NDArray memory;
         for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
@@ -241,6 +280,11 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
                 }
             }
             const Region block = blocks.chunk_region(index);
+            const Region place = keep_axes(block, selection);
+            if (options.done && options.done(place)) {
+                if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, item));
+                continue;
+            }
             if (n == 0 || !(memory.shape() == block.extent) || item == 0 || to.dtype.is_variable()) {
                 memory = NDArray();
                 memory = NDArray(to.dtype, block.extent, plan.order);
@@ -251,7 +295,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
             } else {
                 read_selection_into(source, part, memory.view(), io);
             }
-            sink.write(keep_axes(block, selection), keep_axes(ArrayView(memory.view()), selection), io);
+            sink.write(place, keep_axes(ArrayView(memory.view()), selection), io);
             if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, item));
         }
     }

@@ -2,7 +2,8 @@
 //
 // Where nothing is, the new array is written in place: a marker (.tessera/unfinished.json) first, chunks and
 // attributes next, the metadata last, then the marker goes. A crash leaves a directory with a marker and no metadata:
-// no reader opens it, `info` says what it is, and --overwrite takes it away.
+// no reader opens it, `info` says what it is, --resume goes on with it, and --overwrite takes it away. The marker says
+// what was being copied into which metadata, so that only the same copy goes on.
 //
 // Where an array is that may be replaced, the new one is built beside it under a hidden name and complete there before
 // the two directories change places in one step (renameat2, RENAME_EXCHANGE); the old one is then removed. A crash
@@ -91,7 +92,8 @@ struct NewArray::State {
     fs::path place;  ///< where the array will be
     fs::path built;  ///< where it is written: `place`, or a hidden directory beside it
     bool made_directory = false;
-    bool committed = false;
+    bool resumed = false;
+    bool leave = false;  ///< committed or kept
     std::optional<Array> array;
 
     void remove_unfinished() const {
@@ -103,12 +105,49 @@ struct NewArray::State {
     }
 };
 
-NewArray::NewArray(const fs::path& path, const ArrayOptions& options, bool overwrite, std::string_view made_from)
-    : NewArray(path, dialect_named(options.format), make_metadata(options), overwrite, made_from) {
+namespace {
+
+/// What an unfinished copy is: compared when it is to be gone on with.
+Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
+    const auto store = memory_store();
+    dialect.save(*store, "", metadata);
+    Buffer text;
+    (void)store->get(dialect.metadata_key, text);
+    Value marker = Value::object();
+    marker.set("about",
+               "an unfinished copy by tessera: no array yet; --resume goes on with it, --overwrite replaces it");
+    marker.set("format", dialect.name);
+    marker.set("made_from", made_from);
+    marker.set("metadata", Value::parse({reinterpret_cast<const char*>(text.data()), text.size()}));
+    return marker;
+}
+
+void require_same_copy(const fs::path& path, const Value& wanted) {
+    Buffer text;
+    (void)directory_store(path, true)->get(marker_key, text);
+    const std::string place = path.string();
+    const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
+                                   [&] {
+                                       return Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+                                   });
+    for (const std::string_view member : {"format", "made_from", "metadata"}) {
+        const Value* there = found.find(member);
+        if (there != nullptr && *there == *wanted.find(member)) continue;
+        throw invalid_argument(
+            fmt::format("{}: the unfinished copy there is another one: its {} is {}, this one's is {}; use the same "
+                        "options and source, or --overwrite to start afresh",
+                        place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump()));
+    }
+}
+
+}  // namespace
+
+NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
+    : NewArray(path, dialect_named(options.format), make_metadata(options), existing, made_from) {
     if (!options.attributes.as_object().empty()) array().attributes().replace(options.attributes);
 }
 
-NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, bool overwrite,
+NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
                    std::string_view made_from)
     : state_(std::make_unique<State>()) {
     dialect.require_expressible(metadata);
@@ -118,9 +157,12 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         throw already_exists(fmt::format(
             "{}: something that is no array is there, and is left alone; choose another name or move it away", name));
     }
-    if (there != Occupant::nothing && !overwrite) {
-        throw already_exists(fmt::format("{}: {} is there already; --overwrite replaces it", name,
-                                         there == Occupant::array ? "an array" : "an unfinished copy"));
+    if (there == Occupant::array && !existing.overwrite) {
+        throw already_exists(fmt::format("{}: an array is there already; --overwrite replaces it", name));
+    }
+    if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
+        throw already_exists(
+            fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
     }
     state_->place = resolved(path);
     state_->built = state_->place;
@@ -131,23 +173,27 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
                 foreign));
         }
         state_->built.replace_filename("." + state_->place.filename().string() + ".tessera-new");
-        if (occupant(state_->built) == Occupant::other) {
-            throw already_exists(
-                fmt::format("{}: needed for building the new array, but something is there", state_->built.string()));
-        }
+    }
+    const Value marker = make_marker(dialect, metadata, made_from);
+    const Occupant before = occupant(state_->built);
+    if (state_->built != state_->place && before == Occupant::other) {
+        throw already_exists(
+            fmt::format("{}: needed for building the new array, but something is there", state_->built.string()));
+    }
+    if (before == Occupant::unfinished && existing.resume) {
+        require_same_copy(state_->built, marker);
+        state_->resumed = true;
+    } else if (state_->built != state_->place) {
         remove_tree(state_->built);  // what an earlier attempt left
-    } else if (there == Occupant::unfinished) {
-        directory_store(state_->place)->erase_below("");
+    } else if (before == Occupant::unfinished) {
+        directory_store(state_->built)->erase_below("");
     }
     std::error_code error;
     state_->made_directory = !fs::exists(state_->built, error);
 
     const auto store = directory_store(state_->built);
-    Value marker = Value::object();
-    marker.set("about", "an unfinished copy by tessera: not an array yet; --overwrite replaces it");
-    marker.set("made_from", made_from);
     const std::string text = marker.dump(python_json_style);
-    store->put(marker_key, std::as_bytes(std::span(text)));
+    if (!state_->resumed) store->put(marker_key, std::as_bytes(std::span(text)));
     try {
         state_->array = Array::create(store, "", dialect, std::move(metadata), false);
     } catch (...) {
@@ -160,7 +206,7 @@ NewArray::NewArray(NewArray&&) noexcept = default;
 NewArray& NewArray::operator=(NewArray&&) noexcept = default;
 
 NewArray::~NewArray() {
-    if (!state_ || state_->committed || !state_->array) return;
+    if (!state_ || state_->leave || !state_->array) return;
     try {
         state_->remove_unfinished();
     } catch (const Error&) {
@@ -172,11 +218,20 @@ Array& NewArray::array() {
     return *state_->array;
 }
 
+bool NewArray::resumed() const {
+    return state_->resumed;
+}
+
+fs::path NewArray::keep() {
+    state_->leave = true;
+    return state_->built;
+}
+
 Array NewArray::commit() {
     state_->array->publish();
     const auto store = directory_store(state_->built);
     store->erase_below(".tessera");
-    state_->committed = true;
+    state_->leave = true;
     if (state_->built != state_->place) {
         exchange(state_->built, state_->place);
         remove_tree(state_->built);

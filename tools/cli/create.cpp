@@ -47,7 +47,7 @@ ArrayOptions array_options(const CreateOptions& o) {
 
 int create(Session& session, const CreateOptions& o) {
     const ArrayOptions options = array_options(o);
-    NewArray made(o.path, options, o.overwrite, "tessera create");
+    NewArray made(o.path, options, {.overwrite = o.overwrite}, "tessera create");
     const Array array = made.commit();
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();

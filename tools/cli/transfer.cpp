@@ -77,6 +77,13 @@ Shape selected_chunks(const Shape& chunks, const Selection& selection) {
     return kept;
 }
 
+/// What is copied, exactly enough to know the same copy again.
+std::string made_from(const ArraySource& from, const std::optional<Selection>& selection) {
+    const ArrayInfo info = from.info();
+    return fmt::format("{} {} {}{}", from.name(), info.dtype.to_string(), info.shape.to_string(),
+                       selection ? fmt::format(" [{}]", selection->to_string()) : "");
+}
+
 /// The destination of a copied array: all of its metadata but what the options change.
 NewArray copy_of_array(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection,
                        const std::string& path) {
@@ -101,7 +108,8 @@ NewArray copy_of_array(const Array& from, const TransferOptions& o, const std::o
                                              [&] { return element_from_value(metadata.dtype, fill, Assign::numpy); });
         }
     }
-    return {path, dialect, std::move(metadata), o.overwrite, from.name()};
+    return {
+        path, dialect, std::move(metadata), {.overwrite = o.overwrite, .resume = o.resume}, made_from(from, selection)};
 }
 
 NewArray new_array(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection,
@@ -115,7 +123,11 @@ NewArray new_array(const ArraySource& from, const TransferOptions& o, const std:
     if (o.fill) options.fill_value = json_or_text(*o.fill);
     if (o.format) options.format = *o.format;
     ArrayMetadata metadata = in_context([&] { return from.name(); }, [&] { return make_metadata(options); });
-    return {path, dialect_named(options.format), std::move(metadata), o.overwrite, from.name()};
+    return {path,
+            dialect_named(options.format),
+            std::move(metadata),
+            {.overwrite = o.overwrite, .resume = o.resume},
+            made_from(from, selection)};
 }
 
 /// The attributes as the source has them: an empty set and none at all are different things in some formats.
@@ -137,7 +149,17 @@ NewArray fill_new_array(Session& session, const TransferOptions& o, const std::s
     if (const auto attributes = stored_attributes(*source, from)) {
         destination.array().attributes().replace(*attributes);
     }
-    copy_array(*source, destination.array(), copy_options(session, selection));
+    CopyOptions options = copy_options(session, selection);
+    if (destination.resumed()) {
+        options.done = [&](const Region& region) { return destination.array().is_stored(region); };
+    }
+    try {
+        copy_array(*source, destination.array(), options);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled || !o.resume) throw;
+        throw cancelled(fmt::format("interrupted; what is written stays in {}: the same command goes on with it",
+                                    destination.keep().string()));
+    }
     return destination;
 }
 
@@ -231,6 +253,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         refuse(o.codec, "--codec");
         refuse(o.fill, "--fill");
         refuse(o.format, "--format");
+        if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && split_array_path(o.destination).path.extension() != ".npz") refuse(o.deflate, "--deflate");
     } else {
         if (o.order && parse_order("--order", *o.order) == Order::F) {
@@ -274,7 +297,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
             made.push_back(to_file ? copy_to_file(session, o) : copy_to_array(session, o));
         }
     } catch (const Error& e) {
-        if (e.code() != ErrorCode::cancelled) throw;
+        if (e.code() != ErrorCode::cancelled || o.resume) throw;
         throw cancelled(existed ? fmt::format("interrupted; {} is as it was before", o.destination)
                                 : fmt::format("interrupted; nothing is left at {}", o.destination));
     }
@@ -305,6 +328,7 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
     app.add_option("--chunks", o.chunks, "lengths of a chunk")
         ->required(chunks_required)
         ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
+    app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
     app.add_option("--codec", o.codec, "blosc:COMPRESSOR:LEVEL:SHUFFLE")->option_text("CODEC");
     app.add_option("--fill", o.fill, "fill value: JSON or text")->option_text("VALUE");
     app.add_option("--format", o.format, "zmeta")->option_text("FORMAT");

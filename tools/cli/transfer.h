@@ -18,6 +18,7 @@ struct TransferOptions {
     // For an array file as destination.
     std::optional<std::string> order, deflate;
     bool overwrite = false;
+    bool resume = false;
 };
 
 /// Does it and reports; `done` is the word for the report: "imported".

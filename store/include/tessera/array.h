@@ -110,6 +110,8 @@ public:
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 
     [[nodiscard]] StoredSize stored_size() const;
+    /// Whether every chunk that a region touches is stored.
+    [[nodiscard]] bool is_stored(const Region& region) const;
 
 private:
     explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}

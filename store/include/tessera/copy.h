@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,11 +19,15 @@ struct CopyOptions {
     IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
     /// What to copy of the source; none: all. The sink has its shape.
     std::optional<Selection> selection = std::nullopt;
+    /// Whether a region of the sink is complete already and need not be copied (a copy that goes on); none: nothing is.
+    std::function<bool(const Region&)> done = nullptr;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
-/// apart). Blocks follow the sink, so that each destination chunk is written once; a budget below one chunk per thread
-/// lowers the number of threads, one below a single chunk is Error(budget) naming the least that works.
+/// apart). A compressed file that would have to be read again and again, or chunks that would be decoded more than
+/// twice over, go through a temporary file (in $TMPDIR, else /var/tmp) instead. Blocks follow the sink, so that each
+/// destination chunk is written once; a budget below one chunk per thread lowers the number of threads, one below a
+/// single chunk is Error(budget) naming the least that works.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
 
 /// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member".
@@ -33,24 +38,34 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path);
 
+/// What NewArray may do where something is already.
+struct Existing {
+    bool overwrite = false;  ///< replace an array, or an unfinished copy of our own; never anything else
+    bool resume = false;     ///< go on with an unfinished copy of the same source into the same metadata
+};
+
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
 /// `overwrite` an old array stays until commit(), and is then replaced in one step.
 /// Thread rule: one thread.
 class NewArray {
 public:
-    /// Throws already_exists, naming what is there, unless nothing is or `overwrite` allows it (an array or an
-    /// unfinished copy of our own, never anything else).
-    NewArray(const std::filesystem::path& path, const ArrayOptions& options, bool overwrite,
+    /// `made_from` says what is copied, for `info` and to recognise the same copy again.
+    /// Throws already_exists, naming what is there, unless nothing is or `existing` allows it.
+    NewArray(const std::filesystem::path& path, const ArrayOptions& options, Existing existing,
              std::string_view made_from);
-    NewArray(const std::filesystem::path& path, const Dialect& dialect, ArrayMetadata metadata, bool overwrite,
+    NewArray(const std::filesystem::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
              std::string_view made_from);
-    ~NewArray();  ///< without commit(): removes what was written
+    ~NewArray();  ///< without commit() or keep(): removes what was written
     NewArray(NewArray&&) noexcept;
     NewArray& operator=(NewArray&&) noexcept;
 
     [[nodiscard]] Array& array();
+    /// Whether this goes on with an unfinished copy, so that some chunks are there already.
+    [[nodiscard]] bool resumed() const;
     /// Publishes the metadata, puts the array in its place, removes the marker and what was there before.
     Array commit();
+    /// Leaves what is written as an unfinished copy, to go on with later. Returns where it lies.
+    std::filesystem::path keep();
 
 private:
     struct State;

@@ -202,7 +202,7 @@ const ArrayOptions small_array{.shape = {4}, .chunks = {2}, .dtype = "<i4"};
 
 TEST_F(Copy, NewArraysAppearWhenTheyAreComplete) {
     {
-        NewArray made(path("a.zarr"), small_array, false, "a test");
+        NewArray made(path("a.zarr"), small_array, {.overwrite = false}, "a test");
         made.array().fill(Selection::all({4}), 3);
         EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
         EXPECT_THROW((void)Array::open(path("a.zarr")), Error);
@@ -212,7 +212,7 @@ TEST_F(Copy, NewArraysAppearWhenTheyAreComplete) {
     EXPECT_EQ(occupant(path("a.zarr")), Occupant::array);
     EXPECT_FALSE(fs::exists(path("a.zarr/.tessera")));
     {
-        NewArray dropped(path("b.zarr"), small_array, false, "a test");
+        NewArray dropped(path("b.zarr"), small_array, {.overwrite = false}, "a test");
         dropped.array().fill(Selection::all({4}), 3);
     }
     EXPECT_FALSE(fs::exists(path("b.zarr")));
@@ -220,14 +220,14 @@ TEST_F(Copy, NewArraysAppearWhenTheyAreComplete) {
 
 TEST_F(Copy, OverwritingKeepsTheOldArrayUntilTheNewOneIsComplete) {
     Array::create(path("a.zarr"), small_array).fill(Selection::all({4}), 1);
-    EXPECT_THROW(NewArray(path("a.zarr"), small_array, false, "a test"), Error);
+    EXPECT_THROW(NewArray(path("a.zarr"), small_array, {.overwrite = false}, "a test"), Error);
     {
-        NewArray dropped(path("a.zarr"), small_array, true, "a test");
+        NewArray dropped(path("a.zarr"), small_array, {.overwrite = true}, "a test");
         dropped.array().fill(Selection::all({4}), 2);
         EXPECT_EQ(Array::open(path("a.zarr")).read("0").values<std::int32_t>()[0], 1);
     }
     EXPECT_EQ(Array::open(path("a.zarr")).read("0").values<std::int32_t>()[0], 1);
-    NewArray made(path("a.zarr"), {.shape = {3}, .dtype = "<i4", .fill_value = 9}, true, "a test");
+    NewArray made(path("a.zarr"), {.shape = {3}, .dtype = "<i4", .fill_value = 9}, {.overwrite = true}, "a test");
     EXPECT_EQ(made.commit().read("2").values<std::int32_t>()[0], 9);
     EXPECT_EQ(Array::open(path("a.zarr")).shape(), Shape{3});
     EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);  // nothing left beside it
@@ -236,7 +236,7 @@ TEST_F(Copy, OverwritingKeepsTheOldArrayUntilTheNewOneIsComplete) {
 TEST_F(Copy, OverwritingThroughALinkKeepsTheLink) {
     Array::create(path("real.zarr"), small_array);
     fs::create_directory_symlink("real.zarr", path("link.zarr"));
-    NewArray(path("link.zarr"), {.shape = {3}, .dtype = "<i4"}, true, "a test").commit();
+    NewArray(path("link.zarr"), {.shape = {3}, .dtype = "<i4"}, {.overwrite = true}, "a test").commit();
     EXPECT_TRUE(fs::is_symlink(path("link.zarr")));
     EXPECT_EQ(Array::open(path("real.zarr")).shape(), Shape{3});
 }
@@ -249,7 +249,7 @@ TEST_F(Copy, NothingButArraysIsEverReplaced) {
     std::ofstream(path("mixed.zarr/notes.txt")) << "x";
     for (const char* name : {"photos", "file", "mixed.zarr"}) {
         try {
-            NewArray made(path(name), small_array, true, "a test");
+            NewArray made(path(name), small_array, {.overwrite = true}, "a test");
             FAIL() << name;
         } catch (const Error& e) {
             EXPECT_EQ(e.code(), ErrorCode::already_exists) << name;
@@ -266,10 +266,60 @@ TEST_F(Copy, AnUnfinishedCopyOfOurOwnCanBeReplaced) {
     fs::create_directories(path("a.zarr/__zdata__"));
     std::ofstream(path("a.zarr/__zdata__/0.blosc")) << "half";
     EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
-    EXPECT_THROW(NewArray(path("a.zarr"), small_array, false, "a test"), Error);
-    Array a = NewArray(path("a.zarr"), small_array, true, "a test").commit();
+    EXPECT_THROW(NewArray(path("a.zarr"), small_array, {.overwrite = false}, "a test"), Error);
+    Array a = NewArray(path("a.zarr"), small_array, {.overwrite = true}, "a test").commit();
     EXPECT_EQ(a.stored_size().chunks, 0);
     EXPECT_EQ(a.read("0").values<std::int32_t>()[0], 0);
+}
+
+TEST_F(Copy, AnUnfinishedCopyGoesOnWhereItWas) {
+    const NDArray data = ramp({100, 100});
+    const ArrayOptions options{.shape = {100, 100}, .chunks = {10, 100}, .dtype = "<i4"};
+    {
+        NewArray made(path("a.zarr"), options, {}, "the ramp");
+        made.array().write(Region({0, 0}, {35, 100}), data.view().part({{0, 0}, {35, 100}}));
+        EXPECT_EQ(made.keep(), fs::canonical(path("a.zarr")));
+    }
+    EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
+    // Of another source, or into other metadata, it is another copy.
+    EXPECT_THROW(NewArray(path("a.zarr"), options, {.resume = true}, "something else"), Error);
+    EXPECT_THROW(NewArray(path("a.zarr"), {.shape = {100, 100}, .chunks = {10, 10}, .dtype = "<i4"}, {.resume = true},
+                          "the ramp"),
+                 Error);
+    NewArray made(path("a.zarr"), options, {.resume = true}, "the ramp");
+    ASSERT_TRUE(made.resumed());
+    CountingSink counted(made.array());
+    copy_array(*view_source(data.view(), "the ramp"), counted,
+               {.io = {.max_memory = (1 << 20) + 60'000},
+                .done = [&](const Region& region) { return made.array().is_stored(region); }});
+    EXPECT_EQ(counted.elements,
+              6'000);  // the three whole chunk rows of the first attempt, and what its fourth held, stay
+    EXPECT_TRUE(elements_equal(made.commit().read("").view().part({{40, 0}, {60, 100}}),
+                               data.view().part({{40, 0}, {60, 100}})));
+}
+
+TEST_F(Copy, WhatWouldBeUnpackedAgainAndAgainGoesThroughATemporaryFile) {
+    const fs::path spool = dir_ / "spool";
+    fs::create_directories(spool);
+    ::setenv("TMPDIR", spool.c_str(), 1);
+    const NDArray data = ramp({32, 200, 200});
+    const CopyOptions small{.io = {.max_memory = 3 << 20}};  // a slab of chunks is 5 MB
+    for (const Order order : {Order::C, Order::F}) {
+        const auto file = create_array_file(split_array_path(path("x.npz")), "<i4", data.shape(),
+                                            {.order = order, .deflate_level = 1});
+        copy_array(*view_source(data.view(), "memory"), *file, small);
+        Array a = Array::create(memory_store(), "", {.shape = data.shape(), .chunks = {32, 32, 32}, .dtype = "<i4"});
+        copy_array(*open_source(path("x.npz")), a, small);
+        EXPECT_TRUE(elements_equal(a.read("").view(), data.view()));
+        const auto back = create_array_file(split_array_path(path("y.npz")), "<i4", data.shape(),
+                                            {.order = order, .deflate_level = 1});
+        copy_array(a, *back, small);
+        NDArray again("<i4", data.shape());
+        open_source(path("y.npz"))->read_into(Region::whole(data.shape()), again.view(), {});
+        EXPECT_TRUE(elements_equal(again.view(), data.view()));
+    }
+    ::unsetenv("TMPDIR");
+    EXPECT_TRUE(fs::is_empty(spool));
 }
 
 }  // namespace
