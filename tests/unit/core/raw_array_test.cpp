@@ -161,8 +161,8 @@ TEST(RawArray, RegionsOfPlainAndCompressedFiles) {
 TEST(RawArray, FactsForInfo) {
     const Value facts =
         find_array_file_format(golden / "trailing_metadata.ra")->describe({golden / "trailing_metadata.ra"});
-    EXPECT_EQ(facts.dump(), R"({"format":"ra","flags":0,"eltype":1,"elbyte":4,"size":60,"dims":[5,3],"data_offset":64,)"
-                            R"("trailing_bytes":15,"encoding":"plain","dtype":"<i4"})");
+    EXPECT_EQ(facts.dump(), R"({"format": "ra", "flags": 0, "eltype": 1, "elbyte": 4, "size": 60, "dims": [5, 3], )"
+                            R"("data_offset": 64, "trailing_bytes": 15, "encoding": "plain", "dtype": "<i4"})");
     const auto encoding = [](const char* name) { return read_raw_array_header(*open_file(golden / name)).encoding; };
     EXPECT_EQ(to_string(encoding("c_lz4_f8.ra")), "lz4");
     EXPECT_EQ(to_string(encoding("julia_leb128_i4.ra")), "leb128");
