@@ -98,7 +98,7 @@ private:
             auto key = joined_strings();
             if (!keys.insert(key).second) fail(fmt::format("the key {} occurs twice", python_repr(key)));
             if (!accept(':')) fail("expected ':'");
-            result.members.emplace_back(std::move(key), literal(depth + 1));
+            result.members.push_back({std::move(key), literal(depth + 1)});
             if (accept(',')) continue;
             if (!accept('}')) fail("expected ',' or '}'");
             break;

@@ -14,7 +14,7 @@ namespace tessera {
 /// One literal. A value type.
 struct PythonLiteral {
     enum class Kind { scalar, list, tuple, dict };
-    using Member = std::pair<std::string, PythonLiteral>;
+    struct Member;
 
     Kind kind = Kind::scalar;
     Value scalar;                      ///< None, a bool, an integer, a float or text
@@ -23,6 +23,11 @@ struct PythonLiteral {
 
     /// The same as JSON: lists and tuples become arrays.
     [[nodiscard]] Value to_value() const;
+};
+
+struct PythonLiteral::Member {
+    std::string key;
+    PythonLiteral value;
 };
 
 /// Parses one literal in UTF-8: dicts, lists, tuples, text in either quotes with escapes, u'' and b'' prefixes and
