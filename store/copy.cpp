@@ -302,7 +302,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
     sink.finish();
 }
 
-std::unique_ptr<ArraySource> open_source(std::string_view path) {
+std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     const ArrayPath parts = split_array_path(path);
     std::error_code ignored;
     if (std::filesystem::is_directory(parts.path, ignored)) {
@@ -316,7 +316,7 @@ std::unique_ptr<ArraySource> open_source(std::string_view path) {
     if (!std::filesystem::exists(parts.path, ignored)) {
         throw not_found(fmt::format("{}: no such file or directory", parts.path.string()));
     }
-    return open_array_file(parts);
+    return open_array_file(parts, options);
 }
 
 }  // namespace tessera

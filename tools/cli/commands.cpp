@@ -45,20 +45,20 @@ constexpr Command table[] = {
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz or .npz::member. An .npz of several arrays becomes one array each, PATH/member.\n"
+     "FILE is .npy, .npz, .npz::member or .ra. An .npz of several arrays becomes one array each, PATH/member.\n"
      "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
      "\n"
      "Example:\n"
      "  tessera import elevation.npz::elevation elevation.zarr --chunks 128,128",
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
-     "The extension of FILE says its format: .npy or .npz (one member, arr_0, or FILE.npz::name).\n\n"
+     "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name) or .ra.\n\n"
      "Example:\n"
      "  tessera export elevation.zarr elevation.npy --sel '0:100, :'",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is an array directory unless it ends in .npy or .npz. What is not given is taken from SRC: a copied array\n"
-     "keeps chunks, codec, fill value, attributes and unknown metadata.\n\n"
+     "DST is an array directory unless it ends in .npy, .npz or .ra. What is not given is taken from SRC: a copied\n"
+     "array keeps chunks, codec, fill value, attributes and unknown metadata.\n\n"
      "Example:\n"
      "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle",
      declare_copy},

@@ -156,8 +156,8 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
 }
 
-int get(Session& session, const std::string& path, const std::string& selection_text, bool all) {
-    const std::unique_ptr<ArraySource> source = open_source(path);
+int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all) {
+    const std::unique_ptr<ArraySource> source = open_source(o.source, {.reverse_dims = o.reverse_dims});
     const Selection selection = Selection::parse(selection_text, source->info().shape);
     const Shape shape = selection.shape();
     const bool json = session.options().json;
@@ -199,12 +199,13 @@ Run declare_get(CLI::App& app) {
         ->option_text(" ");
     app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
+    app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--all", o->all, "print every element");
     return [o](Session& session) {
-        if (o->out.destination.empty()) return get(session, o->out.source, o->selection, o->all);
+        if (o->out.destination.empty()) return get(session, o->out, o->selection, o->all);
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(
-                fmt::format("--out: expected a file that ends in .npy or .npz, found {}", o->out.destination));
+                fmt::format("--out: expected a file that ends in .npy, .npz or .ra, found {}", o->out.destination));
         }
         o->out.selection = o->selection;
         return transfer(session, o->out, "saved");

@@ -172,10 +172,12 @@ int info_directory(Session& session, const std::string& path) {
     return exit_done;
 }
 
-int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format) {
+int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format,
+              bool reverse_dims) {
     const std::vector<std::string> members = path.member ? std::vector<std::string>{} : format.members(path.path);
     const Value header = format.describe(path);
-    const std::unique_ptr<ArraySource> source = members.empty() ? format.open(path, {}) : nullptr;
+    const std::unique_ptr<ArraySource> source =
+        members.empty() ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
 
     if (session.options().json) {
         Value report = Value::object();
@@ -219,7 +221,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     return exit_done;
 }
 
-int info(Session& session, const std::string& name) {
+int info(Session& session, const std::string& name, bool reverse_dims) {
     if (fs::is_directory(name)) {
         switch (occupant(name)) {
             case Occupant::array:
@@ -236,17 +238,19 @@ int info(Session& session, const std::string& name) {
     if (format == nullptr) {
         throw invalid_argument(fmt::format("{}: neither an array directory nor an array file", path.path.string()));
     }
-    return info_file(session, name, path, *format);
+    return info_file(session, name, path, *format, reverse_dims);
 }
 
 }  // namespace
 
 Run declare_info(CLI::App& app) {
     auto path = std::make_shared<std::string>();
+    auto reverse_dims = std::make_shared<bool>(false);
     app.add_option("PATH", *path, "an array, an array file, a member of one (file.npz::name), or a directory")
         ->required()
         ->option_text(" ");
-    return [path](Session& session) { return info(session, *path); };
+    app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");
+    return [path, reverse_dims](Session& session) { return info(session, *path, *reverse_dims); };
 }
 
 }  // namespace tessera::cli

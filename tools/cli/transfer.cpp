@@ -141,8 +141,19 @@ std::optional<Value> stored_attributes(const ArraySource& source, const std::str
     return dialect == nullptr ? std::nullopt : dialect->load_attributes(*store, "");
 }
 
+std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const std::string& path) {
+    auto source = open_source(path, {.reverse_dims = o.reverse_dims});
+    const ArrayInfo info = source->info();
+    if (info.dtype.kind() == Kind::object) {
+        // What the file's reader found says more than that there are objects; reading nothing makes it say so.
+        const Region nothing(Index::filled(info.shape.rank(), 0), Shape::filled(info.shape.rank(), 0));
+        source->read_into(nothing, NDArray(info.dtype, nothing.extent), {});
+    }
+    return source;
+}
+
 NewArray fill_new_array(Session& session, const TransferOptions& o, const std::string& from, const std::string& to) {
-    const std::unique_ptr<ArraySource> source = open_source(from);
+    const std::unique_ptr<ArraySource> source = open_transferred(o, from);
     std::optional<Selection> selection;
     if (o.selection) selection = Selection::parse(*o.selection, source->info().shape);
     NewArray destination = new_array(*source, o, selection, to);
@@ -175,10 +186,13 @@ Made copy_to_file(Session& session, const TransferOptions& o) {
     if (fs::exists(path.path) && !o.overwrite) {
         throw already_exists(fmt::format("{} exists; --overwrite replaces it", path.path.string()));
     }
-    const std::unique_ptr<ArraySource> source = open_source(o.source);
+    const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
+    ArrayFileOptions options{
+        .order = stored->info().order, .reverse_dims = o.reverse_dims, .object_strings = o.object_strings};
+    const auto converted = convert_for_array_file(path, *stored, options, session.io());
+    const ArraySource* source = converted ? converted.get() : stored.get();
     std::optional<Selection> selection;
     if (o.selection) selection = Selection::parse(*o.selection, source->info().shape);
-    ArrayFileOptions options{.order = source->info().order};
     if (o.order) options.order = parse_order("--order", *o.order);
     if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
 
@@ -337,6 +351,12 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
 void declare_file_options(CLI::App& app, TransferOptions& o) {
     app.add_option("--order", o.order, "order of the elements in an array file")->option_text("C|F");
     app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
+    app.add_flag("--object-strings", o.object_strings,
+                 "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
+}
+
+void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
+    app.add_flag("--reverse-dims", o.reverse_dims, "reverse the dimensions of a .ra, as row-major readers show it");
 }
 
 }  // namespace
@@ -346,6 +366,7 @@ Run declare_import(CLI::App& app) {
     app.add_option("FILE", o->source, "an array file, or a member: file.npz::name")->required()->option_text(" ");
     app.add_option("PATH", o->destination, "where the array is made: a directory")->required()->option_text(" ");
     declare_array_options(app, *o, false);
+    declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) {
         if (names_array_file(o->destination)) {
@@ -365,6 +386,7 @@ Run declare_export(CLI::App& app) {
         ->required()
         ->option_text(" ");
     declare_file_options(app, *o);
+    declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) {
         if (!names_array_file(o->destination)) {
@@ -389,6 +411,7 @@ Run declare_copy(CLI::App& app) {
         ->option_text(" ");
     declare_array_options(app, *o, false);
     declare_file_options(app, *o);
+    declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) { return transfer(session, *o, "copied"); };
 }
@@ -398,6 +421,7 @@ Run declare_rechunk(CLI::App& app) {
     app.add_option("SRC", o->source, "an array, an array file or a member of one")->required()->option_text(" ");
     app.add_option("DST", o->destination, "where the array is made: a directory")->required()->option_text(" ");
     declare_array_options(app, *o, true);
+    declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) { return transfer(session, *o, "rechunked"); };
 }

@@ -17,6 +17,8 @@ struct TransferOptions {
     std::optional<std::string> chunks, codec, fill, format;
     // For an array file as destination.
     std::optional<std::string> order, deflate;
+    bool object_strings = false;
+    bool reverse_dims = false;  ///< for a .ra on either side
     bool overwrite = false;
     bool resume = false;
 };

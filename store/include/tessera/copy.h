@@ -32,7 +32,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 
 /// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member".
 /// Throws not_found, saying what is there instead.
-[[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path);
+[[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options = {});
 
 /// What lies where an array is to be made.
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
