@@ -200,6 +200,10 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     require_inside(region, chunk().shape);
     ByteSpan bytes = encoded.mapped();
     if (bytes.empty()) {
+        if (encoded.size() > encoded_limit()) {
+            throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(),
+                                      state_->sizes.back()));
+        }
         scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
         encoded.read(0, scratch.encoded.span());
         bytes = scratch.encoded;
@@ -216,6 +220,10 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         decode(bytes, whole, scratch);
         copy_elements(whole.view().part(region), out);
     }
+}
+
+std::uint64_t CodecPipeline::encoded_limit() const {
+    return 2 * state_->sizes.back() + (std::uint64_t{1} << 20);
 }
 
 std::uint64_t CodecPipeline::scratch_bytes() const {

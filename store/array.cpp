@@ -61,7 +61,7 @@ void ArrayState::set_loaded(std::shared_ptr<const LoadedArray> l) {
 std::shared_ptr<const LoadedArray> ArrayState::refresh() {
     if (!published) return loaded();
     Buffer bytes;
-    if (!store->get(join_key(prefix, dialect->metadata_key), bytes)) {
+    if (!store->get(join_key(prefix, dialect->metadata_key), bytes, metadata_limit)) {
         throw not_found(
             fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
     }

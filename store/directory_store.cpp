@@ -144,7 +144,7 @@ public:
         return std::make_unique<FileValue>(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
     }
 
-    [[nodiscard]] bool get(std::string_view key, Buffer& out) const override {
+    [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
         const Descriptor fd = open_value(key);
         if (!fd) return false;
         // Into the memory that is there; only when that is full is the file's size asked for.
@@ -155,6 +155,7 @@ public:
                 struct stat status {};
                 if (!is_value(fd.get(), key, status)) return false;
                 if (static_cast<std::uint64_t>(status.st_size) <= have) break;
+                require_size(path_of(key), static_cast<std::uint64_t>(status.st_size), limit);
                 out.resize(static_cast<std::size_t>(status.st_size));
             }
             const ssize_t n = ::read(fd.get(), out.data() + have, out.size() - have);

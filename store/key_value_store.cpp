@@ -25,9 +25,15 @@ void require_prefix(std::string_view prefix) {
     if (!prefix.empty()) require_key(prefix);
 }
 
-bool KeyValueStore::get(std::string_view key, Buffer& out) const {
+void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit) {
+    if (size <= limit) return;
+    throw corrupt(fmt::format("{} has {} bytes, expected at most {}", name, size, limit));
+}
+
+bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
     const auto source = open(key);
     if (!source) return false;
+    require_size(source->name(), source->size(), limit);
     out.reset(static_cast<std::size_t>(source->size()));
     source->read(0, out.span());
     return true;

@@ -1,6 +1,7 @@
 // Checks of keys and prefixes, which every store makes before it looks at them.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace tessera {
@@ -9,5 +10,7 @@ namespace tessera {
 void require_key(std::string_view key);
 /// The same for a prefix, which may also be empty.
 void require_prefix(std::string_view prefix);
+/// Throws corrupt for a value that is larger than its reader has use for.
+void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit);
 
 }  // namespace tessera

@@ -124,7 +124,7 @@ Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::st
 
 void require_same_copy(const fs::path& path, const Value& wanted) {
     Buffer text;
-    (void)directory_store(path, true)->get(marker_key, text);
+    (void)directory_store(path, true)->get(marker_key, text, metadata_limit);
     const std::string place = path.string();
     const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
                                    [&] {

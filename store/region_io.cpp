@@ -32,7 +32,7 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const ChunkP
     in_context([&] { return where(array, part.chunk, key); },
                [&] {
                    if (part.in_chunk.extent == loaded.grid.chunks()) {
-                       if (array.store->get(key, scratch.encoded)) {
+                       if (array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
                            loaded.pipeline.decode(scratch.encoded, out, scratch.codec);
                            return;
                        }
@@ -58,7 +58,7 @@ MutableArrayView chunk_buffer(const LoadedArray& loaded, WorkerScratch& scratch)
 /// Fills `chunk` with what is stored, or with the fill where nothing is.
 bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
                 const MutableArrayView& chunk, WorkerScratch& scratch) {
-    if (array.store->get(key, scratch.encoded)) {
+    if (array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
         loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
         return true;
     }

@@ -183,7 +183,8 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
 ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
     const std::string key = join_key(prefix, metadata_name);
     Buffer bytes;
-    if (!store.get(key, bytes)) throw not_found(fmt::format("{} is not there: no zmeta array", name_of(store, key)));
+    if (!store.get(key, bytes, metadata_limit))
+        throw not_found(fmt::format("{} is not there: no zmeta array", name_of(store, key)));
     return reading(name_of(store, key), [&] { return parse_metadata(text_of(bytes)); });
 }
 
@@ -338,7 +339,7 @@ void require_expressible(const ArrayMetadata& metadata) {
 std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
     const std::string key = join_key(prefix, attributes_name);
     Buffer bytes;
-    if (!store.get(key, bytes)) return {};
+    if (!store.get(key, bytes, metadata_limit)) return {};
     return reading(name_of(store, key), [&] {
         Value attributes = Value::parse(text_of(bytes));
         (void)attributes.as_object();

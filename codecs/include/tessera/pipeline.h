@@ -37,6 +37,9 @@ public:
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                      CodecScratch& scratch) const;
 
+    /// The most bytes that an encoded chunk is read for: generously more than any writer makes of one, so that a file
+    /// of absurd size is refused before memory is taken for it.
+    [[nodiscard]] std::uint64_t encoded_limit() const;
     /// Bytes of scratch that one thread needs at most: what a memory budget counts per thread.
     [[nodiscard]] std::uint64_t scratch_bytes() const;
 

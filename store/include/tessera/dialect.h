@@ -12,6 +12,9 @@
 
 namespace tessera {
 
+/// The largest metadata or attribute document that is read.
+inline constexpr std::uint64_t metadata_limit = std::uint64_t{64} << 20;
+
 struct Dialect {
     std::string_view name;          ///< for --format: "zmeta"
     std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"

@@ -54,7 +54,8 @@ public:
     /// One pinned version of a value, or nullptr when the key is absent. Absence is no error.
     [[nodiscard]] virtual std::unique_ptr<ByteSource> open(std::string_view key) const = 0;
     /// Reads a whole value into `out` (its memory is reused); false when the key is absent.
-    [[nodiscard]] virtual bool get(std::string_view key, Buffer& out) const;
+    /// Throws corrupt for a value of more than `limit` bytes, before any memory is taken for it.
+    [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
     /// Sets a value, all or nothing: a reader sees the old bytes or the new ones.
     virtual void put(std::string_view key, ByteSpan value) = 0;
     /// Removes a value; false when it was absent.

@@ -235,6 +235,19 @@ TEST(Array, ADamagedChunkIsNamed) {
     EXPECT_EQ(a.read("3, 0").values<std::int32_t>()[0], 8);
 }
 
+TEST(Array, AFileOfAbsurdSizeIsRefusedBeforeMemoryIsTakenForIt) {
+    const fs::path dir = fs::path(testing::TempDir()) / "tessera_absurd.zarr";
+    fs::remove_all(dir);
+    Array a = Array::create(dir, {.shape = {8}, .chunks = {4}, .dtype = "<i4"});
+    a.fill(Selection::all({8}), 1);
+    fs::resize_file(dir / "__zdata__" / "0.blosc", std::uintmax_t{1} << 40);  // sparse: takes no space
+    EXPECT_EQ(code_of([&] { (void)a.read("0:4"); }), ErrorCode::corrupt);
+    EXPECT_EQ(code_of([&] { (void)a.read("0:2"); }), ErrorCode::corrupt);
+    fs::resize_file(dir / "__zmeta__", std::uintmax_t{1} << 40);
+    EXPECT_EQ(code_of([&] { (void)Array::open(dir); }), ErrorCode::corrupt);
+    fs::remove_all(dir);
+}
+
 TEST(Array, StaleChunksOfALargerPastNeverShow) {
     const auto store = memory_store();
     Array a = Array::create(store, "", {.shape = {10}, .chunks = {4}, .dtype = "<i4", .fill_value = -1});
