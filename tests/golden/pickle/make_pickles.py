@@ -1,7 +1,7 @@
 """Writes the pickles beside this script. Run with CPython 3.11 and NumPy 1.24: /usr/bin/python3 make_pickles.py
 
 good_*: object arrays of str or bytes in every protocol, with expected.json of their content (bytes as Latin-1 text).
-bad_*: what must be refused, named for the attack; none of them is ever to be unpickled by Python.
+../bad/pickle/*: what must be refused, named for the attack; none of them is ever to be unpickled by Python.
 """
 
 import io
@@ -12,7 +12,9 @@ import struct
 
 import numpy as np
 
-here = pathlib.Path(__file__).parent
+here = pathlib.Path(__file__).resolve().parent
+bad_folder = here.parent / "bad" / "pickle"
+bad_folder.mkdir(parents=True, exist_ok=True)
 expected = {}
 
 
@@ -81,8 +83,8 @@ assert start + b"X\2\0\0\0xxq\x0eX\2\0\0\0yyq\x0f" + end == head
 
 
 def bad(name, pickled, error):
-    (here / f"bad_{name}.pkl").write_bytes(pickled)
-    errors[f"bad_{name}.pkl"] = error
+    (bad_folder / f"{name}.pkl").write_bytes(pickled)
+    errors[f"{name}.pkl"] = error
 
 
 class Run:
@@ -169,4 +171,4 @@ bad("shape_huge", head.replace(b"K\x01K\x02\x85", b"K\x01\x8a\x08\xff\xff\xff\xf
 bad("shape_overflow", head.replace(b"K\x01K\x02\x85", b"K\x01" + b"(" + b"\x8a\x08" + b"\xff" * 7 + b"\x3fK\x08t"), "")
 bad("shape_33_dims", head.replace(b"K\x01K\x02\x85", b"K\x01(" + b"K\x01" * 33 + b"t"), "33")
 bad("shape_short", head.replace(b"K\x01K\x02\x85", b"K\x01K\x01\x85"), "has 1 elements, but 2")
-(here / "errors.json").write_text(json.dumps(errors, indent=0, sort_keys=True) + "\n")
+(bad_folder / "errors.json").write_text(json.dumps(errors, indent=0, sort_keys=True) + "\n")

@@ -16,9 +16,7 @@ using namespace test;
 
 const std::filesystem::path golden = std::filesystem::path(TESSERA_GOLDEN) / "pickle";
 
-Value json(const std::string& name) {
-    return Value::parse(content(golden / name));
-}
+const std::filesystem::path bad = std::filesystem::path(TESSERA_GOLDEN) / "bad/pickle";
 
 PickledStrings read(std::string_view pickle) {
     return read_pickled_strings(Buffer(bytes(pickle)));
@@ -40,7 +38,7 @@ void save_objects(const std::filesystem::path& path, const NDArray& a, Order ord
 
 TEST(Pickle, EveryGoodOneReadsEqual) {
     int n = 0;
-    const Value all = json("expected.json");
+    const Value all = Value::parse(content(golden / "expected.json"));
     for (const auto& [name, expected] : all.as_object()) {
         SCOPED_TRACE(name);
         const PickledStrings a = read(content(golden / name));
@@ -62,10 +60,10 @@ TEST(Pickle, EveryGoodOneReadsEqual) {
 
 TEST(Pickle, EveryBadOneIsRefusedInWordsAndNothingIsExecuted) {
     int n = 0;
-    const Value all = json("errors.json");
+    const Value all = Value::parse(content(bad / "errors.json"));
     for (const auto& [name, words] : all.as_object()) {
         SCOPED_TRACE(name);
-        const std::string pickle = content(golden / name);
+        const std::string pickle = content(bad / name);
         const auto code = error_of([&] { (void)read(pickle); }, words.as_string());
         EXPECT_TRUE(code == ErrorCode::corrupt || code == ErrorCode::unsupported);
         ++n;
@@ -187,9 +185,10 @@ TEST(ObjectArray, IsReadByRegionAndDamageShowsOnlyWhenElementsAreAskedFor) {
     const std::vector<std::pair<std::string, ErrorCode>> refused{
         {"s.npy", ErrorCode::unsupported}, {"short.npy", ErrorCode::corrupt}, {"shape.npy", ErrorCode::corrupt}};
     for (const auto& [name, code] : refused) {
-        const auto bad = open_array_file({folder / name});
-        NDArray out(bad->info().dtype, bad->info().shape);
-        EXPECT_EQ(error_of([&] { bad->read_into(Region::whole(out.shape()), out.view(), {}); }, name), code) << name;
+        const auto damaged = open_array_file({folder / name});
+        NDArray out(damaged->info().dtype, damaged->info().shape);
+        EXPECT_EQ(error_of([&] { damaged->read_into(Region::whole(out.shape()), out.view(), {}); }, name), code)
+            << name;
         EXPECT_NO_THROW((void)find_array_file_format(folder / name)->describe({folder / name})) << name;
     }
 }

@@ -15,10 +15,10 @@ TEST(PythonLiteral, ReadsHeadersOfNpy) {
     const auto v = parse_python_literal(
         "{'descr': [('a', '<i4'), ('b', '<f8', (2, 3))], 'fortran_order': False, 'shape': (3L,), }   \n");
     ASSERT_EQ(v.kind, PythonLiteral::Kind::dict);
-    EXPECT_EQ(v.members[0].first, "descr");
-    EXPECT_EQ(v.members[0].second.kind, PythonLiteral::Kind::list);
-    EXPECT_EQ(v.members[0].second.items[0].kind, PythonLiteral::Kind::tuple);
-    EXPECT_EQ(v.members[2].second.kind, PythonLiteral::Kind::tuple);
+    EXPECT_EQ(v.members[0].key, "descr");
+    EXPECT_EQ(v.members[0].value.kind, PythonLiteral::Kind::list);
+    EXPECT_EQ(v.members[0].value.items[0].kind, PythonLiteral::Kind::tuple);
+    EXPECT_EQ(v.members[2].value.kind, PythonLiteral::Kind::tuple);
     EXPECT_EQ(v.to_value().dump(),
               R"({"descr": [["a", "<i4"], ["b", "<f8", [2, 3]]], "fortran_order": false, "shape": [3]})");
 }

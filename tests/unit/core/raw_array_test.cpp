@@ -259,29 +259,24 @@ TEST(RawArray, Leb128OfEverySize) {
     EXPECT_EQ(error_of([&] { (void)values(2, 2, 2, "\x01\x80"); }, "ends inside integer 1"), ErrorCode::corrupt);
 }
 
-TEST(RawArray, HostileHeadersAreRefusedBeforeAnythingIsAllocated) {
-    const std::uint64_t huge = std::uint64_t{1} << 62, max = ~std::uint64_t{0};
+TEST(RawArray, EveryFileThatAttacksIsRefusedInWords) {
+    const std::filesystem::path bad = std::filesystem::path(TESSERA_GOLDEN) / "bad/ra";
+    const Value errors = Value::parse(content(bad / "errors.json"));
+    for (const auto& [name, words] : errors.as_object()) {
+        SCOPED_TRACE(name);
+        const auto code = error_of([&] { (void)load(bad / name); }, words.as_string());
+        EXPECT_TRUE(code == ErrorCode::corrupt || code == ErrorCode::unsupported);
+    }
+    EXPECT_EQ(errors.as_object().size(), 20U);
+}
+
+TEST(RawArray, SizesThatDisagreeAndTruncationAnywhere) {
     const auto code = [](const std::string& file, const std::string& words) {
         return error_of([&] { (void)read_whole(*open_raw_array(memory(file))); }, words);
     };
     EXPECT_EQ(code(made({0, 1, 4, 8, 1, 2}, "12345678"), ""), std::nullopt);
     EXPECT_EQ(code(made({0, 1, 4, 8, 1, 2}, "1234567"), "only 7 follow"), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 1, 4, 0, 2, huge, 8}, ""), ""), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 1, 4, 0, 3, huge, 8, 0}, ""), ""), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 1, 4, max, 1, max}, ""), "dimension 0"), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 1, 4, huge, 1, huge}, ""), ""), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 0, max, max, 1, 1}, ""), ""), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 0, 0, 0, 1, huge}, ""), "0 bytes"), ErrorCode::unsupported);
     EXPECT_EQ(code(made({0, 1, 16, 16, 1, 1}, std::string(16, 'x')), "signed integer) of 16"), ErrorCode::unsupported);
-    EXPECT_EQ(code(made({0, 1, 4, 4, max}, ""), "dimensions are promised"), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({0, 2, 1, 0, 33}, std::string(33 * 8, '\0')), "at most 32"), ErrorCode::unsupported);
-    EXPECT_EQ(code(made({2, 3, 4, 4, 1, 1}, "1234"), "neither"), ErrorCode::unsupported);
-    // What LZ4 cannot hold is not allocated, nor are integers of less than a byte each.
-    EXPECT_EQ(code(made({2, 2, 1, 4, 1, std::uint64_t{1} << 40}, "1234"), "cannot hold"), ErrorCode::corrupt);
-    EXPECT_EQ(code(made({2, 2, 1, std::uint64_t{1} << 40, 1, std::uint64_t{1} << 40}, "1234"), "at least a byte"),
-              ErrorCode::corrupt);
-    EXPECT_EQ(code(made({6, 5, 8, std::uint64_t{1} << 37, 1, std::uint64_t{1} << 40}, "1234"), "only 4 follow"),
-              ErrorCode::corrupt);
     EXPECT_EQ(code(made({6, 5, 8, 16, 1, 64}, std::string(16, 'x')), "64 bits need 8"), ErrorCode::corrupt);
     EXPECT_EQ(code(made({7, 5, 8, 8, 1, 64}, std::string(8, 'x')), "single bits"), ErrorCode::unsupported);
     // A block that holds more, or less, than the header says.
