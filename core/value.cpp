@@ -340,8 +340,9 @@ std::string float_repr(T v) {
     }
     const auto whole = static_cast<std::size_t>(exponent) + 1;
     if (digits.size() < whole + 1) digits.resize(whole + 1, '0');
-    digits.insert(whole, ".");
-    return std::signbit(v) ? "-" + digits : digits;
+    digits.insert(whole, 1, '.');
+    if (std::signbit(v)) digits.insert(0, 1, '-');
+    return digits;
 }
 
 [[noreturn]] void fail_kind(std::string_view expected, const Value& found) {

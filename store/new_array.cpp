@@ -51,6 +51,11 @@ fs::path resolved(const fs::path& path) {
     return real;
 }
 
+/// What lies beside an array for a moment: ".grid.zarr.tessera-new".
+std::string hidden_name(const fs::path& array, std::string_view what) {
+    return fmt::format(".{}.tessera-{}", array.filename().string(), what);
+}
+
 void remove_tree(const fs::path& path) {
     std::error_code error;
     fs::remove_all(path, error);
@@ -63,7 +68,7 @@ void exchange(const fs::path& built, const fs::path& old) {
     if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
     // A file system without the exchange: two steps, between which neither is in place but both are complete.
     fs::path aside = old;
-    aside.replace_filename("." + old.filename().string() + ".tessera-old");
+    aside.replace_filename(hidden_name(old, "old"));
     if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
     if (::rename(built.c_str(), old.c_str()) != 0) {
         const int error = errno;
@@ -172,7 +177,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
                 "{}: the array's directory also holds {}, which is not part of the array; move it away first", name,
                 foreign));
         }
-        state_->built.replace_filename("." + state_->place.filename().string() + ".tessera-new");
+        state_->built.replace_filename(hidden_name(state_->place, "new"));
     }
     const Value marker = make_marker(dialect, metadata, made_from);
     const Occupant before = occupant(state_->built);

@@ -84,7 +84,7 @@ std::string bytes_exactly(std::uint64_t bytes) {
 
 std::string grouped(std::uint64_t number) {
     std::string text = fmt::format("{}", number);
-    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+    for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
     return text;
 }
 
