@@ -112,9 +112,10 @@ MldfField parse_field(const std::byte* d, std::size_t index, std::vector<std::st
     while (!field.arguments.empty() && field.arguments.back() == std::byte{0}) field.arguments.pop_back();
     const TypeRow& row = type_row(field.type);
     const std::uint32_t least = row.record == TypeRow::Record::open ? 1 : row.metadata_size;
-    if (field.metadata_size < least) {
-        throw corrupt(fmt::format("field '{}' of type {} has records of {} bytes; at least {} are needed", field.name,
-                                  mldf_type_name(field.type), field.metadata_size, least));
+    constexpr std::uint32_t most = std::numeric_limits<std::int32_t>::max();  // of a V n element
+    if (field.metadata_size < least || field.metadata_size > most) {
+        throw corrupt(fmt::format("field '{}' of type {} has records of {} bytes, not {} to {}", field.name,
+                                  mldf_type_name(field.type), field.metadata_size, least, most));
     }
     return field;
 }

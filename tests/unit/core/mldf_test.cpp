@@ -807,6 +807,20 @@ void use(const std::string& file) {
     }
 }
 
+TEST(Mldf, FilesThatAttackAreNamed) {
+    const std::filesystem::path bad = TESSERA_GOLDEN "/bad/mldf";
+    const Value errors = Value::parse(content(bad / "errors.json"));
+    EXPECT_GT(errors.as_object().size(), 20U);
+    for (const auto& [name, words] : errors.as_object()) {
+        SCOPED_TRACE(name);
+        use(content(bad / name));
+        const MldfReport report = validate_mldf(bad / name);
+        EXPECT_NE(fmt::format("{}", fmt::join(report.findings, "\n")).find(words.as_string()), std::string::npos)
+            << words.as_string() << " is not in\n"
+            << fmt::format("{}", fmt::join(report.findings, "\n"));
+    }
+}
+
 TEST(Mldf, TruncatedAnywhereIsAnError) {
     for (const std::string name : {"name_63_utf8", "other_fields"}) {
         const std::string file = content(golden / (name + ".mldf"));
