@@ -45,19 +45,23 @@ constexpr Command table[] = {
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz, .npz::member or .ra. An .npz of several arrays becomes one array each, PATH/member.\n"
+     "FILE is .npy, .npz, .npz::member, .ra, .mldf or .mldf::field. An .npz or .mldf of several arrays becomes one\n"
+     "array each, PATH/member.\n"
      "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
      "\n"
      "Example:\n"
      "  tessera import elevation.npz::elevation elevation.zarr --chunks 128,128",
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
-     "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name) or .ra.\n\n"
-     "Example:\n"
-     "  tessera export elevation.zarr elevation.npy --sel '0:100, :'",
+     "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
+     "field, data, or FILE.mldf::name). A directory of arrays becomes one .npz or .mldf with an array each.\n\n"
+     "Examples:\n"
+     "  tessera export elevation.zarr elevation.npy --sel '0:100, :'\n"
+     "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is an array directory unless it ends in .npy, .npz or .ra. What is not given is taken from SRC: a copied\n"
+     "DST is an array directory unless it ends in .npy, .npz, .ra or .mldf. What is not given is taken from SRC: a "
+     "copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata.\n\n"
      "Example:\n"
      "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle",

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "bundle.h"
 #include "options.h"
 #include "report.h"
 #include "tree.h"
@@ -178,14 +179,18 @@ Made copy_to_array(Session& session, const TransferOptions& o) {
     return made_of(o.destination, fill_new_array(session, o, o.source, o.destination).commit());
 }
 
+void require_free_file(const TransferOptions& o) {
+    const fs::path path = split_array_path(o.destination).path;
+    if (fs::is_directory(path)) {
+        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
+    }
+    if (fs::exists(path) && !o.overwrite) {
+        throw already_exists(fmt::format("{} exists; --overwrite replaces it", path.string()));
+    }
+}
+
 Made copy_to_file(Session& session, const TransferOptions& o) {
     const ArrayPath path = split_array_path(o.destination);
-    if (fs::is_directory(path.path)) {
-        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.path.string()));
-    }
-    if (fs::exists(path.path) && !o.overwrite) {
-        throw already_exists(fmt::format("{} exists; --overwrite replaces it", path.path.string()));
-    }
     const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
     ArrayFileOptions options{
         .order = stored->info().order, .reverse_dims = o.reverse_dims, .object_strings = o.object_strings};
@@ -289,6 +294,25 @@ void require_one_array(const std::string& path) {
     }
 }
 
+void report_bundle(Session& session, const TransferOptions& o, const std::vector<std::string>& names,
+                   std::string_view done) {
+    const std::uint64_t bytes = fs::file_size(o.destination);
+    if (session.options().json) {
+        Value value = Value::object();
+        value.set("path", path_value(o.destination));
+        Value members = Value::array();
+        for (const std::string& name : names) members.push_back(path_value(name));
+        value.set("members", std::move(members));
+        value.set("stored_bytes", bytes);
+        print_json(value);
+    } else if (!session.options().quiet) {
+        print(
+            printable(fmt::format("{} {} → {} ({})", done, count_text(static_cast<std::int64_t>(names.size()), "array"),
+                                  o.destination, bytes_text(bytes))) +
+            "\n");
+    }
+}
+
 }  // namespace
 
 bool names_array_file(const std::string& path) {
@@ -299,13 +323,17 @@ bool names_array_file(const std::string& path) {
 int transfer(Session& session, const TransferOptions& o, std::string_view done) {
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
-    require_one_array(o.source);
+    const std::vector<std::string> bundle = to_file ? arrays_below(o.source) : std::vector<std::string>{};
+    if (bundle.empty()) require_one_array(o.source);
+    if (to_file) require_free_file(o);
     const std::vector<std::string> members = to_file ? std::vector<std::string>{} : several_members(o.source);
 
     const bool existed = fs::exists(split_array_path(o.destination).path);
     std::vector<Made> made;
     try {
-        if (!members.empty()) {
+        if (!bundle.empty()) {
+            write_bundle(session, o, bundle);
+        } else if (!members.empty()) {
             made = import_members(session, o, members);
         } else {
             made.push_back(to_file ? copy_to_file(session, o) : copy_to_array(session, o));
@@ -317,7 +345,9 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     }
     session.clear_progress();
 
-    if (session.options().json) {
+    if (!bundle.empty()) {
+        report_bundle(session, o, bundle, done);
+    } else if (session.options().json) {
         if (members.empty()) {
             print_json(made_value(made.front()));
         } else {

@@ -1,0 +1,83 @@
+#include "bundle.h"
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/mldf.h>
+#include <tessera/npy.h>
+#include <tessera/npz.h>
+#include <filesystem>
+#include <memory>
+
+#include "options.h"
+#include "report.h"
+#include "tree.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void collect(const Node& node, const std::string& prefix, std::vector<std::string>& names) {
+    for (const Node& child : node.children) {
+        const std::string name = prefix + child.name;
+        if (child.leaf && !child.leaf->error.empty()) throw corrupt(fmt::format("{}: {}", name, child.leaf->error));
+        if (child.leaf && child.leaf->chunks) names.push_back(name);
+        if (!child.leaf && !child.is_file) collect(child, name + "/", names);
+    }
+}
+
+void write_npz(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
+    const ArrayPath path = split_array_path(o.destination);
+    const int level = o.deflate ? parse_number("--deflate", *o.deflate, 0, 9) : 0;
+    ZipWriter zip(path.path);
+    for (const std::string& name : names) {
+        const std::unique_ptr<ArraySource> stored = open_source((fs::path(o.source) / name).string());
+        const ArrayFileOptions options{.object_strings = o.object_strings};
+        const auto converted = convert_for_array_file(path, *stored, options, session.io());
+        const ArraySource& source = converted ? *converted : *stored;
+        const ArrayInfo info = source.info();
+        const auto sink = create_npy(zip.add(name + ".npy", level), info.dtype, info.shape,
+                                     o.order ? parse_order("--order", *o.order) : info.order);
+        copy_array(source, *sink, {.io = session.io(), .selection = {}});
+    }
+    zip.finish();
+}
+
+void write_fields(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
+    std::vector<std::unique_ptr<ArraySource>> sources;
+    std::vector<MldfColumn> columns;
+    for (const std::string& name : names) {
+        sources.push_back(open_source((fs::path(o.source) / name).string()));
+        columns.push_back({.name = name, .source = sources.back().get()});
+    }
+    write_mldf(split_array_path(o.destination).path, columns, {}, session.io());
+}
+
+}  // namespace
+
+std::vector<std::string> arrays_below(const std::string& directory) {
+    std::vector<std::string> names;
+    if (fs::is_directory(directory) && occupant(directory) == Occupant::other) collect(scan(directory), "", names);
+    return names;
+}
+
+void write_bundle(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
+    const ArrayPath path = split_array_path(o.destination);
+    const fs::path extension = path.path.extension();
+    if (path.member || (extension != ".npz" && extension != ".mldf")) {
+        throw invalid_argument(fmt::format(
+            "{} is a directory that holds {}, and {} takes one: name one of them "
+            "(`tessera tree {}` lists them), or a file that ends in .npz or .mldf",
+            o.source, count_text(static_cast<std::int64_t>(names.size()), "array"), o.destination, o.source));
+    }
+    if (o.selection) {
+        throw invalid_argument(fmt::format("--sel: {} holds {} arrays; export one of them", o.source, names.size()));
+    }
+    extension == ".npz" ? write_npz(session, o, names) : write_fields(session, o, names);
+}
+
+}  // namespace tessera::cli
