@@ -9,23 +9,17 @@ third and two thirds of the bytes (with 6 GiB these are bytes 2^31 and 2^32) and
 resident memory is measured and must stay below the limit; one that needs less than this script itself is shown as needing
 as much, because the system counts so. DIR needs room for three times the size.
 """
-import argparse
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 
 import numpy
 
+from measure import arguments, measured
+
 SIDE = 1024
 CHUNKS = "16,128,256"
-
-
-def size(text):
-    return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]] if text[-1] in "KMG" else int(text)
 
 
 def plane(k):
@@ -48,21 +42,6 @@ def edits(planes):
     yield "0, 0, 0", s[0:1, 0:1, 0:1], -6.5
 
 
-def measured(command, limit):
-    """Runs a command and checks its peak resident memory."""
-    start = time.monotonic()
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    peak = usage.ru_maxrss * 1024
-    shown = " ".join(str(word) for word in command[1:])
-    print(f"{time.monotonic() - start:7.1f} s  peak {peak / 2**20:6.1f} MiB  tessera {shown}", flush=True)
-    if process.returncode != 0:
-        sys.exit(f"exit code {process.returncode}")
-    if peak >= limit:
-        sys.exit(f"peak memory is not below {limit / 2**20:.0f} MiB")
-
-
 def compare(file, planes, changes):
     exported = numpy.load(file, mmap_mode="r")
     assert exported.dtype == numpy.dtype("<f4") and exported.shape == (planes, SIDE, SIDE), (exported.dtype, exported.shape)
@@ -77,13 +56,7 @@ def compare(file, planes, changes):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("--size", default="6G", type=size)
-    parser.add_argument("--max-memory", default="256M")
-    parser.add_argument("--limit", default="400M", type=size)
-    parser.add_argument("--folder", help="where to work (default: the folder for temporary files)")
-    args = parser.parse_args()
+    args = arguments(__doc__, "6G")
     planes = args.size // (4 * SIDE * SIDE)
     changes = list(edits(planes))
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
