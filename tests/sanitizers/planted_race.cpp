@@ -1,5 +1,5 @@
-// A race on purpose, in two jobs of parallel_for. ThreadSanitizer has to report it: were tsan.supp to hide it, all other
-// tests would pass under ThreadSanitizer whatever they did.
+// A race on purpose, in two jobs of parallel_for. ThreadSanitizer has to report it: were tsan.supp to hide it, all
+// other tests would pass under ThreadSanitizer whatever they did.
 #include <chrono>
 #include <thread>
 
