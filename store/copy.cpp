@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
+#include <vector>
 
 namespace tessera {
 
@@ -64,6 +66,7 @@ struct Plan {
     int threads = 1;
     Order order = Order::C;        ///< of elements within a block in memory
     Order block_order = Order::C;  ///< in which blocks follow each other
+    bool each = false;             ///< each thread has a block of its own; else all work on one after another
     bool spool = false;            ///< first into a plain temporary file: see below
 };
 
@@ -121,9 +124,13 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             memory, least, ceil_div(least, std::int64_t{1} << 20)));
     }
     Plan plan;
-    plan.threads = static_cast<int>(
-        std::clamp<std::int64_t>((memory - byte_count(unit, item)) / per_thread, 1, thread_count(options.io)));
-    const std::int64_t limit = memory - plan.threads * per_thread;
+    // A thread with a block of its own reads while another writes, which one file does not let two do at once. Where
+    // regions must come in order, all threads work on one block.
+    plan.each = !sink.in_order && !source.in_order;
+    const std::int64_t unit_bytes = byte_count(unit, item);
+    plan.threads = static_cast<int>(std::clamp<std::int64_t>(
+        plan.each ? memory / least : (memory - unit_bytes) / per_thread, 1, thread_count(options.io)));
+    const std::int64_t limit = plan.each ? memory / plan.threads - per_thread : memory - plan.threads * per_thread;
 
     plan.order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
     if (sink.in_order || source.in_order) {
@@ -149,6 +156,9 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         return side_cost(source, shape, b, static_cast<double>(item)) +
                side_cost(sink, shape, b, static_cast<double>(item));
     };
+    // Enough blocks for every thread, none larger than is of use.
+    const std::int64_t ample =
+        std::max(unit_bytes, std::min({limit / 2, ample_block, byte_count(shape, item) / (4 * plan.threads)}));
     plan.block = unit;
     for (double now = cost(plan.block);;) {
         std::optional<Shape> best;
@@ -166,7 +176,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             }
         }
         if (!best) break;
-        if (best_cost >= now && byte_count(plan.block, item) >= std::min(limit / 2, ample_block)) break;
+        if (best_cost >= now && byte_count(plan.block, item) >= ample) break;
         plan.block = *best;
         now = best_cost;
     }
@@ -239,6 +249,71 @@ std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOption
     return open_npy(open_file(file));  // stays open, and with it the file, when its name is removed
 }
 
+/// Copies block by block as planned.
+void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+                 const CopyOptions& options) {
+    const Shape shape = selection.full_shape();
+    const DType dtype = sink.info().dtype;
+    const ChunkGrid blocks(shape, plan.block);
+    IoOptions io = options.io;
+    io.threads = plan.threads;
+    io.progress = nullptr;  // counted here, per block
+    if (io.max_memory == 0) io.max_memory = default_memory;
+
+    const auto index_of = [&](std::int64_t n) {
+        if (plan.block_order == Order::C) return blocks.index(n);
+        Index index = Index::filled(shape.rank(), 0);
+        for (int d = 0; d < shape.rank(); ++d) {
+            index[d] = n % blocks.grid()[d];
+            n /= blocks.grid()[d];
+        }
+        return index;
+    };
+    const auto copy_block = [&](std::int64_t n, NDArray& memory) {
+        const Region block = blocks.chunk_region(index_of(n));
+        const Region place = keep_axes(block, selection);
+        if (!options.done || !options.done(place)) {
+            if (memory.bytes().empty() || !(memory.shape() == block.extent) || dtype.is_variable()) {
+                memory = NDArray();  // freed before the next is made
+                memory = NDArray(dtype, block.extent, plan.order);
+            }
+            const Selection part = sub_selection(selection, block);
+            if (part.is_region()) {
+                source.read_into(part.bounds(), memory.view(), io);
+            } else {
+                read_selection_into(source, part, memory.view(), io);
+            }
+            sink.write(place, keep_axes(ArrayView(memory.view()), selection), io);
+        }
+        if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, dtype.size()));
+    };
+
+    // With too few blocks for all threads, the threads share each block instead.
+    if (!plan.each || blocks.chunk_count() < 2 * plan.threads) {
+        NDArray memory;
+        for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
+            if (io.stop.stop_requested()) throw cancelled("stopped on request");
+            copy_block(n, memory);
+        }
+        return;
+    }
+    std::mutex mutex;
+    std::vector<NDArray> idle;  // blocks of memory that no thread is using
+    parallel_for(blocks.chunk_count(), io, [&](std::int64_t n) {
+        NDArray memory;
+        {
+            const std::lock_guard lock(mutex);
+            if (!idle.empty()) {
+                memory = std::move(idle.back());
+                idle.pop_back();
+            }
+        }
+        copy_block(n, memory);
+        const std::lock_guard lock(mutex);
+        idle.push_back(std::move(memory));
+    });
+}
+
 }  // namespace
 
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options) {
@@ -262,42 +337,8 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
                        {.io = options.io, .selection = std::nullopt, .done = options.done});
             return;
         }
-        IoOptions io = options.io;
-        io.threads = plan.threads;
-        io.progress = nullptr;  // counted here, per block
-        if (io.max_memory == 0) io.max_memory = default_memory;
         if (options.io.progress != nullptr) options.io.progress->start(byte_count(shape, item), source.name());
-        const ChunkGrid blocks(shape, plan.block);
-        NDArray memory;
-        for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
-            if (io.stop.stop_requested()) throw cancelled("stopped on request");
-            Index index = blocks.index(n);
-            if (plan.block_order == Order::F) {
-                std::int64_t rest = n;
-                for (int d = 0; d < shape.rank(); ++d) {
-                    index[d] = rest % blocks.grid()[d];
-                    rest /= blocks.grid()[d];
-                }
-            }
-            const Region block = blocks.chunk_region(index);
-            const Region place = keep_axes(block, selection);
-            if (options.done && options.done(place)) {
-                if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, item));
-                continue;
-            }
-            if (n == 0 || !(memory.shape() == block.extent) || item == 0 || to.dtype.is_variable()) {
-                memory = NDArray();
-                memory = NDArray(to.dtype, block.extent, plan.order);
-            }
-            const Selection part = sub_selection(selection, block);
-            if (part.is_region()) {
-                source.read_into(part.bounds(), memory.view(), io);
-            } else {
-                read_selection_into(source, part, memory.view(), io);
-            }
-            sink.write(place, keep_axes(ArrayView(memory.view()), selection), io);
-            if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, item));
-        }
+        copy_blocks(source, sink, selection, plan, options);
     }
     sink.finish();
 }
