@@ -83,7 +83,9 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
 
 void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
     if (published) in_context([&] { return name; }, [&] { dialect->save(*store, prefix, l->metadata); });
-    set_loaded(std::move(l));
+    const std::lock_guard lock(mutex_);
+    loaded_ = std::move(l);
+    metadata_bytes_.resize(0);  // not known to be what was written: the next refresh reads it again
 }
 
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
@@ -95,6 +97,12 @@ namespace {
 std::string no_array_message(const KeyValueStore& store, std::string_view prefix) {
     const std::string place = join_key(store.name(), prefix);
     const Listing below = store.list(prefix);
+    if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
+        return fmt::format(
+            "{}: an unfinished copy, not an array yet; the same command with --resume goes on with it, --overwrite "
+            "starts afresh",
+            place);
+    }
     if (below.keys.empty() && below.prefixes.empty()) {
         return fmt::format("{}: no array here: there is nothing, or an empty directory", place);
     }
@@ -217,7 +225,12 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
         m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
         if (!options.fill_value->is_null()) {
             m.fill.bytes = in_context([] { return "fill value"; },
-                                      [&] { return element_from_value(m.dtype, *options.fill_value, Assign::numpy); });
+                                      [&] {
+                                          // A structure takes one value for all its fields only by NumPy's rule.
+                                          const bool structure = m.dtype.kind() == Kind::structure;
+                                          return element_from_value(m.dtype, *options.fill_value,
+                                                                    structure ? Assign::numpy : Assign::exact);
+                                      });
         }
     }
     m.codecs = dialect.codecs(m.dtype, parse_codec(options.codec));
@@ -238,7 +251,10 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     if (probe_dialect(*store, prefix) != nullptr) {
         throw already_exists(fmt::format("{}: an array is there already", join_key(store->name(), prefix)));
     }
-    dialect.require_expressible(metadata);
+    // As it will be read back: zarr 0.4 shows padding as fields, and the array must not differ before and after.
+    const auto there_and_back = memory_store();
+    dialect.save(*there_and_back, "", metadata);
+    metadata = dialect.load(*there_and_back, "");
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
     state->published = false;
     state->set_loaded(in_context([&] { return state->name; },
@@ -322,7 +338,7 @@ NDArray Array::read(const Selection& selection, const IoOptions& io) const {
 
 NDArray Array::read(const Region& region, const IoOptions& io) const {
     const auto l = state_->loaded();
-    require_inside(region, l->grid.shape());
+    in_context([&] { return name(); }, [&] { require_inside(region, l->grid.shape()); });
     NDArray out(l->metadata.dtype, region.extent);
     read_region(*state_, *l, region, out.view(), io);
     return out;

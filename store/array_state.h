@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// Says that a directory is an unfinished copy: see new_array.cpp.
+inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
+
 /// An array's metadata and all that follows from it, immutable once made.
 struct LoadedArray {
     explicit LoadedArray(ArrayMetadata m);

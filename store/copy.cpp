@@ -71,7 +71,7 @@ struct Plan {
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
-    constexpr std::int64_t plain_scratch = std::int64_t{1} << 20;
+    constexpr std::int64_t plain_scratch = std::int64_t{512} << 10;
     return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
 }
 
@@ -100,9 +100,11 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     const int rank = shape.rank();
     const auto memory = static_cast<std::int64_t>(
         std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
-    // What each worker holds beside the block: a decoded and an encoded chunk of either side.
-    const std::int64_t per_thread = std::max(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
-                                             checked_multiply(2, chunk_bytes(sink, shape, item), "memory"));
+    // What each worker holds beside the block: a chunk of the source decoded and encoded; one of the sink put together
+    // at the edge, encoded, and its old self.
+    const std::int64_t per_thread =
+        checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
+                    checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory");
 
     Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
     const Side& chunked = sink.plain(rank) ? source : sink;
@@ -176,7 +178,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             }
         }
         if (!best) break;
-        if (best_cost >= now && byte_count(plan.block, item) >= ample) break;
+        if (best_cost > 0.99 * now && byte_count(plan.block, item) >= ample) break;
         plan.block = *best;
         now = best_cost;
     }
@@ -253,8 +255,15 @@ std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOption
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
                  const CopyOptions& options) {
     const Shape shape = selection.full_shape();
-    const DType dtype = sink.info().dtype;
-    const ChunkGrid blocks(shape, plan.block);
+    const ArrayInfo to = sink.info();
+    // A structure with padding may go to one that shows it as fields: the sink knows what to make of it.
+    const DType dtype = source.info().dtype.equal_but_order(to.dtype) ? to.dtype : source.info().dtype;
+    // Blocks end where the sink's chunks end: where it begins within a chunk, the first block is shorter.
+    Shape from_chunk_start = shape;
+    Index begin = Index::filled(shape.rank(), 0);
+    if (to.chunk_offset.rank() == shape.rank()) begin = to.chunk_offset;
+    for (int d = 0; d < shape.rank(); ++d) from_chunk_start[d] += begin[d];
+    const ChunkGrid blocks(from_chunk_start, plan.block);
     IoOptions io = options.io;
     io.threads = plan.threads;
     io.progress = nullptr;  // counted here, per block
@@ -270,7 +279,8 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
         return index;
     };
     const auto copy_block = [&](std::int64_t n, NDArray& memory) {
-        const Region block = blocks.chunk_region(index_of(n));
+        Region block = intersection(blocks.chunk_region(index_of(n)), {begin, shape});
+        for (int d = 0; d < shape.rank(); ++d) block.start[d] -= begin[d];
         const Region place = keep_axes(block, selection);
         if (!options.done || !options.done(place)) {
             if (memory.bytes().empty() || !(memory.shape() == block.extent) || dtype.is_variable()) {
@@ -324,7 +334,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
         throw invalid_argument(fmt::format("cannot copy {} to {}: shape {} does not fit shape {}", source.name(),
                                            sink.name(), selection.shape().to_string(), to.shape.to_string()));
     }
-    if (!from.dtype.equal_but_order(to.dtype)) {
+    if (!from.dtype.equal_but_order(to.dtype) && !from.dtype.with_padding_named().equal_but_order(to.dtype)) {
         throw invalid_argument(fmt::format("cannot copy {} to {}: dtype {} is not {}", source.name(), sink.name(),
                                            from.dtype.to_string(), to.dtype.to_string()));
     }

@@ -15,7 +15,9 @@
 
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "array_state.h"
 
@@ -25,21 +27,72 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view marker_key = ".tessera/unfinished.json";
+constexpr std::string_view marker_key = unfinished_marker_key;
 
-std::string first_foreign_name(const fs::path& path) {
-    const auto store = directory_store(path, true);
-    const Dialect* dialect = probe_dialect(*store, "");
-    if (dialect == nullptr) return {};
-    const Array array = Array::open(store);
-    const ArrayMetadata metadata = array.metadata();
-    const Listing top = store->list("");
-    for (const auto* names : {&top.prefixes, &top.keys}) {
-        for (const std::string& name : *names) {
-            if (name != ".tessera" && !dialect->owns(metadata, name)) return name;
+/// What says which names in a directory are an array's own: its dialect and metadata, from the array that is there or
+/// from the marker of an unfinished one. A marker that cannot be read vouches for the default layout of its dialects.
+class Ownership {
+public:
+    explicit Ownership(const KeyValueStore& store) {
+        if (const Dialect* d = probe_dialect(store, "")) {
+            known_ = {d, d->load(store, "")};
+            return;
+        }
+        Buffer text;
+        if (!store.get(marker_key, text, metadata_limit)) return;
+        try {
+            const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+            const Dialect& d = dialect_named(marker.at("format").as_string());
+            const std::string metadata = marker.at("metadata").dump();
+            const auto memory = memory_store();
+            memory->put(d.metadata_key, std::as_bytes(std::span(metadata)));
+            known_ = {&d, d.load(*memory, "")};
+        } catch (const Error&) {
+            known_ = {};
         }
     }
-    return {};
+
+    [[nodiscard]] bool owns(std::string_view name) const {
+        if (name == ".tessera") return true;
+        if (known_.first != nullptr) return known_.first->owns(known_.second, name);
+        return std::ranges::any_of(dialect_table(), [&](const Dialect& d) {
+            ArrayMetadata defaults;
+            defaults.keys = d.default_keys();
+            return d.owns(defaults, name);
+        });
+    }
+
+private:
+    std::pair<const Dialect*, ArrayMetadata> known_;
+};
+
+/// Calls each(name) for every name directly below a directory.
+void for_each_name(const KeyValueStore& store, const std::function<void(const std::string&)>& each) {
+    const Listing top = store.list("");
+    for (const auto* names : {&top.prefixes, &top.keys}) std::ranges::for_each(*names, each);
+}
+
+void require_nothing_foreign(const fs::path& path) {
+    const auto store = directory_store(path, true);
+    const Ownership ownership(*store);
+    for_each_name(*store, [&](const std::string& name) {
+        if (ownership.owns(name)) return;
+        throw already_exists(
+            fmt::format("{}: the directory also holds {}, which is not part of the array; move it away first",
+                        path.string(), name));
+    });
+}
+
+/// Removes what is an array's own, and nothing else.
+void erase_own(const fs::path& path) {
+    const auto store = directory_store(path);
+    const Ownership ownership(*store);
+    for_each_name(*store, [&](const std::string& name) {
+        if (!ownership.owns(name) || name == ".tessera") return;
+        store->erase(name);
+        store->erase_below(name);
+    });
+    store->erase_below(".tessera");  // last: until then it says what the rest is
 }
 
 /// The directory itself where `path` is a link to it, so that the link stays.
@@ -90,7 +143,13 @@ Occupant occupant(const fs::path& path) {
     const auto store = directory_store(path, true);
     if (probe_dialect(*store, "") != nullptr) return Occupant::array;
     if (store->open(marker_key) != nullptr) return Occupant::unfinished;
-    return fs::is_empty(path, error) ? Occupant::nothing : Occupant::other;
+    // Temporary files and an empty .tessera/ are what is left where not even the marker could be written.
+    const bool ours =
+        std::all_of(fs::directory_iterator(path, error), fs::directory_iterator(), [&](const auto& entry) {
+            const std::string name = entry.path().filename().string();
+            return name.starts_with(temporary_prefix) || (name == ".tessera" && store->list(name).keys.empty());
+        });
+    return ours ? Occupant::nothing : Occupant::other;
 }
 
 struct NewArray::State {
@@ -103,7 +162,7 @@ struct NewArray::State {
 
     void remove_unfinished() const {
         if (built == place && !made_directory) {
-            directory_store(place)->erase_below("");  // the directory was there, empty or with an unfinished copy
+            erase_own(place);  // the directory was there, empty or with an unfinished copy
         } else {
             remove_tree(built);
         }
@@ -171,14 +230,8 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     }
     state_->place = resolved(path);
     state_->built = state_->place;
-    if (there == Occupant::array) {
-        if (const std::string foreign = first_foreign_name(path); !foreign.empty()) {
-            throw already_exists(fmt::format(
-                "{}: the array's directory also holds {}, which is not part of the array; move it away first", name,
-                foreign));
-        }
-        state_->built.replace_filename(hidden_name(state_->place, "new"));
-    }
+    if (there != Occupant::nothing) require_nothing_foreign(state_->place);
+    if (there == Occupant::array) state_->built.replace_filename(hidden_name(state_->place, "new"));
     const Value marker = make_marker(dialect, metadata, made_from);
     const Occupant before = occupant(state_->built);
     if (state_->built != state_->place && before == Occupant::other) {
@@ -191,18 +244,18 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     } else if (state_->built != state_->place) {
         remove_tree(state_->built);  // what an earlier attempt left
     } else if (before == Occupant::unfinished) {
-        directory_store(state_->built)->erase_below("");
+        erase_own(state_->built);
     }
     std::error_code error;
     state_->made_directory = !fs::exists(state_->built, error);
 
     const auto store = directory_store(state_->built);
     const std::string text = marker.dump(python_json_style);
-    if (!state_->resumed) store->put(marker_key, std::as_bytes(std::span(text)));
     try {
+        if (!state_->resumed) store->put(marker_key, std::as_bytes(std::span(text)));
         state_->array = Array::create(store, "", dialect, std::move(metadata), false);
     } catch (...) {
-        state_->remove_unfinished();
+        if (!state_->resumed) state_->remove_unfinished();
         throw;
     }
 }
@@ -211,7 +264,8 @@ NewArray::NewArray(NewArray&&) noexcept = default;
 NewArray& NewArray::operator=(NewArray&&) noexcept = default;
 
 NewArray::~NewArray() {
-    if (!state_ || state_->leave || !state_->array) return;
+    // A copy that is gone on with was there before: what failed now must not cost what was done then.
+    if (!state_ || state_->leave || state_->resumed || !state_->array) return;
     try {
         state_->remove_unfinished();
     } catch (const Error&) {
@@ -238,7 +292,8 @@ Array NewArray::commit() {
     store->erase_below(".tessera");
     state_->leave = true;
     if (state_->built != state_->place) {
-        exchange(state_->built, state_->place);
+        in_context([&] { return fmt::format("the new array is complete in {}", state_->built.string()); },
+                   [&] { exchange(state_->built, state_->place); });
         remove_tree(state_->built);
     }
     return Array::open(state_->place);

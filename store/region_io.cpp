@@ -15,15 +15,26 @@ std::string where(const ArrayState& array, const Index& chunk, const std::string
     return fmt::format("{}: chunk {}, key {}", array.name, chunk.to_string(), key);
 }
 
-void require_fit(const ArrayState& array, const LoadedArray& loaded, const ArrayView& v, const Shape& shape) {
+/// The caller's view as one of the array's dtype, byte order apart. Throws when shape or dtype do not fit.
+template <class View>
+View fitted(const ArrayState& array, const LoadedArray& loaded, const View& v, const Shape& shape) {
+    const DType& dtype = loaded.metadata.dtype;
     if (!(v.shape == shape)) {
         throw invalid_argument(fmt::format("{}: the elements given have shape {}, what is picked has {}", array.name,
                                            v.shape.to_string(), shape.to_string()));
     }
-    if (!v.dtype.equal_but_order(loaded.metadata.dtype)) {
-        throw invalid_argument(fmt::format("{}: the elements given are {}, the array is {}; convert them first",
-                                           array.name, v.dtype.to_string(), loaded.metadata.dtype.to_string()));
+    if (v.dtype.equal_but_order(dtype)) return v;
+    if (v.dtype.kind() == Kind::structure && v.dtype.with_padding_named().equal_but_order(dtype)) {
+        View named = v;
+        named.dtype = v.dtype.with_padding_named();
+        return named;
     }
+    throw invalid_argument(fmt::format("{}: the elements given are {}, the array is {}; convert them first", array.name,
+                                       v.dtype.to_string(), dtype.to_string()));
+}
+
+void require_inside(const ArrayState& array, const LoadedArray& loaded, const Region& region) {
+    in_context([&] { return array.name; }, [&] { tessera::require_inside(region, loaded.grid.shape()); });
 }
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const ChunkPart& part, const MutableArrayView& out,
@@ -158,10 +169,10 @@ MutableArrayView picked(const MutableArrayView& box, const SteppedPart& part, co
 }
 
 /// Calls each(chunk, part) in parallel for every chunk from which the selection picks something.
-void for_each_stepped(const LoadedArray& loaded, const Selection& selection, const IoOptions& io,
-                      const std::function<void(const Index&, const SteppedPart&)>& each) {
+void for_each_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                      const IoOptions& io, const std::function<void(const Index&, const SteppedPart&)>& each) {
     const Region bounds = selection.bounds();
-    require_inside(bounds, loaded.grid.shape());
+    require_inside(array, loaded, bounds);
     if (bounds.empty()) return;
     const Region overlapped = loaded.grid.overlapping(bounds);
     parallel_for(overlapped.count(), io, [&](std::int64_t n) {
@@ -175,45 +186,45 @@ void for_each_stepped(const LoadedArray& loaded, const Selection& selection, con
 
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
                  const IoOptions& io) {
-    require_inside(region, loaded.grid.shape());
-    require_fit(array, loaded, out, region.extent);
+    require_inside(array, loaded, region);
+    const MutableArrayView elements = fitted(array, loaded, out, region.extent);
     if (region.empty()) return;
     const Region overlapped = loaded.grid.overlapping(region);
     parallel_for(overlapped.count(), io, [&](std::int64_t n) {
         const ChunkPart part = chunk_part(loaded.grid, region, overlapped, n);
         ScratchPool::Loan scratch(array.scratch);
-        read_chunk(array, loaded, part, out.part(part.in_request), *scratch);
+        read_chunk(array, loaded, part, elements.part(part.in_request), *scratch);
     });
 }
 
 void write_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const ArrayView& in,
                   const IoOptions& io) {
-    require_inside(region, loaded.grid.shape());
-    require_fit(array, loaded, in, region.extent);
+    require_inside(array, loaded, region);
+    const ArrayView elements = fitted(array, loaded, in, region.extent);
     if (region.empty()) return;
     const Region overlapped = loaded.grid.overlapping(region);
     parallel_for(overlapped.count(), io, [&](std::int64_t n) {
         const ChunkPart part = chunk_part(loaded.grid, region, overlapped, n);
         ScratchPool::Loan scratch(array.scratch);
-        write_chunk(array, loaded, part, in.part(part.in_request), *scratch);
+        write_chunk(array, loaded, part, elements.part(part.in_request), *scratch);
     });
 }
 
 void read_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                   const MutableArrayView& out, const IoOptions& io) {
-    require_fit(array, loaded, out, selection.full_shape());
-    for_each_stepped(loaded, selection, io, [&](const Index& chunk, const SteppedPart& part) {
+    const MutableArrayView elements = fitted(array, loaded, out, selection.full_shape());
+    for_each_stepped(array, loaded, selection, io, [&](const Index& chunk, const SteppedPart& part) {
         ScratchPool::Loan scratch(array.scratch);
         const MutableArrayView box = chunk_buffer(loaded, *scratch).part(part.in_chunk);
         read_chunk(array, loaded, {.chunk = chunk, .in_chunk = part.in_chunk}, box, *scratch);
-        copy_elements(picked(box, part, selection), out.part(part.in_request));
+        copy_elements(picked(box, part, selection), elements.part(part.in_request));
     });
 }
 
 void write_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                    const IoOptions& io) {
-    require_fit(array, loaded, in, selection.full_shape());
-    for_each_stepped(loaded, selection, io, [&](const Index& index, const SteppedPart& part) {
+    const ArrayView elements = fitted(array, loaded, in, selection.full_shape());
+    for_each_stepped(array, loaded, selection, io, [&](const Index& index, const SteppedPart& part) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
@@ -225,7 +236,8 @@ void write_stepped(const ArrayState& array, const LoadedArray& loaded, const Sel
                        } else {
                            load_chunk(array, loaded, key, chunk, *scratch);
                        }
-                       copy_elements(in.part(part.in_request), picked(chunk.part(part.in_chunk), part, selection));
+                       copy_elements(elements.part(part.in_request),
+                                     picked(chunk.part(part.in_chunk), part, selection));
                        store_chunk(array, loaded, key, chunk, inside_array(loaded, index, chunk), *scratch);
                    });
     });

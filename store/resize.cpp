@@ -118,7 +118,12 @@ public:
         : array_(array), loaded_(loaded), place_(std::move(place)) {}
 
     ArrayInfo info() const override {
-        return {.dtype = loaded_.metadata.dtype, .shape = place_.extent, .chunks = loaded_.metadata.chunks};
+        Index offset = place_.start;
+        for (int d = 0; d < offset.rank(); ++d) offset[d] %= loaded_.metadata.chunks[d];
+        return {.dtype = loaded_.metadata.dtype,
+                .shape = place_.extent,
+                .chunks = loaded_.metadata.chunks,
+                .chunk_offset = offset};
     }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
         Region moved = region;

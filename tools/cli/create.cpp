@@ -9,6 +9,7 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
+#include "transfer.h"
 
 namespace tessera::cli {
 
@@ -46,6 +47,10 @@ ArrayOptions array_options(const CreateOptions& o) {
 }
 
 int create(Session& session, const CreateOptions& o) {
+    if (names_array_file(o.path)) {
+        throw invalid_argument(
+            fmt::format("{} is named as an array file; create makes a directory: choose another name", o.path));
+    }
     const ArrayOptions options = array_options(o);
     NewArray made(o.path, options, {.overwrite = o.overwrite}, "tessera create");
     const Array array = made.commit();

@@ -136,7 +136,8 @@ int info_array(Session& session, const std::string& path) {
 }
 
 int info_unfinished(Session& session, const std::string& path) {
-    constexpr const char* advice = "write it again with --overwrite, or delete the directory";
+    constexpr const char* advice =
+        "the command that made it goes on with --resume, or starts afresh with --overwrite; or delete the directory";
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));

@@ -72,17 +72,31 @@ Shape selected_chunks(const Shape& chunks, const Selection& selection) {
     Shape kept;
     for (int d = 0; d < chunks.rank(); ++d) {
         const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-        if (!axis.dropped)
-            kept.push_back(std::clamp<std::int64_t>(chunks[d], 1, std::max<std::int64_t>(axis.count, 1)));
+        if (!axis.dropped) kept.push_back(axis.count == 0 ? chunks[d] : std::min(chunks[d], axis.count));
     }
     return kept;
 }
 
-/// What is copied, exactly enough to know the same copy again.
-std::string made_from(const ArraySource& from, const std::optional<Selection>& selection) {
+/// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
+std::string made_from(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayInfo info = from.info();
-    return fmt::format("{} {} {}{}", from.name(), info.dtype.to_string(), info.shape.to_string(),
-                       selection ? fmt::format(" [{}]", selection->to_string()) : "");
+    const fs::path path = fs::absolute(split_array_path(from.name()).path);
+    // A file changes as a whole; of an array the folders change with every chunk that is replaced in them.
+    std::string state;
+    std::error_code ignored;
+    std::vector<fs::path> parts{path};
+    if (fs::is_directory(path, ignored)) {
+        for (const auto& entry : fs::directory_iterator(path, ignored)) parts.push_back(entry.path());
+        std::ranges::sort(parts);
+    }
+    for (const fs::path& part : parts) {
+        const auto changed = fs::last_write_time(part, ignored).time_since_epoch().count();
+        state += fmt::format(" {}", changed);
+        if (fs::is_regular_file(part, ignored)) state += fmt::format("/{}", fs::file_size(part, ignored));
+    }
+    return printable(fmt::format("{} in {}, {} {}{}{}, changed{}", from.name(), path.string(), info.dtype.to_string(),
+                                 info.shape.to_string(), selection ? fmt::format(" [{}]", selection->to_string()) : "",
+                                 o.reverse_dims ? " reversed" : "", state));
 }
 
 /// The destination of a copied array: all of its metadata but what the options change.
@@ -106,11 +120,14 @@ NewArray copy_of_array(const Array& from, const TransferOptions& o, const std::o
         metadata.fill = {.bytes = std::nullopt, .spelling = fill, .error = {}};
         if (!fill.is_null()) {
             metadata.fill.bytes = in_context([] { return "--fill"; },
-                                             [&] { return element_from_value(metadata.dtype, fill, Assign::numpy); });
+                                             [&] { return element_from_value(metadata.dtype, fill, Assign::exact); });
         }
     }
-    return {
-        path, dialect, std::move(metadata), {.overwrite = o.overwrite, .resume = o.resume}, made_from(from, selection)};
+    return {path,
+            dialect,
+            std::move(metadata),
+            {.overwrite = o.overwrite, .resume = o.resume},
+            made_from(from, o, selection)};
 }
 
 NewArray new_array(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection,
@@ -128,7 +145,7 @@ NewArray new_array(const ArraySource& from, const TransferOptions& o, const std:
             dialect_named(options.format),
             std::move(metadata),
             {.overwrite = o.overwrite, .resume = o.resume},
-            made_from(from, selection)};
+            made_from(from, o, selection)};
 }
 
 /// The attributes as the source has them: an empty set and none at all are different things in some formats.
@@ -168,9 +185,11 @@ NewArray fill_new_array(Session& session, const TransferOptions& o, const std::s
     try {
         copy_array(*source, destination.array(), options);
     } catch (const Error& e) {
-        if (e.code() != ErrorCode::cancelled || !o.resume) throw;
-        throw cancelled(fmt::format("interrupted; what is written stays in {}: the same command goes on with it",
-                                    destination.keep().string()));
+        if (!o.resume) throw;
+        const std::string kept = destination.keep().string();
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(
+            fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
     }
     return destination;
 }
@@ -240,9 +259,10 @@ std::vector<Made> import_members(Session& session, const TransferOptions& o, con
                                          o.destination, o.source, members.size()));
     }
     for (const std::string& member : members) require_plain_name(o.source, member);
-    const bool made_directory = fs::create_directories(o.destination);
+    const bool existed = fs::exists(o.destination);
+    fs::create_directories(o.destination);
+    std::vector<NewArray> finished;
     try {
-        std::vector<NewArray> finished;
         for (const std::string& member : members) {
             finished.push_back(
                 fill_new_array(session, o, o.source + "::" + member, (fs::path(o.destination) / member).string()));
@@ -253,8 +273,16 @@ std::vector<Made> import_members(Session& session, const TransferOptions& o, con
         }
         return made;
     } catch (...) {
+        if (o.resume) std::ranges::for_each(finished, [](NewArray& array) { (void)array.keep(); });
+        finished.clear();
+        // The folders that were made for the members go, where nothing is left in them.
         std::error_code ignored;
-        if (made_directory) fs::remove(o.destination, ignored);  // only if it is empty
+        for (const std::string& member : members) {
+            for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {
+                fs::remove(fs::path(o.destination) / folder, ignored);
+            }
+        }
+        if (!existed) fs::remove(o.destination, ignored);
         throw;
     }
 }

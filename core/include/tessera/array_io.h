@@ -30,6 +30,8 @@ struct ArrayInfo {
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;
+    /// Of a sink that is a part of a larger array: where within a chunk it begins, along each dimension; empty: at one.
+    Index chunk_offset = {};
 };
 
 /// Thread rule: const members may be called from several threads at once.

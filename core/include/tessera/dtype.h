@@ -100,6 +100,11 @@ public:
     [[nodiscard]] bool is_native() const;
     /// The same type with every multi-byte part in this order (`none` is not allowed).
     [[nodiscard]] DType with_order(ByteOrder order) const;
+    /// The same bytes with padding as V fields, named f0, f1, … by their place and `unnamed`: what zarr 0.4 makes of a
+    /// structure with padding when it reads it back. Throws invalid_argument where such a name is taken.
+    [[nodiscard]] DType with_padding_named() const {
+        return kind_ == Kind::structure ? from_descr(descr(), Padding::name) : *this;
+    }
     /// Equal except for byte order: such elements convert by swapping alone.
     [[nodiscard]] bool equal_but_order(const DType& other) const;
     /// Bytes of the parts that are swapped as one unit: 4 for U and i4, 8 for c16; 1 where nothing is swapped.

@@ -24,7 +24,7 @@ struct ArrayOptions {
     Shape shape;
     Shape chunks = {};  ///< empty: about 1 MiB is chosen (choose_chunks)
     DType dtype;
-    std::optional<Value> fill_value = std::nullopt;  ///< assigned as NumPy assigns; none: the dialect's default
+    std::optional<Value> fill_value = std::nullopt;  ///< must fit the dtype; none: the dialect's default
     std::string codec = "blosc:lz4:5:shuffle";
     std::string format = "zmeta";
     Value attributes = Value::object();  ///< written when not empty

@@ -280,6 +280,28 @@ TEST(Array, AnotherHandleSeesAResizeBeforeItWrites) {
     EXPECT_EQ(code_of([&] { b.write("7", view(std::vector<std::int32_t>{9}, Shape{})); }), ErrorCode::out_of_bounds);
 }
 
+TEST(Array, ARefreshIsNotFooledByAShapeThatComesBack) {
+    const auto store = memory_store();
+    Array a = Array::create(store, "", {.shape = {10}, .chunks = {5}, .dtype = "<i4"});
+    Array b = Array::open(store);
+    a.resize({20});
+    b.resize({10});
+    a.refresh();
+    EXPECT_EQ(a.shape(), Shape{10});
+    EXPECT_EQ(a.append(view(std::vector<std::int32_t>{1})), 10);
+}
+
+TEST(Array, AFillThatDoesNotFitIsRefused) {
+    for (const auto& [dtype, fill] :
+         {std::pair<const char*, Value>{"u1", 300}, {"<i4", 3.5}, {"S2", "abcdef"}, {"<i4", "x"}}) {
+        EXPECT_EQ(code_of([&, d = dtype, f = fill] {
+                      Array::create(memory_store(), "", {.shape = {2}, .dtype = d, .fill_value = f});
+                  }),
+                  ErrorCode::invalid_argument)
+            << dtype;
+    }
+}
+
 TEST(ArrayThreads, WritersOfOneChunkLoseNothing) {
     // Eight threads, through two handles, each writing its own elements of shared chunks, one element at a time.
     const auto store = memory_store();

@@ -6,6 +6,7 @@
 #include <tessera/tessera.h>
 
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -96,7 +97,7 @@ TEST_F(Copy, RandomShapesThroughEveryPairOfSides) {
         const NDArray data = ramp(shape);
         Array a = Array::create(memory_store(), "", {.shape = shape, .chunks = chunks_a, .dtype = "<i4"});
         // The smallest budget that works, so that blocks are as small as they get.
-        const CopyOptions small{.io = {.max_memory = (std::uint64_t{2} << 20) + 4 * 20 * 20 * 20}, .selection = {}};
+        const CopyOptions small{.io = {.max_memory = (std::uint64_t{5} << 19) + 4 * 20 * 20 * 20}, .selection = {}};
         CountingSink into_a(a);
         copy_array(*view_source(data.view(), "memory"), into_a, small);
         EXPECT_EQ(into_a.elements, data.count());  // each destination element once
@@ -160,9 +161,9 @@ TEST_F(Copy, ABudgetBelowOneChunkIsAnErrorThatNamesTheLeast) {
         FAIL();
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::budget);
-        EXPECT_THAT(e.what(), HasSubstr("--max-memory 12M"));
+        EXPECT_THAT(e.what(), HasSubstr("--max-memory 17M"));
     }
-    copy_array(*view_source(data.view(), "memory"), a, {.io = {.max_memory = 12 << 20}, .selection = {}});
+    copy_array(*view_source(data.view(), "memory"), a, {.io = {.max_memory = 17 << 20}, .selection = {}});
     EXPECT_TRUE(elements_equal(a.read("").view(), data.view()));
 }
 
@@ -298,7 +299,7 @@ TEST_F(Copy, AnUnfinishedCopyGoesOnWhereItWas) {
     ASSERT_TRUE(made.resumed());
     CountingSink counted(made.array());
     copy_array(*view_source(data.view(), "the ramp"), counted,
-               {.io = {.max_memory = (2 << 20) + 10'000},
+               {.io = {.max_memory = 1'070'000},
                 .done = [&](const Region& region) { return made.array().is_stored(region); }});
     EXPECT_EQ(counted.elements, 6'000);
     EXPECT_TRUE(elements_equal(made.commit().read("").view(), data.view()));
@@ -326,6 +327,55 @@ TEST_F(Copy, WhatWouldBeUnpackedAgainAndAgainGoesThroughATemporaryFile) {
     }
     ::unsetenv("TMPDIR");
     EXPECT_TRUE(fs::is_empty(spool));
+}
+
+TEST_F(Copy, AFailureDoesNotCostWhatAnEarlierRunWrote) {
+    const ArrayOptions options{.shape = {100, 100}, .chunks = {10, 100}, .dtype = "<i4"};
+    {
+        NewArray made(path("a.zarr"), options, {}, "a test");
+        made.array().write("0:10", ramp({10, 100}).view());
+        (void)made.keep();
+    }
+    { NewArray failing(path("a.zarr"), options, {.resume = true}, "a test"); }  // goes as an error takes it away
+    EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
+    NewArray again(path("a.zarr"), options, {.resume = true}, "a test");
+    EXPECT_TRUE(again.array().is_stored({{0, 0}, {10, 100}}));
+}
+
+TEST_F(Copy, OverwritingAnUnfinishedCopyLeavesOtherFilesAlone) {
+    {
+        NewArray made(path("a.zarr"), small_array, {}, "a test");
+        (void)made.keep();
+    }
+    std::ofstream(path("a.zarr/notes.txt")) << "x";
+    EXPECT_THROW(NewArray(path("a.zarr"), small_array, {.overwrite = true}, "a test"), Error);
+    EXPECT_TRUE(fs::exists(path("a.zarr/notes.txt")));
+    EXPECT_EQ(occupant(path("a.zarr")), Occupant::unfinished);
+}
+
+TEST_F(Copy, StructuresWithPaddingBecomeArraysAsZarr04ShowedThem) {
+    const DType padded("[('a', 'i1'), ('', 'V7'), ('b', '<f8')]");
+    ASSERT_EQ(padded.fields().size(), 2U);
+    NDArray data(padded, {10});
+    for (std::size_t i = 0; i < data.bytes().size(); ++i) data.bytes()[i] = static_cast<std::byte>(i);
+    Array a = Array::create(path("a.zarr"), {.shape = {10}, .chunks = {4}, .dtype = padded});
+    copy_array(*view_source(data.view(), "memory"), a);
+    a.write("3", data.view().part({{7}, {1}}));
+    const NDArray back = Array::open(path("a.zarr")).read("");
+    ASSERT_EQ(back.dtype().fields().size(), 3U);
+    EXPECT_EQ(back.dtype().fields()[1].name, "f1");
+    EXPECT_EQ(std::memcmp(back.bytes().data(), data.bytes().data(), 48), 0);
+    EXPECT_EQ(std::memcmp(back.bytes().data() + 48, data.bytes().data() + 112, 16), 0);
+}
+
+TEST_F(Copy, AnAppendWritesEachChunkOnce) {
+    Array a = Array::create(memory_store(), "", {.shape = {7, 100}, .chunks = {10, 100}, .dtype = "<i4"});
+    const NDArray first = ramp({7, 100});
+    a.write("", first.view());
+    const NDArray more = ramp({500, 100});
+    a.append(more.view(), 0, {.max_memory = 2'100'000});
+    EXPECT_TRUE(elements_equal(a.read(":7").view(), first.view()));
+    EXPECT_TRUE(elements_equal(a.read("7:").view(), more.view()));
 }
 
 }  // namespace
