@@ -348,6 +348,12 @@ private:
                 }
                 const auto bytes = utf8_to_latin1(args[0].content());
                 if (!bytes) throw corrupt("bytes are given as text with characters above U+00FF");
+                // A pickler encodes each text once. One that is recalled and encoded again and again would multiply it.
+                encoded_ += bytes->size();
+                if (encoded_ > pickle_.size()) {
+                    throw corrupt(fmt::format(
+                        "more bytes are encoded from the pickle's text than its {} bytes can hold", pickle_.size()));
+                }
                 return push({Kind::bytes, keep(*bytes)});
             }
             case Name::bytes:
@@ -514,6 +520,7 @@ private:
     std::size_t at_ = 0;
     std::vector<Item> stack_, memo_, tuple_items_;
     std::optional<std::size_t> list_at_;  // place of the list of elements on the stack, while it is open
+    std::uint64_t encoded_ = 0;           // bytes that _codecs.encode() made
     bool list_made_ = false;              // there is one list in such a pickle
     bool built_ = false;
     Kind element_kind_ = Kind::text;

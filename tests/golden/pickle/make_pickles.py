@@ -108,6 +108,8 @@ bad("eval_element", pickle.dumps(np.array([Evil()], dtype=object), protocol=4), 
 bad("long_name", b"\x80\x03c" + b"m" * 5000 + b"\nname\n.", "…")
 bad("bytes_of_something", start + b"cbuiltins\nbytes\nX\x01\0\0\0a\x85R" + end, "bytes() of something")
 bad("encode_as_zip", start + b"c_codecs\nencode\nX\x01\0\0\0aX\x03\0\0\0zip\x86R" + end, "encoded as 'zip'")
+bad("encode_again", start + b"c_codecs\nencode\nq\x0eX\xe8\x03\0\0" + b"x" * 1000 + b"q\x0fX\x06\0\0\0latin1q\x10\x86R" +
+    b"h\x0eh\x0fh\x10\x86R" * 99 + b"etq\x11b.", "more bytes are encoded")
 bad("dict", pickle.dumps(np.array(["a", {"k": 1}], dtype=object), protocol=3), "a dict at element 1")
 bad("list", pickle.dumps(np.array([None, ["a"]], dtype=object)[1:], protocol=3), "a list at element 0")
 bad("none", pickle.dumps(np.array(["a", "b", None], dtype=object), protocol=3), "None at element 2")
