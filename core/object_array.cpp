@@ -1,5 +1,6 @@
 #include "object_array.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace tessera {
 
 namespace {
 
+std::uint64_t content_bytes(const ArrayView& slots, const std::byte* at, int d = 0) {
+    if (d == slots.shape.rank()) return reinterpret_cast<const VariableSlot*>(at)->size;
+    std::uint64_t sum = 0;
+    for (std::int64_t i = 0; i < slots.shape[d]; ++i) sum += content_bytes(slots, at + i * slots.strides[d], d + 1);
+    return sum;
+}
+
 class ObjectSource final : public ArraySource {
 public:
     ObjectSource(std::shared_ptr<const ByteSource> file, const NpyHeader& header)
@@ -28,12 +36,29 @@ public:
     }
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return name_; }
-    void read_into(const Region& region, const MutableArrayView& out, const IoOptions&) const override {
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         if (refusal_) throw *refusal_;
-        copy_elements(strings_.view().part(region), out);
+        const ArrayView elements = strings_.view().part(region);
+        if (region.empty()) return;
+        require_affordable(elements, io);
+        copy_elements(elements, out);
     }
 
 private:
+    /// A pickle may name one long string as many elements, each of which becomes a copy of it.
+    void require_affordable(const ArrayView& elements, const IoOptions& io) const {
+        constexpr std::uint64_t default_memory = 256 << 20, most_for_each_byte = 16;
+        const std::uint64_t most = std::max<std::uint64_t>(io.max_memory == 0 ? default_memory : io.max_memory,
+                                                           most_for_each_byte * strings_.arena->bytes());
+        const std::uint64_t needed = content_bytes(elements, elements.data);
+        if (needed <= most) return;
+        throw Error(
+            ErrorCode::budget,
+            fmt::format("{}: the strings of {} elements, which the file shares, are {} bytes as copies; at most "
+                        "{} are read at once: read fewer elements, or allow more memory",
+                        name_, elements.count(), needed, most));
+    }
+
     void read(const ByteSource& file, const NpyHeader& header) {
         if (header.dtype.kind() != Kind::object) {
             throw unsupported(

@@ -11,7 +11,8 @@ namespace tessera {
 
 /// The file behind a header whose dtype holds objects. The pickle is read here and now, into memory. Strings: the
 /// source's dtype is variable_text or variable_bytes. Anything else: the dtype stays that of the header, and reading
-/// elements throws what was found.
+/// elements throws what was found. Throws budget when a region's strings, a copy for each element, take more than both
+/// io.max_memory (0: 256 MiB) and 16 times what the file holds: a pickle may name one long string many times.
 [[nodiscard]] std::unique_ptr<ArraySource> open_object_array(std::shared_ptr<const ByteSource> file,
                                                              const NpyHeader& header);
 

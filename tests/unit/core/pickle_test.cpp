@@ -68,7 +68,7 @@ TEST(Pickle, EveryBadOneIsRefusedInWordsAndNothingIsExecuted) {
         EXPECT_TRUE(code == ErrorCode::corrupt || code == ErrorCode::unsupported);
         ++n;
     }
-    EXPECT_EQ(n, 66);
+    EXPECT_EQ(n, 67);
     EXPECT_FALSE(std::filesystem::exists("pickle_was_executed"));
 }
 
@@ -191,6 +191,28 @@ TEST(ObjectArray, IsReadByRegionAndDamageShowsOnlyWhenElementsAreAskedFor) {
             << name;
         EXPECT_NO_THROW((void)find_array_file_format(folder / name)->describe({folder / name})) << name;
     }
+}
+
+TEST(ObjectArray, SharedStringsDoNotMultiplyWithoutBound) {
+    const Folder folder;
+    python(folder,
+           "import numpy as np\n"
+           "a = np.empty((2, 300), dtype=object)\n"
+           "a[:] = 'x' * 1_000_000\n"
+           "np.save('shared.npy', a)\n"
+           "np.save('none.npy', np.zeros((2**40, 0), dtype=object))\n");
+    EXPECT_EQ(load_npy(folder / "none.npy").count(), 0);
+    ASSERT_LT(std::filesystem::file_size(folder / "shared.npy"), 1'010'000);
+    EXPECT_EQ(error_of([&] { (void)load_npy(folder / "shared.npy"); }, "shared.npy: the strings of 600 elements"),
+              ErrorCode::budget);
+    const auto source = open_array_file({folder / "shared.npy"});
+    const auto read_columns = [&](std::int64_t n) {
+        NDArray out(source->info().dtype, {2, n});
+        source->read_into({{0, 10}, {2, n}}, out.view(), {.max_memory = 1 << 20});
+        return reinterpret_cast<const VariableSlot*>(out.bytes().data())[2 * n - 1].size;
+    };
+    EXPECT_EQ(read_columns(8), 1'000'000);
+    EXPECT_EQ(error_of([&] { (void)read_columns(9); }, "18000000 bytes"), ErrorCode::budget);
 }
 
 TEST(FixedLengthStrings, AreOfTheLongestElement) {
