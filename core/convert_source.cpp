@@ -29,18 +29,44 @@ public:
     const std::string& name() const override { return source_.name(); }
     Value attribute_values() const override { return source_.attribute_values(); }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        NDArray from(source_.info().dtype, region.extent);
-        source_.read_into(region, from.view(), io);
-        NDArray to(dtype_, region.extent);
-        convert(from, to);
-        copy_elements(to, out);
+        read_slices(source_.info(), region, out, io);
     }
 
 protected:
-    /// All elements of `from` into `to`, both packed in C order.
+    /// All elements of `from` into `to`, both packed in the same order.
     virtual void convert(const NDArray& from, NDArray& to) const = 0;
 
 private:
+    /// Converts in slices of about this many bytes, so that little memory is taken beside `out`: across the
+    /// `depth`-th outermost dimension in the source's order, and further in where one row is too large. A chunk is
+    /// never cut: it would be decoded for each slice.
+    void read_slices(const ArrayInfo& info, const Region& region, const MutableArrayView& out, const IoOptions& io,
+                     int depth = 0) const {
+        constexpr std::int64_t slice_bytes = 1 << 20;
+        const std::int64_t bytes = region.count() * (info.dtype.size() + dtype_.size());
+        if (bytes <= slice_bytes || depth == region.rank()) {
+            NDArray from(info.dtype, region.extent, info.order);
+            source_.read_into(region, from.view(), io);
+            NDArray to(dtype_, region.extent, info.order);
+            convert(from, to);
+            copy_elements(to, out);
+            return;
+        }
+        const int d = info.order == Order::C ? depth : region.rank() - 1 - depth;
+        const std::int64_t length = region.extent[d];
+        const std::int64_t chunk = info.chunks.rank() == region.rank() ? info.chunks[d] : 1;
+        const std::int64_t rows = std::max<std::int64_t>(1, slice_bytes / (bytes / length));
+        Region within(Index::filled(region.rank(), 0), region.extent);
+        for (std::int64_t& i = within.start[d]; i < length; i += within.extent[d]) {
+            if (io.stop.stop_requested()) throw cancelled("stopped on request");
+            const std::int64_t begin = region.start[d] + i;
+            within.extent[d] = std::min(length - i, (begin + rows + chunk - 1) / chunk * chunk - begin);
+            Region slice(region.start, within.extent);
+            slice.start[d] = begin;
+            read_slices(info, slice, out.part(within), io, depth + 1);
+        }
+    }
+
     const ArraySource& source_;
     DType dtype_;
 };
@@ -94,7 +120,7 @@ private:
 template <class Body>
 void for_each_block(const ArraySource& source, const IoOptions& io, const Body& body) {
     const ArrayInfo info = source.info();
-    constexpr std::int64_t plain_block = 1 << 18;  // elements
+    constexpr std::int64_t plain_block = 1 << 12;  // elements: few, for each may be long
     Shape block = info.chunks;
     if (block.rank() != info.shape.rank()) {
         block = info.shape;
