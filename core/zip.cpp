@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,13 +125,14 @@ private:
     const ZipMember& member() const { return zip_->members[index_]; }
 
     void rewind() const {
-        if (file_ != nullptr) zip_fclose(file_);
+        if (file_ != nullptr) zip_fclose(std::exchange(file_, nullptr));
         position_ = 0;
         file_ = zip_fopen_index(zip_->archive, index_, 0);
         if (file_ == nullptr) throw zip_failure(name_, zip_get_error(zip_->archive));
     }
 
     void seek(std::uint64_t offset) const {
+        if (file_ == nullptr) rewind();  // the last read failed
         if (member().stored && offset != position_) {
             if (zip_fseek(file_, static_cast<zip_int64_t>(offset), SEEK_SET) != 0) throw failure();
             position_ = offset;
@@ -152,10 +154,13 @@ private:
         }
     }
 
+    /// The handle goes, for one that failed fails for ever: the next read opens the member anew.
     Error failure() const {
         zip_error_t* e = zip_file_get_error(file_);
-        if (zip_error_code_zip(e) == ZIP_ER_OK) return corrupt(name_ + ": it goes on after its stated size");
-        return zip_failure(name_, e);
+        const Error error = zip_error_code_zip(e) == ZIP_ER_OK ? corrupt(name_ + ": it goes on after its stated size")
+                                                               : zip_failure(name_, e);
+        zip_fclose(std::exchange(file_, nullptr));
+        return error;
     }
 
     std::shared_ptr<State> zip_;

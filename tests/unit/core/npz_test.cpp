@@ -124,6 +124,27 @@ TEST_P(ZipMembers, ReadAtAnyPlaceInAnyOrder) {
     EXPECT_EQ(error_of([&] { (void)text_of(*one, 999'999, 2); }, "a.zip::one"), ErrorCode::corrupt);
 }
 
+TEST_P(ZipMembers, AFailedRereadIsAnErrorUntilItSucceeds) {
+    const Folder folder;
+    std::string text(1'000'000, '\0');
+    std::uint32_t random = 1;
+    for (char& c : text) c = static_cast<char>((random = random * 1664525 + 1013904223) >> 24);
+    {
+        ZipWriter zip(folder / "a.zip");
+        const auto member = zip.add("m", GetParam());
+        member->append(bytes(text));
+        member->finish();
+        zip.finish();
+    }
+    const auto member = ZipReader(folder / "a.zip").open("m");
+    EXPECT_TRUE(text_of(*member, 0, text.size()) == text);
+    const std::string whole = content(folder / "a.zip");
+    std::filesystem::resize_file(folder / "a.zip", 0);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(error_of([&] { (void)text_of(*member, 0, 10); }, "a.zip::m")) << i;
+    put(folder / "a.zip", whole);
+    EXPECT_TRUE(text_of(*member, 0, text.size()) == text);
+}
+
 TEST_P(ZipMembers, EveryDamagedByteOfTheDataIsFound) {
     const Folder folder;
     const std::string text = "the quick brown fox jumps over the lazy dog, and the lazy dog does not mind at all";
