@@ -34,9 +34,13 @@ class Process(program.ProgramTest):
 
     def interrupted_import(self, number, at, *more):
         """Sends a signal to an import once it has written chunks; returns its exit code and stderr."""
+        def chunks():
+            return len(list((self.folder / at).rglob("*.blosc")))
+
+        before = chunks()
         running = subprocess.Popen([PROGRAM, "import", "large.npy", "a", "--codec", "blosc:zlib:9", "--chunks", "1,262144",
                                     *more], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: len(list((self.folder / at).rglob("*.blosc"))) > 2)
+        wait_for(lambda: chunks() > before + 2)
         running.send_signal(number)
         out, err = running.communicate(timeout=60)
         self.assertEqual(out, "")
@@ -72,6 +76,32 @@ class Process(program.ProgramTest):
         self.assertEqual(digest(self.folder / "a"), before)
         self.tessera("import", DEM, "a", "--overwrite")
         self.assertEqual(sorted(os.listdir(self.folder)), ["a", "large.npy"])
+
+    def test_resumed(self):
+        self.large_file(100)
+        for number, code in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130):
+            found, message = self.interrupted_import(number, "a", "--resume")
+            self.assertEqual(found, code)
+        self.assertIn("stays in", message)
+        stored = {path: path.stat().st_mtime_ns for path in (self.folder / "a").rglob("*.blosc")}
+        self.assertGreater(len(stored), 2)
+        self.assertIn("--resume", self.tessera("info", "a", code=1))
+        # Another copy does not go on with it, and nothing is lost by trying, nor by a failure.
+        self.refused("import", "large.npy", "a", "--resume", "--chunks", "7,262144", says="another one")
+        words = ["import", "large.npy", "a", "--resume", "--codec", "blosc:zlib:9", "--chunks", "1,262144"]
+        self.refused(*words, "--max-memory", "100K", says="too small")
+        self.tessera(*words)
+        kept = sum(path.stat().st_mtime_ns == time_ for path, time_ in stored.items())
+        self.assertGreater(kept, len(stored) // 2)
+        self.tessera("export", "a", "b.npy")
+        self.assertEqual((self.folder / "b.npy").read_bytes(), (self.folder / "large.npy").read_bytes())
+
+    def test_a_changed_source_is_no_resumption(self):
+        self.large_file(100)
+        self.interrupted_import(signal.SIGKILL, "a", "--resume")
+        np.load(self.folder / "large.npy", mmap_mode="r+")[0, 0] += 1
+        os.utime(self.folder / "large.npy")
+        self.refused("import", "large.npy", "a", "--resume", "--codec", "blosc:zlib:9", "--chunks", "1,262144", says="made_from")
 
     def test_closed_pipe(self):
         self.save("x.npy", np.arange(1000000))
