@@ -32,7 +32,7 @@ class Process(program.ProgramTest):
         array.flush()
         return "large.npy"
 
-    def interrupted_import(self, number, at, *more):
+    def interrupted_import(self, number, at, *more, after=2):
         """Sends a signal to an import once it has written chunks; returns its exit code and stderr."""
         def chunks():
             return len(list((self.folder / at).rglob("*.blosc")))
@@ -40,7 +40,7 @@ class Process(program.ProgramTest):
         before = chunks()
         running = subprocess.Popen([PROGRAM, "import", "large.npy", "a", "--codec", "blosc:zlib:9", "--chunks", "1,262144",
                                     *more], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for(lambda: chunks() > before + 2)
+        wait_for(lambda: chunks() > before + after)
         running.send_signal(number)
         out, err = running.communicate(timeout=60)
         self.assertEqual(out, "")
@@ -78,9 +78,9 @@ class Process(program.ProgramTest):
         self.assertEqual(sorted(os.listdir(self.folder)), ["a", "large.npy"])
 
     def test_resumed(self):
-        self.large_file(100)
+        self.large_file(200)
         for number, code in (signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130):
-            found, message = self.interrupted_import(number, "a", "--resume")
+            found, message = self.interrupted_import(number, "a", "--resume", after=35)
             self.assertEqual(found, code)
         self.assertIn("stays in", message)
         stored = {path: path.stat().st_mtime_ns for path in (self.folder / "a").rglob("*.blosc")}
@@ -92,7 +92,7 @@ class Process(program.ProgramTest):
         self.refused(*words, "--max-memory", "100K", says="too small")
         self.tessera(*words)
         kept = sum(path.stat().st_mtime_ns == time_ for path, time_ in stored.items())
-        self.assertGreater(kept, len(stored) // 2)
+        self.assertGreater(kept, 20)  # blocks of chunks that were complete; one that was cut short is copied again
         self.tessera("export", "a", "b.npy")
         self.assertEqual((self.folder / "b.npy").read_bytes(), (self.folder / "large.npy").read_bytes())
 
