@@ -151,7 +151,9 @@ std::string Region::to_string() const {
     std::string s = "[";
     for (int i = 0; i < rank(); ++i) {
         if (i > 0) s += ", ";
-        s += fmt::format("{}:{}", start[i], start[i] + extent[i]);
+        std::int64_t stop = 0;  // a region is printed because it is wrong, perhaps so wrong that this overflows
+        const bool sane = !__builtin_add_overflow(start[i], extent[i], &stop);
+        s += sane ? fmt::format("{}:{}", start[i], stop) : fmt::format("{}:{}+{}", start[i], start[i], extent[i]);
     }
     return s + "]";
 }
