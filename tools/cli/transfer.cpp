@@ -301,7 +301,9 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         refuse(o.fill, "--fill");
         refuse(o.format, "--format");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
-        if (o.deflate && split_array_path(o.destination).path.extension() != ".npz") refuse(o.deflate, "--deflate");
+        if (o.deflate && split_array_path(o.destination).path.extension() != ".npz") {
+            throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", o.destination));
+        }
     } else {
         if (o.order && parse_order("--order", *o.order) == Order::F) {
             throw unsupported(fmt::format("--order F: the format {} stores the elements of a chunk in C order only",
@@ -440,7 +442,7 @@ Run declare_import(CLI::App& app) {
 Run declare_export(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
     app.add_option("PATH", o->source, "an array")->required()->option_text(" ");
-    app.add_option("FILE", o->destination, "the file to write: .npy, .npz or file.npz::name")
+    app.add_option("FILE", o->destination, "the file to write: .npy, .npz, file.npz::name, .ra or .mldf")
         ->required()
         ->option_text(" ");
     declare_file_options(app, *o);
