@@ -68,7 +68,8 @@ TEST(CopyElements, EveryLayoutAgreesWithThePlainLoop) {
         const MutableArrayView slow = window(c, seed);
         copy_elements(from, fast);
         slow_copy(from, slow);
-        ASSERT_TRUE(std::ranges::equal(b.bytes(), c.bytes())) << round;
+        // (Nothing is compared as equal by itself: memcmp, behind ranges::equal, takes no null pointer.)
+        ASSERT_TRUE(b.bytes().empty() || std::ranges::equal(b.bytes(), c.bytes())) << round;
         ASSERT_TRUE(elements_equal(from, fast));
     }
 }
