@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "expect_error.h"
+
 namespace tessera::store_suite {
 
 using Store = std::shared_ptr<KeyValueStore>;
@@ -36,17 +38,6 @@ inline std::string text_of(ByteSpan bytes) {
 inline std::string get(const KeyValueStore& store, std::string_view key) {
     Buffer out;
     return store.get(key, out) ? text_of(out) : "(absent)";
-}
-
-template <class Body>
-void expect_error(ErrorCode code, std::string_view part_of_message, Body&& body) {
-    try {
-        body();
-        ADD_FAILURE() << "no error; expected one with \"" << part_of_message << '"';
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), code) << e.what();
-        EXPECT_NE(std::string_view(e.what()).find(part_of_message), std::string_view::npos) << e.what();
-    }
 }
 
 inline void absent_keys_are_no_error(const Store& store) {

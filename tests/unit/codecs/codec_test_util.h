@@ -9,18 +9,9 @@
 #include <string>
 #include <string_view>
 
-namespace tessera {
+#include "expect_error.h"
 
-template <class Body>
-void expect_error(ErrorCode code, std::string_view part_of_message, Body&& body) {
-    try {
-        body();
-        ADD_FAILURE() << "no error; expected one with \"" << part_of_message << '"';
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), code) << e.what();
-        EXPECT_NE(std::string_view(e.what()).find(part_of_message), std::string_view::npos) << e.what();
-    }
-}
+namespace tessera {
 
 inline bool same_bytes(ByteSpan a, ByteSpan b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);

@@ -12,7 +12,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-using store_suite::expect_error;
 using store_suite::get;
 using store_suite::put;
 using testing::ElementsAre;

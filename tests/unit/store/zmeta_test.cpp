@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <limits>
 
+#include "expect_error.h"
+
 namespace tessera {
 namespace {
 
@@ -31,17 +33,6 @@ std::string get_text(const KeyValueStore& store, std::string_view key) {
 
 void put_text(KeyValueStore& store, std::string_view key, std::string_view text) {
     store.put(key, std::as_bytes(std::span(text)));
-}
-
-template <class Body>
-void expect_error(ErrorCode code, std::string_view part_of_message, Body&& body) {
-    try {
-        body();
-        ADD_FAILURE() << "no error; expected one with \"" << part_of_message << '"';
-    } catch (const Error& e) {
-        EXPECT_EQ(e.code(), code) << e.what();
-        EXPECT_THAT(e.what(), HasSubstr(std::string(part_of_message)));
-    }
 }
 
 // ---- what zarr 0.4 wrote
