@@ -1,4 +1,4 @@
-// The "bytes" codec: the elements packed in C order, in exactly the dtype's byte order.
+// The "bytes" codec: the elements packed in C order, in the byte order that "endian" says, else in the dtype's.
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
@@ -11,8 +11,8 @@ namespace {
 
 class BytesCodec final : public ArrayToBytesCodec {
 public:
-    explicit BytesCodec(const ChunkSpec& chunk)
-        : dtype_(chunk.dtype), shape_(chunk.shape), size_(byte_count(chunk.shape, chunk.dtype.size())) {}
+    BytesCodec(DType dtype, const Shape& shape)
+        : dtype_(std::move(dtype)), shape_(shape), size_(byte_count(shape_, dtype_.size())) {}
 
     void encode(const ArrayView& in, Buffer& out) const override {
         out.reset(static_cast<std::size_t>(size_));
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override {
         return static_cast<std::uint64_t>(size_);
     }
-    [[nodiscard]] bool is_plain_memory() const override { return true; }
+    [[nodiscard]] const DType* memory_dtype() const override { return &dtype_; }
 
 private:
     DType dtype_;
@@ -50,12 +50,10 @@ std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, 
         if (text != "little" && text != "big") {
             throw invalid_argument(fmt::format("endian is \"{}\"; choose \"little\" or \"big\"", text));
         }
-        const ByteOrder order = text == "little" ? ByteOrder::little : ByteOrder::big;
-        if (in.dtype.order() != ByteOrder::none && in.dtype.order() != order) {
-            throw invalid_argument(fmt::format("endian is \"{}\", but the dtype is {}", text, in.dtype.str()));
-        }
+        return std::make_unique<BytesCodec>(in.dtype.with_order(text == "little" ? ByteOrder::little : ByteOrder::big),
+                                            in.shape);
     }
-    return std::make_unique<BytesCodec>(in);
+    return std::make_unique<BytesCodec>(in.dtype, in.shape);
 }
 
 }  // namespace tessera

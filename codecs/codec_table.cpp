@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <vector>
 
 #include "codec_makers.h"
@@ -91,6 +92,64 @@ CodecConfig parse_codec(std::string_view text) {
                           (void)row->bytes_to_bytes(codec.configuration, 1);  // it knows its choices and names them
                           return codec;
                       });
+}
+
+std::vector<CodecConfig> parse_codecs(std::string_view text) {
+    std::vector<CodecConfig> chain;
+    if (text == "none") return chain;
+    if (text.starts_with('[') || text.starts_with('{')) {
+        const Value json = Value::parse(text);
+        const Value list = json.is_array() ? json : Value(Value::Array{json});
+        for (const Value& codec : list.as_array()) chain.push_back(codec_from_json(codec));
+        return chain;
+    }
+    for (;;) {
+        const std::size_t comma = text.find(',');
+        chain.push_back(parse_codec(text.substr(0, comma)));
+        if (comma == std::string_view::npos) return chain;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::vector<CodecConfig> complete_codecs(const DType& /*dtype*/, int rank, Order order,
+                                         std::vector<CodecConfig> chain) {
+    std::vector<CodecConfig> whole;
+    if (order == Order::F && rank > 1) {
+        CodecConfig transpose{"transpose"};
+        Value axes = Value::array();
+        for (int d = rank; d-- > 0;) axes.push_back(d);
+        transpose.configuration.set("order", std::move(axes));
+        whole.push_back(std::move(transpose));
+    }
+    const auto is_bytes = [](const CodecConfig& codec) { return codec.name == "bytes"; };
+    if (std::ranges::none_of(chain, is_bytes)) whole.push_back({"bytes"});
+    std::ranges::move(chain, std::back_inserter(whole));
+    return whole;
+}
+
+Value codec_to_json(const CodecConfig& codec) {
+    Value json = Value::object();
+    json.set("name", codec.name);
+    if (!codec.configuration.as_object().empty()) json.set("configuration", codec.configuration);
+    return json;
+}
+
+CodecConfig codec_from_json(const Value& json) {
+    if (json.is_string()) return {json.as_string()};
+    CodecConfig codec{json.at("name").as_string()};
+    if (const Value* configuration = json.find("configuration")) {
+        (void)configuration->as_object();
+        codec.configuration = *configuration;
+    }
+    for (const auto& [name, value] : json.as_object()) {
+        const bool optional = value.is_object() && value.find("must_understand") != nullptr &&
+                              *value.find("must_understand") == Value(false);
+        if (name != "name" && name != "configuration" && name != "must_understand" && !optional) {
+            throw invalid_argument(
+                fmt::format("unknown member \"{}\" in a codec; known are name, configuration", name));
+        }
+    }
+    return codec;
 }
 
 std::string codec_text(const CodecConfig& codec) {

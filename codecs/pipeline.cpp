@@ -59,7 +59,8 @@ struct CodecPipeline::State {
 
     /// Whether the bytes of the array→bytes codec are the very memory of such a view.
     [[nodiscard]] bool is_memory_of(const ArrayView& v) const {
-        return array_to_bytes.codec->is_plain_memory() && v.dtype == innermost().dtype && v.contiguous();
+        const DType* memory = array_to_bytes.codec->memory_dtype();
+        return memory != nullptr && v.dtype == *memory && v.contiguous();
     }
 
     void add(const CodecConfig& config) {
@@ -210,7 +211,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     }
     // The whole chunk, then the part of it. Plain memory decodes in place; the rest may need an arena, and all of
     // scratch.
-    if (state_->array_to_array.empty() && state_->array_to_bytes.codec->is_plain_memory()) {
+    if (state_->array_to_array.empty() && state_->array_to_bytes.codec->memory_dtype() != nullptr) {
         scratch.decoded.reset(static_cast<std::size_t>(state_->sizes.front()));
         const MutableArrayView whole = view_bytes(scratch.decoded.data(), chunk().dtype, chunk().shape);
         decode(bytes, whole, scratch);
@@ -233,7 +234,7 @@ std::uint64_t CodecPipeline::scratch_bytes() const {
     };
     std::uint64_t total = s.sizes.front() + s.sizes.back();  // decoded and encoded
     if (s.bytes_to_bytes.size() > 1) total += s.sizes.back();
-    if (!s.array_to_bytes.codec->is_plain_memory()) total += array_bytes(s.chunk);
+    if (s.array_to_bytes.codec->memory_dtype() == nullptr) total += array_bytes(s.chunk);
     for (const auto& stage : s.array_to_array) total += array_bytes(s.chunk) + array_bytes(stage.codec->encoded());
     return total + s.bytes_to_bytes.size() * std::min(working_bytes, 3 * s.sizes.front());
 }

@@ -82,10 +82,23 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
 }
 
 void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
-    if (published) in_context([&] { return name; }, [&] { dialect->save(*store, prefix, l->metadata); });
+    if (published) {
+        // A new array's attributes go with its metadata, which come last: what is there without them is no array.
+        const std::optional<Value> attributes = std::exchange(unpublished_attributes, std::nullopt);
+        in_context([&] { return name; },
+                   [&] { dialect->save(*store, prefix, l->metadata, attributes ? &*attributes : nullptr); });
+    }
     const std::lock_guard lock(mutex_);
     loaded_ = std::move(l);
     metadata_bytes_.resize(0);  // not known to be what was written: the next refresh reads it again
+}
+
+void ArrayState::save_attributes(const Value& attributes) {
+    if (published) {
+        dialect->save_attributes(*store, prefix, attributes);
+    } else {
+        unpublished_attributes = attributes;
+    }
 }
 
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
@@ -146,6 +159,7 @@ View with_dropped(const Selection& selection, const View& v, const std::string& 
 // ---- Attributes
 
 Value Attributes::all() const {
+    if (!state_->published) return state_->unpublished_attributes.value_or(Value::object());
     return state_->dialect->load_attributes(*state_->store, state_->prefix).value_or(Value::object());
 }
 
@@ -159,21 +173,21 @@ void Attributes::set(std::string_view key, Value value) {
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
     Value values = all();
     values.set(key, std::move(value));
-    state_->dialect->save_attributes(*state_->store, state_->prefix, values);
+    state_->save_attributes(values);
 }
 
 bool Attributes::erase(std::string_view key) {
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
     Value values = all();
     if (!values.erase(key)) return false;
-    state_->dialect->save_attributes(*state_->store, state_->prefix, values);
+    state_->save_attributes(values);
     return true;
 }
 
 void Attributes::replace(const Value& attributes) {
     (void)attributes.as_object();
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
-    state_->dialect->save_attributes(*state_->store, state_->prefix, attributes);
+    state_->save_attributes(attributes);
 }
 
 // ---- opening and creating
@@ -233,14 +247,19 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
                                       });
         }
     }
-    m.codecs = dialect.codecs(m.dtype, parse_codec(options.codec));
+    m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
+    if (!options.shards.empty()) {
+        m.codecs = {sharding_codec(m.chunks, std::move(m.codecs))};
+        m.chunks = options.shards;
+    }
+    m.dimension_names = options.dimension_names;
     m.keys = dialect.default_keys();
+    if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
     return m;
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
     Array array = create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
-    // Metadata come last: what is there without them is no array.
     if (!options.attributes.as_object().empty()) array.attributes().replace(options.attributes);
     array.publish();
     return array;
@@ -253,7 +272,7 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     }
     // As it will be read back: zarr 0.4 shows padding as fields, and the array must not differ before and after.
     const auto there_and_back = memory_store();
-    dialect.save(*there_and_back, "", metadata);
+    dialect.save(*there_and_back, "", metadata, nullptr);
     metadata = dialect.load(*there_and_back, "");
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
     state->published = false;

@@ -73,7 +73,8 @@ struct ArrayState {
     std::string prefix;
     const Dialect* dialect;
     std::string name;
-    bool published = true;  ///< false until a new array's metadata are written
+    bool published = true;                        ///< false until a new array's metadata are written
+    std::optional<Value> unpublished_attributes;  ///< written with them
     mutable ScratchPool scratch;
 
     [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const;
@@ -82,6 +83,8 @@ struct ArrayState {
     std::shared_ptr<const LoadedArray> refresh();
     /// Writes metadata and makes them current.
     void save(std::shared_ptr<const LoadedArray> l);
+    /// The caller holds the shape lock.
+    void save_attributes(const Value& attributes);
 
     [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
 

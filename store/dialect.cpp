@@ -34,4 +34,11 @@ const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix
     return nullptr;
 }
 
+const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix) {
+    for (const Dialect& dialect : dialect_table()) {
+        if (dialect.probe_group != nullptr && dialect.probe_group(store, prefix)) return &dialect;
+    }
+    return nullptr;
+}
+
 }  // namespace tessera

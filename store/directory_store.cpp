@@ -115,6 +115,60 @@ private:
     std::string name_;
 };
 
+/// A value being written under a temporary name; destruction without finish() removes that.
+class FileWriter final : public ByteSink {
+public:
+    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name)
+        : root_(root),
+          fd_(std::move(fd)),
+          temporary_(std::move(temporary)),
+          key_(std::move(key)),
+          name_(std::move(name)) {}
+    FileWriter(FileWriter&& o) noexcept
+        : root_(o.root_),
+          fd_(std::move(o.fd_)),
+          temporary_(std::exchange(o.temporary_, {})),
+          key_(std::move(o.key_)),
+          name_(std::move(o.name_)),
+          end_(o.end_) {}
+    FileWriter& operator=(FileWriter&&) = delete;
+    ~FileWriter() override {
+        if (!temporary_.empty()) ::unlinkat(root_, temporary_.c_str(), 0);
+    }
+
+    [[nodiscard]] bool random_access() const override { return true; }
+    void append(ByteSpan bytes) override {
+        write_at(end_, bytes);
+        end_ += bytes.size();
+    }
+
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        while (!bytes.empty()) {
+            const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("writing", name_, errno);
+            bytes = bytes.subspan(static_cast<std::size_t>(n));
+            offset += static_cast<std::uint64_t>(n);
+        }
+    }
+
+    void finish() override {
+        if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
+        if (::renameat(root_, temporary_.c_str(), root_, key_.c_str()) != 0) throw io_error("writing", name_, errno);
+        temporary_.clear();
+    }
+
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    int root_;  ///< the store's
+    Descriptor fd_;
+    std::string temporary_;
+    std::string key_;
+    std::string name_;
+    std::uint64_t end_ = 0;
+};
+
 /// The lock table of a directory, one per directory in this process for as long as anybody holds it.
 std::shared_ptr<LockTable> lock_table_of(dev_t device, ino_t inode) {
     static std::mutex mutex;
@@ -170,22 +224,13 @@ public:
     }
 
     void put(std::string_view key, ByteSpan value) override {
-        require_key(key);
-        require_writable("writing", key);
-        const int root = make_root();
-        const std::string final_name(key);
-        const std::string folder = final_name.substr(0, final_name.rfind('/') + 1);  // "" or with its '/'
-        std::string temporary;
-        Descriptor fd = create_temporary(root, folder, temporary);
-        try {
-            write_all(fd, value, key);
-            if (::renameat(root, temporary.c_str(), root, final_name.c_str()) != 0) {
-                throw io_error("writing", path_of(key), errno);
-            }
-        } catch (...) {
-            ::unlinkat(root, temporary.c_str(), 0);
-            throw;
-        }
+        FileWriter file = writer(key);
+        file.append(value);
+        file.finish();
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
+        return std::make_unique<FileWriter>(writer(key));
     }
 
     bool erase(std::string_view key) override {
@@ -346,6 +391,16 @@ private:
         }
     }
 
+    [[nodiscard]] FileWriter writer(std::string_view key) const {
+        require_key(key);
+        require_writable("writing", key);
+        const int root = make_root();
+        const std::size_t folder = key.rfind('/') + 1;  // 0 without a '/'
+        std::string temporary;
+        Descriptor fd = create_temporary(root, std::string(key.substr(0, folder)), temporary);
+        return {root, std::move(fd), std::move(temporary), std::string(key), path_of(key)};
+    }
+
     /// A new temporary file in `folder`, which is made when it is missing.
     [[nodiscard]] Descriptor create_temporary(int root, const std::string& folder, std::string& name) const {
         static std::atomic<std::uint64_t> counter = 0;
@@ -358,17 +413,6 @@ private:
             make_folders(root, folder);
             made_folders = true;
         }
-    }
-
-    /// Writes everything and closes; what either reports is an error.
-    void write_all(Descriptor& fd, ByteSpan value, std::string_view key) const {
-        while (!value.empty()) {
-            const ssize_t n = ::write(fd.get(), value.data(), value.size());
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("writing", path_of(key), errno);
-            value = value.subspan(static_cast<std::size_t>(n));
-        }
-        if (::close(fd.release()) != 0 && errno != EINTR) throw io_error("writing", path_of(key), errno);
     }
 
     /// Calls `body(directory, entry)` for what lies directly below a prefix, temporary files left out.

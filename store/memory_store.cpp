@@ -37,6 +37,27 @@ private:
     std::string name_;
 };
 
+/// A value being written: put as a whole by finish().
+class MemoryWriter final : public ByteSink {
+public:
+    MemoryWriter(KeyValueStore& store, std::string_view key)
+        : store_(store), key_(key), name_(fmt::format("{}/{}", store.name(), key)) {}
+    [[nodiscard]] bool random_access() const override { return true; }
+    void append(ByteSpan bytes) override { value_.append(bytes); }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        if (offset + bytes.size() > value_.size()) value_.resize(static_cast<std::size_t>(offset + bytes.size()));
+        if (!bytes.empty()) std::memcpy(value_.data() + offset, bytes.data(), bytes.size());
+    }
+    void finish() override { store_.put(key_, value_); }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    KeyValueStore& store_;
+    std::string key_;
+    std::string name_;
+    Buffer value_;
+};
+
 class MemoryStore final : public KeyValueStore {
 public:
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
@@ -52,6 +73,11 @@ public:
         auto copy = std::make_shared<const Buffer>(value);
         const std::lock_guard guard(mutex_);
         values_.insert_or_assign(std::string(key), std::move(copy));
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
+        require_key(key);
+        return std::make_unique<MemoryWriter>(*this, key);
     }
 
     bool erase(std::string_view key) override {

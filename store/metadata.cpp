@@ -8,8 +8,8 @@
 namespace tessera {
 
 std::string KeyScheme::key(const Index& chunk) const {
+    if (chunk.empty()) return zero_d;
     std::string text = prefix;
-    if (chunk.empty()) text += zero_d;
     for (int d = 0; d < chunk.rank(); ++d) {
         if (d != 0) text += separator;
         fmt::format_to(std::back_inserter(text), "{}", chunk[d]);
@@ -18,9 +18,9 @@ std::string KeyScheme::key(const Index& chunk) const {
 }
 
 std::optional<Index> KeyScheme::parse(std::string_view key, int rank) const {
+    if (rank == 0) return key == zero_d ? std::optional(Index()) : std::nullopt;
     if (key.size() < prefix.size() + suffix.size() || !key.starts_with(prefix) || !key.ends_with(suffix)) return {};
     std::string_view rest = key.substr(prefix.size(), key.size() - prefix.size() - suffix.size());
-    if (rank == 0) return rest == zero_d ? std::optional(Index()) : std::nullopt;
     Index chunk;
     for (int d = 0; d < rank; ++d) {
         if (d != 0) {
@@ -36,6 +36,32 @@ std::optional<Index> KeyScheme::parse(std::string_view key, int rank) const {
         chunk.push_back(n);
     }
     return rest.empty() ? std::optional(chunk) : std::nullopt;
+}
+
+KeyScheme KeyScheme::with_separator(std::string_view other) const {
+    if (other != "." && other != "/") {
+        throw invalid_argument(fmt::format("separator \"{}\": between the indices of chunk keys stands . or /", other));
+    }
+    KeyScheme scheme = *this;
+    // v3's prefix is "c" and the separator.
+    if (prefix.size() > 1 && prefix.ends_with(separator) && suffix.empty()) {
+        scheme.prefix.replace(prefix.size() - separator.size(), std::string::npos, other);
+    }
+    scheme.separator = other;
+    return scheme;
+}
+
+CodecConfig sharding_codec(const Shape& chunks, std::vector<CodecConfig> codecs) {
+    Value inner = Value::array();
+    for (CodecConfig& codec : codecs) inner.push_back(codec_to_json(codec));
+    CodecConfig little{"bytes"};
+    little.configuration.set("endian", "little");
+    CodecConfig shard{"sharding_indexed"};
+    shard.configuration.set("chunk_shape", Value::Array(chunks.begin(), chunks.end()));
+    shard.configuration.set("codecs", std::move(inner));
+    shard.configuration.set("index_codecs", Value::Array{codec_to_json(little), codec_to_json({"crc32c"})});
+    shard.configuration.set("index_location", "end");
+    return shard;
 }
 
 ElementBytes fill_element(const ArrayMetadata& metadata) {

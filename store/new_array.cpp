@@ -174,7 +174,7 @@ namespace {
 /// What an unfinished copy is: compared when it is to be gone on with.
 Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
     const auto store = memory_store();
-    dialect.save(*store, "", metadata);
+    dialect.save(*store, "", metadata, nullptr);
     Buffer text;
     (void)store->get(dialect.metadata_key, text);
     Value marker = Value::object();

@@ -273,12 +273,14 @@ void for_each_stored(const ArrayState& array, const LoadedArray& loaded,
                 stray(key, size);
             }
         });
-        if (depth == 0) return;
-        for (const std::string& folder : array.store->list(place).prefixes) walk(join_key(below, folder), depth - 1);
+        if (depth <= 0) return;
+        for (const std::string& folder : array.store->list(place).prefixes) {
+            if (!below.empty() || folder != ".tessera") walk(join_key(below, folder), depth - 1);
+        }
     };
-    std::string folder = keys.prefix;
-    if (!folder.empty() && folder.back() == '/') folder.pop_back();
-    walk(folder, keys.separator == "/" ? rank - 1 : 0);
+    const std::string& first = rank == 0 ? keys.zero_d : keys.prefix;
+    const std::size_t slash = first.rfind('/');
+    walk(slash == std::string::npos ? "" : first.substr(0, slash), keys.separator == "/" ? rank - 1 : 0);
 }
 
 }  // namespace tessera

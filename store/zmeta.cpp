@@ -122,11 +122,7 @@ FillValue read_fill(const DType& dtype, const Value& v) {
 }
 
 KeyScheme default_keys() {
-    return {.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "0"};
-}
-
-std::vector<CodecConfig> codecs(const DType& /*dtype*/, const CodecConfig& compressor) {
-    return {{"bytes"}, compressor};
+    return {.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "__zdata__/0.blosc"};
 }
 
 Value parse_json(std::string_view text) {
@@ -168,7 +164,7 @@ ArrayMetadata parse_metadata(std::string_view text) {
     blosc.configuration.set("shuffle", member(meta, "shuffle", [](const Value& v) {
                                 return shuffles[static_cast<std::size_t>(read_number(v, 2))];
                             }));
-    m.codecs = codecs(m.dtype, blosc);
+    m.codecs = {{"bytes"}, blosc};
     m.keys = default_keys();
     for (const auto& [name, value] : meta.as_object()) {
         if (std::ranges::find(members, name) == members.end()) m.unknown.set(name, value);
@@ -328,10 +324,6 @@ void put_json(KeyValueStore& store, const std::string& key, const Value& value) 
     store.put(key, std::as_bytes(std::span(text)));
 }
 
-void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata) {
-    put_json(store, join_key(prefix, metadata_name), metadata_json(metadata));
-}
-
 void require_expressible(const ArrayMetadata& metadata) {
     (void)metadata_json(metadata);
 }
@@ -350,6 +342,12 @@ std::optional<Value> load_attributes(const KeyValueStore& store, std::string_vie
 void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
     (void)attributes.as_object();
     put_json(store, join_key(prefix, attributes_name), attributes);
+}
+
+void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
+    const Value json = metadata_json(metadata);
+    if (attributes != nullptr) save_attributes(store, prefix, *attributes);
+    put_json(store, join_key(prefix, metadata_name), json);
 }
 
 FillValue default_fill(const DType& dtype) {
@@ -404,15 +402,19 @@ constinit const Dialect zmeta_dialect{
     .name = "zmeta",
     .about = "zarr-python 0.4 (__zmeta__), Tessera's own",
     .metadata_key = metadata_name,
+    .group_key = "",
     .probe = probe,
     .load = load,
     .save = save,
     .require_expressible = require_expressible,
+    .probe_group = nullptr,
+    .save_group = nullptr,
     .load_attributes = load_attributes,
     .save_attributes = save_attributes,
+    .load_consolidated = nullptr,
+    .save_consolidated = nullptr,
     .default_keys = default_keys,
     .default_fill = default_fill,
-    .codecs = codecs,
     .remarks = remarks,
     .owns = owns,
 };

@@ -114,7 +114,8 @@ NewArray copy_of_array(const Array& from, const TransferOptions& o, const std::o
         metadata.dimension_names.clear();
     }
     if (o.chunks) metadata.chunks = parse_shape_option("--chunks", *o.chunks);
-    if (o.codec) metadata.codecs = dialect.codecs(metadata.dtype, parse_codec(*o.codec));
+    if (o.codec)
+        metadata.codecs = complete_codecs(metadata.dtype, metadata.shape.rank(), Order::C, parse_codecs(*o.codec));
     if (o.fill) {
         const Value fill = json_or_text(*o.fill);
         metadata.fill = {.bytes = std::nullopt, .spelling = fill, .error = {}};

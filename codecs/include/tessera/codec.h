@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/buffer.h>
 #include <tessera/byte_io.h>
@@ -37,6 +38,11 @@ struct CodecConfig {
     friend bool operator==(const CodecConfig&, const CodecConfig&) = default;
 };
 
+/// {"name": …, "configuration": …} as v3 metadata spell it, without a configuration that is empty; and back, where a
+/// bare string is a name. Throws invalid_argument for anything else.
+[[nodiscard]] Value codec_to_json(const CodecConfig& codec);
+[[nodiscard]] CodecConfig codec_from_json(const Value& json);
+
 class ArrayToArrayCodec {
 public:
     virtual ~ArrayToArrayCodec() = default;
@@ -45,7 +51,12 @@ public:
     [[nodiscard]] virtual NDArray encode(const ArrayView& in) const = 0;
     /// `out` has the shape and dtype that this codec was made for.
     virtual void decode(const ArrayView& in, const MutableArrayView& out) const = 0;
+    /// Of a codec that only reorders dimensions: dimension k of what it encodes to is dimension (*axes())[k] of what
+    /// goes in. Such a codec is applied to views and moves nothing. nullptr for every other codec.
+    [[nodiscard]] virtual const Dims* axes() const { return nullptr; }
 };
+
+class ShardCodec;
 
 class ArrayToBytesCodec {
 public:
@@ -55,8 +66,11 @@ public:
     virtual void decode(ByteSpan in, const MutableArrayView& out) const = 0;
     /// The exact number of bytes that encode makes, where every chunk has the same.
     [[nodiscard]] virtual std::optional<std::uint64_t> encoded_size() const = 0;
-    /// Whether encoded bytes are the elements packed in C order, so that decoding may go straight into such memory.
-    [[nodiscard]] virtual bool is_plain_memory() const { return false; }
+    /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes, so that decoding may
+    /// go straight into such memory; nullptr where the bytes are something else.
+    [[nodiscard]] virtual const DType* memory_dtype() const { return nullptr; }
+    /// Of a codec whose bytes hold smaller chunks that can be read and replaced one by one; else nullptr.
+    [[nodiscard]] virtual const ShardCodec* shard() const { return nullptr; }
 };
 
 class BytesToBytesCodec {
@@ -85,11 +99,20 @@ struct CodecRow {
 /// Every codec that Tessera has. A new codec is a file in codecs/ and a row here.
 [[nodiscard]] std::span<const CodecRow> codec_table();
 
-/// A codec chain from the program's short notation: "blosc:lz4:5:shuffle" (compressor, level, noshuffle | shuffle |
-/// bitshuffle; trailing parts may be left out), for the last stage of a chain. Throws invalid_argument that says what
-/// there is to choose from.
+/// One codec from the program's short notation: "blosc:lz4:5:shuffle" (compressor, level, noshuffle | shuffle |
+/// bitshuffle; trailing parts may be left out), "zstd:3", "gzip:6", "crc32c", "delta". Throws invalid_argument that
+/// says what there is to choose from.
 [[nodiscard]] CodecConfig parse_codec(std::string_view text);
-/// The notation back: "blosc:lz4:5:shuffle".
+/// A chain: such parts joined by ',' in the order in which they are applied ("delta,zstd:3"), "none" for no codec at
+/// all, or v3's JSON list of codecs. What an array's elements need besides is put in by complete_codecs.
+[[nodiscard]] std::vector<CodecConfig> parse_codecs(std::string_view text);
+/// The notation back: "blosc:lz4:5:shuffle"; a codec without a notation of its own as JSON.
 [[nodiscard]] std::string codec_text(const CodecConfig& codec);
+
+/// The whole chain for chunks of `rank` dimensions of this dtype: what `chain` has, with what it may leave out put in:
+/// the array→bytes codec ("bytes", "vlen-utf8", "vlen-bytes"), a "transpose" at the front for Order::F, and the members
+/// of filters that follow from the dtype ("dtype" of delta, "elementsize" of shuffle).
+[[nodiscard]] std::vector<CodecConfig> complete_codecs(const DType& dtype, int rank, Order order,
+                                                       std::vector<CodecConfig> chain);
 
 }  // namespace tessera

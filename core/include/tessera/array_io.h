@@ -25,13 +25,15 @@ enum class Access : std::uint8_t {
 struct ArrayInfo {
     DType dtype;
     Shape shape;
-    /// The block that is read or written whole: the chunk shape, or for plain files empty (rank 0 of an array that
+    /// The block that is decoded or encoded whole: the chunk shape, or for plain files empty (rank 0 of an array that
     /// is not 0-d), which means any block, best in memory order.
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;
     /// Of a sink that is a part of a larger array: where within a chunk it begins, along each dimension; empty: at one.
     Index chunk_offset = {};
+    /// Where chunks are kept together in shards: the shape of one, which is written as a whole. Else empty.
+    Shape shards = {};
 };
 
 /// Thread rule: const members may be called from several threads at once.

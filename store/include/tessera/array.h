@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/array_io.h>
 #include <tessera/chunk_grid.h>
@@ -25,9 +26,14 @@ struct ArrayOptions {
     Shape chunks = {};  ///< empty: about 1 MiB is chosen (choose_chunks)
     DType dtype;
     std::optional<Value> fill_value = std::nullopt;  ///< must fit the dtype; none: the dialect's default
-    std::string codec = "blosc:lz4:5:shuffle";
+    Shape shards =
+        {};  ///< v3: chunks are kept together in shards of this shape, a multiple of chunks; empty: each alone
+    std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
     std::string format = "zmeta";
-    Value attributes = Value::object();  ///< written when not empty
+    Order order = Order::C;      ///< of the elements within a chunk
+    std::string separator = "";  ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
+    std::vector<std::optional<std::string>> dimension_names = {};  ///< empty, or one per dimension
+    Value attributes = Value::object();                            ///< written when not empty
 };
 
 /// The metadata that these options stand for, in the dialect that they name. Throws as Array::create.
@@ -83,7 +89,8 @@ public:
     [[nodiscard]] ArrayMetadata metadata() const;
     [[nodiscard]] Shape shape() const { return info().shape; }
     [[nodiscard]] DType dtype() const { return info().dtype; }
-    [[nodiscard]] Shape chunks() const { return info().chunks; }
+    [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< what is decoded whole: within a shard, if any
+    [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
     void refresh();
 
     /// Reads what a selection picks (dropped dimensions left out) into a fresh array.

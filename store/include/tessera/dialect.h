@@ -19,25 +19,39 @@ struct Dialect {
     std::string_view name;          ///< for --format: "zmeta"
     std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"
     std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
+    std::string_view group_key;     ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
 
     /// Whether an array of this dialect lies at `prefix`.
     bool (*probe)(const KeyValueStore& store, std::string_view prefix);
     /// Throws corrupt or unsupported, naming the key, the member, what was expected and what was found.
     ArrayMetadata (*load)(const KeyValueStore& store, std::string_view prefix);
-    /// Writes the metadata, last of all when an array is made. Throws unsupported, naming the member, for what the
-    /// dialect cannot express; nothing is written then.
-    void (*save)(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata);
+    /// Writes the metadata, last of all when an array is made, and the attributes (an object) where they are given:
+    /// without, those that are there stay. Throws unsupported, naming the member, for what the dialect cannot express;
+    /// nothing is written then.
+    void (*save)(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes);
     /// The checks of save alone.
     void (*require_expressible)(const ArrayMetadata& metadata);
-    /// The attributes, an object; nothing when there are none and never were.
+
+    /// Whether a group of this dialect lies at `prefix`; nullptr where the dialect has no group metadata.
+    bool (*probe_group)(const KeyValueStore& store, std::string_view prefix);
+    /// Makes the group at `prefix`, with these attributes. nullptr where the dialect has no group metadata.
+    void (*save_group)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
+
+    /// The attributes of the array or group at `prefix`, an object; nothing when there are none and never were.
     std::optional<Value> (*load_attributes)(const KeyValueStore& store, std::string_view prefix);
+    /// Replaces them. The array or group is there.
     void (*save_attributes)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
+
+    /// The consolidated metadata that the group at `prefix` carries: an object from the path of each node below it
+    /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}); nothing
+    /// when it carries none. A copy, which may be stale: never trusted over the nodes themselves.
+    std::optional<Value> (*load_consolidated)(const KeyValueStore& store, std::string_view prefix);
+    /// Replaces it; `nodes` as load_consolidated gives it. Both nullptr where the dialect has no such thing.
+    void (*save_consolidated)(KeyValueStore& store, std::string_view prefix, const Value& nodes);
 
     /// What a new array gets where its creator said nothing.
     KeyScheme (*default_keys)();
     FillValue (*default_fill)(const DType& dtype);
-    /// The codec chain with this compressor (as parse_codec gives it) for this dtype.
-    std::vector<CodecConfig> (*codecs)(const DType& dtype, const CodecConfig& compressor);
     /// Sentences for `info`: what the original program could not read of this array.
     std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
     /// Whether a name directly below an array's prefix is part of an array of this dialect (metadata, attributes, the
@@ -50,5 +64,7 @@ struct Dialect {
 [[nodiscard]] const Dialect& dialect_named(std::string_view name);
 /// The dialect of the array at `prefix`, or nullptr when there is none.
 [[nodiscard]] const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix);
+/// The dialect of the group at `prefix`, or nullptr when no group metadata are there.
+[[nodiscard]] const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

@@ -58,6 +58,9 @@ public:
     [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
     /// Sets a value, all or nothing: a reader sees the old bytes or the new ones.
     virtual void put(std::string_view key, ByteSpan value) = 0;
+    /// A value that is written piece by piece and set, all or nothing, by its finish(). Written to at any place where
+    /// random_access(); a zip is not. The store must outlive it.
+    [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
     /// Removes a value; false when it was absent.
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).

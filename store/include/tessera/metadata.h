@@ -19,10 +19,12 @@ struct KeyScheme {
     std::string prefix;  ///< "__zdata__/", "c/", ""
     std::string separator = ".";
     std::string suffix;        ///< ".blosc", ""
-    std::string zero_d = "0";  ///< stands for the indices of a 0-d array
+    std::string zero_d = "0";  ///< the whole key of the one chunk of a 0-d array
     [[nodiscard]] std::string key(const Index& chunk) const;
     /// The chunk that a key (relative to the array) names, or nothing when it names none of this rank.
     [[nodiscard]] std::optional<Index> parse(std::string_view key, int rank) const;
+    /// The same with "." or "/" between indices (and after v3's "c"). Throws invalid_argument for anything else.
+    [[nodiscard]] KeyScheme with_separator(std::string_view separator) const;
     friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
 };
 
@@ -40,13 +42,17 @@ struct FillValue {
 struct ArrayMetadata {
     DType dtype;
     Shape shape;
-    Shape chunks;  ///< rank of shape, each at least 1
+    Shape chunks;  ///< rank of shape, each at least 1: what one key holds, so with sharding the shape of a shard
     FillValue fill;
     std::vector<CodecConfig> codecs;
     KeyScheme keys;
     std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one per dimension
     Value unknown = Value::object();                          ///< members that the dialect keeps without knowing them
 };
+
+/// The sharding_indexed codec for inner chunks of this shape with these codecs, as zarr-python writes it by default:
+/// the index at the end, little-endian, with crc32c.
+[[nodiscard]] CodecConfig sharding_codec(const Shape& chunks, std::vector<CodecConfig> codecs);
 
 /// The bytes that an absent chunk's elements have: the fill, or zeros where it is undefined.
 /// Throws invalid_argument when the metadata's fill cannot be assigned to the dtype.

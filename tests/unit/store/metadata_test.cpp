@@ -6,17 +6,17 @@ namespace tessera {
 namespace {
 
 TEST(KeyScheme, keys) {
-    const KeyScheme zmeta{.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "0"};
+    const KeyScheme zmeta{.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "__zdata__/0.blosc"};
     EXPECT_EQ(zmeta.key({0}), "__zdata__/0.blosc");
     EXPECT_EQ(zmeta.key({12, 0, 9'000'000'000}), "__zdata__/12.0.9000000000.blosc");
     EXPECT_EQ(zmeta.key({}), "__zdata__/0.blosc");
-    const KeyScheme v3{.prefix = "c/", .separator = "/", .suffix = "", .zero_d = ""};
+    const KeyScheme v3{.prefix = "c/", .separator = "/", .suffix = "", .zero_d = "c"};
     EXPECT_EQ(v3.key({1, 2}), "c/1/2");
 }
 
 TEST(KeyScheme, parse_undoes_key) {
-    for (const KeyScheme& scheme :
-         {KeyScheme{"__zdata__/", ".", ".blosc", "0"}, KeyScheme{"", ".", "", "0"}, KeyScheme{"c/", "/", "", ""}}) {
+    for (const KeyScheme& scheme : {KeyScheme{"__zdata__/", ".", ".blosc", "__zdata__/0.blosc"},
+                                    KeyScheme{"", ".", "", "0"}, KeyScheme{"c/", "/", "", "c"}}) {
         for (const Index& chunk : {Index{}, Index{0}, Index{7}, Index{0, 0}, Index{10, 200, 3}, Index{INT64_MAX, 1}}) {
             EXPECT_EQ(scheme.parse(scheme.key(chunk), chunk.rank()), chunk) << scheme.key(chunk);
         }
@@ -24,7 +24,7 @@ TEST(KeyScheme, parse_undoes_key) {
 }
 
 TEST(KeyScheme, what_key_does_not_write_is_no_chunk) {
-    const KeyScheme scheme{.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "0"};
+    const KeyScheme scheme{.prefix = "__zdata__/", .separator = ".", .suffix = ".blosc", .zero_d = "__zdata__/0.blosc"};
     for (const char* key :
          {"__zdata__/1.blosc", "__zdata__/1.2.3.blosc", "__zdata__/1.2", "__zdata__/01.2.blosc", "__zdata__/-1.2.blosc",
           "__zdata__/-0.2.blosc", "__zdata__/+1.2.blosc", "__zdata__/1.2.blosc.lock", "__zdata__/1..blosc",

@@ -70,7 +70,7 @@ TEST_P(Golden, metadata_and_attributes_are_written_back_byte_for_byte) {
     const ArrayMetadata m = zmeta().load(*store, path);
     const auto copy = memory_store();
     zmeta().require_expressible(m);
-    zmeta().save(*copy, "there", m);
+    zmeta().save(*copy, "there", m, nullptr);
     EXPECT_EQ(get_text(*copy, "there/__zmeta__"), get_text(*store, path + "/__zmeta__"));
 
     const auto attributes = zmeta().load_attributes(*store, path);
@@ -161,11 +161,11 @@ TEST(Zmeta, the_example_of_the_specification) {
          .shape = {1'000'000, 1000},
          .chunks = {10'000, 100},
          .fill = {.bytes = element_from_value("<i4", 42, Assign::exact), .spelling = {}, .error = {}},
-         .codecs = zmeta().codecs("<i4", parse_codec("blosc:lz4:3")),
+         .codecs = complete_codecs("<i4", 1, Order::C, parse_codecs("blosc:lz4:3")),
          .keys = zmeta().default_keys(),
          .dimension_names = {},
          .unknown = Value::object()};
-    zmeta().save(*store, "again", m);
+    zmeta().save(*store, "again", m, nullptr);
     EXPECT_EQ(get_text(*store, "again/__zmeta__"), text);
 }
 
@@ -255,7 +255,7 @@ TEST(Zmeta, dtypes_in_every_spelling) {
 /// What is saved for this metadata, parsed; through a save and a load so that both agree.
 Value saved(const ArrayMetadata& m) {
     const auto store = memory_store();
-    zmeta().save(*store, "", m);
+    zmeta().save(*store, "", m, nullptr);
     EXPECT_EQ(zmeta().load(*store, "").dtype, m.dtype);
     return Value::parse(get_text(*store, "__zmeta__"));
 }
@@ -271,7 +271,7 @@ TEST(Zmeta, dtypes_are_written_as_descr) {
     m.dtype = DType::from_descr(Value::parse(R"([["a", "|i1"], ["", "|V3"], ["b", "<i4"], ["", "|V4"]])"));
     ASSERT_EQ(m.dtype.fields().size(), 2U);
     const auto store = memory_store();
-    zmeta().save(*store, "", m);
+    zmeta().save(*store, "", m, nullptr);
     EXPECT_EQ(Value::parse(get_text(*store, "__zmeta__")).at("dtype"),
               Value::parse(R"([["a", "|i1"], ["", "|V3"], ["b", "<i4"], ["", "|V4"]])"));
 }
@@ -392,7 +392,7 @@ TEST(Zmeta, fills_that_cannot_be_said_are_refused_by_name) {
         const auto store = memory_store();
         const ArrayMetadata m = with_fill(dtype, bytes);
         SCOPED_TRACE(dtype.to_string());
-        expect_error(ErrorCode::unsupported, "fill_value", [&] { zmeta().save(*store, "", m); });
+        expect_error(ErrorCode::unsupported, "fill_value", [&] { zmeta().save(*store, "", m, nullptr); });
         expect_error(ErrorCode::unsupported, why, [&] { zmeta().require_expressible(m); });
         EXPECT_EQ(get_text(*store, "__zmeta__"), "(absent)") << "nothing is written";
     };
