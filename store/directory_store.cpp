@@ -233,6 +233,21 @@ public:
         return std::make_unique<FileWriter>(writer(key));
     }
 
+    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+        require_key(key);
+        require_writable("linking", key);
+        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        if (from == nullptr) return false;
+        const int root = make_root();
+        const std::string path(key);
+        const std::string target(other_key);
+        const auto try_link = [&] { return ::linkat(from->find_root(), target.c_str(), root, path.c_str(), 0) == 0; };
+        if (try_link()) return true;
+        if (errno != ENOENT) return false;
+        make_folders(root, path.substr(0, path.rfind('/') + 1));
+        return try_link();
+    }
+
     bool erase(std::string_view key) override {
         require_key(key);
         require_writable("removing", key);

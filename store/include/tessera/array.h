@@ -121,6 +121,7 @@ public:
     [[nodiscard]] bool is_stored(const Region& region) const;
 
 private:
+    friend struct CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io);
     explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
     std::shared_ptr<struct ArrayState> state_;
 };

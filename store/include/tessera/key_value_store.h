@@ -61,6 +61,11 @@ public:
     /// A value that is written piece by piece and set, all or nothing, by its finish(). Written to at any place where
     /// random_access(); a zip is not. The store must outlive it.
     [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
+    /// Makes a key the very file that a key of another store is, by a hard link, if the key is absent; false where that
+    /// is not possible (other kinds of stores, another file system) or the key is there.
+    virtual bool link(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+        return false;
+    }
     /// Removes a value; false when it was absent.
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).

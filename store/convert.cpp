@@ -1,0 +1,408 @@
+#include <tessera/convert.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+
+#include "region_io.h"
+#include "resize.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
+
+// ---- codecs
+
+/// Names that mean the same bytes: a native one, and numcodecs' own spelling of the configuration.
+std::string_view plain_name(std::string_view name) {
+    constexpr std::string_view prefix = "numcodecs.";
+    if (!name.starts_with(prefix)) return name;
+    const std::string_view bare = name.substr(prefix.size());
+    const bool native = std::ranges::any_of(codec_table(), [&](const CodecRow& row) { return row.name == bare; });
+    return native ? bare : name;
+}
+
+const CodecRow* find_row(std::string_view name) {
+    const auto table = codec_table();
+    const auto row = std::ranges::find(table, name, &CodecRow::name);
+    return row == table.end() ? nullptr : &*row;
+}
+
+bool is_shard(const CodecConfig& codec) {
+    return codec.name == "sharding_indexed";
+}
+
+bool is_compressor(const CodecConfig& codec) {
+    constexpr std::string_view names[] = {"blosc",         "gzip",           "zstd",         "numcodecs.zlib",
+                                          "numcodecs.lz4", "numcodecs.lzma", "numcodecs.bz2"};
+    return std::ranges::find(names, plain_name(codec.name)) != std::end(names);
+}
+
+/// Whether what one encoded the other decodes.
+bool same_bytes(const CodecConfig& a, const CodecConfig& b, const ArrayMetadata& m) {
+    if (plain_name(a.name) != plain_name(b.name)) return false;
+    if (a.name == "bytes") {
+        const auto endian = [&](const CodecConfig& codec) {
+            const Value* v = codec.configuration.find("endian");
+            if (m.dtype.swap_unit() == 1) return std::string();
+            return v != nullptr ? v->as_string() : m.dtype.order() == ByteOrder::big ? "big" : "little";
+        };
+        return endian(a) == endian(b);
+    }
+    // The data of these say themselves how they are decoded; their configuration counts for encoding only.
+    if (is_compressor(a) && a.name != "numcodecs.lzma") return true;
+    return a.configuration == b.configuration;
+}
+
+ChunkLayout inner_layout(const ChunkLayout& outer) {
+    const auto shard = std::ranges::find_if(outer.codecs, is_shard);
+    if (shard == outer.codecs.end()) return outer;
+    ChunkLayout inner{
+        .chunks = outer.chunks, .shards = outer.shards.empty() ? outer.chunks : outer.shards, .codecs = {}};
+    Shape shape;
+    for (const Value& length : shard->configuration.at("chunk_shape").as_array()) shape.push_back(length.as_int64());
+    // The shape of inner chunks is that of what the transposes before them give.
+    for (auto codec = shard; codec != outer.codecs.begin();) {
+        --codec;
+        if (codec->name != "transpose") continue;
+        const Value::Array& order = codec->configuration.at("order").as_array();
+        const Shape after = shape;
+        for (int k = 0; k < after.rank(); ++k)
+            shape[static_cast<int>(order.at(static_cast<std::size_t>(k)).as_int64())] = after[k];
+    }
+    inner.chunks = shape;
+    inner.codecs.assign(outer.codecs.begin(), shard);
+    for (const Value& codec : shard->configuration.at("codecs").as_array())
+        inner.codecs.push_back(codec_from_json(codec));
+    return inner_layout(inner);
+}
+
+// ---- the nearest codecs, one concession after the other
+
+/// Changes the metadata a little towards what fewer dialects can express, and says what it changed; nothing when there
+/// is nothing of that kind to change.
+using Concession = std::optional<std::string> (*)(ArrayMetadata& m);
+
+/// Removes the codecs for which `out` holds, and puts in what the chain then lacks.
+template <class Out>
+std::optional<std::string> without(ArrayMetadata& m, std::string_view what, const Out& out) {
+    std::vector<std::string> gone;
+    std::vector<CodecConfig> kept;
+    for (CodecConfig& codec : m.codecs) {
+        if (out(codec)) {
+            gone.push_back(codec_text(codec));
+        } else {
+            kept.push_back(codec);
+        }
+    }
+    if (gone.empty()) return {};
+    m.codecs = complete_codecs(m.dtype, m.shape.rank(), Order::C, std::move(kept));
+    return fmt::format("{} {} {} left out", what, fmt::join(gone, ", "), gone.size() == 1 ? "is" : "are");
+}
+
+std::optional<std::string> unshard(ArrayMetadata& m) {
+    const ChunkLayout layout = chunk_layout(m);
+    if (layout.shards.empty()) return {};
+    m.codecs = layout.codecs;
+    m.chunks = layout.chunks;
+    return fmt::format("shards of {} become chunks of {}, a file each", layout.shards.to_string(),
+                       layout.chunks.to_string());
+}
+
+std::optional<std::string> plain_blosc(ArrayMetadata& m) {
+    std::optional<std::string> said;
+    for (CodecConfig& codec : m.codecs) {
+        if (plain_name(codec.name) != "blosc") continue;
+        const std::string before = codec_text(codec);
+        Value automatic = Value::object();
+        automatic.set("cname", codec.configuration.at("cname"));
+        const Value* clevel = codec.configuration.find("clevel");
+        automatic.set("clevel", clevel != nullptr ? *clevel : Value(5));
+        const Value* shuffle = codec.configuration.find("shuffle");
+        if (shuffle != nullptr && shuffle->is_integer()) {
+            // numcodecs' numbers; -1 is bitshuffle for single bytes and shuffle for all else.
+            const std::int64_t n = shuffle->as_int64();
+            const bool bits = n == 2 || (n == -1 && m.dtype.size() == 1);
+            automatic.set("shuffle", n == 0 ? "noshuffle" : bits ? "bitshuffle" : "shuffle");
+        } else {
+            automatic.set("shuffle", shuffle != nullptr ? *shuffle : Value("shuffle"));
+        }
+        if (codec.name == "blosc" && codec.configuration == automatic) continue;
+        codec = {"blosc", automatic};
+        if (codec_text(codec) != before) said = fmt::format("the codec {} becomes {}", before, codec_text(codec));
+        if (!said) said = "";
+    }
+    return said;
+}
+
+std::optional<std::string> without_filters(ArrayMetadata& m) {
+    return without(m, "the filter", [&](const CodecConfig& codec) {
+        const CodecRow* row = find_row(codec.name);
+        if (row == nullptr || row->bytes_to_bytes || codec.name == "transpose") return false;
+        if (row->array_to_array) return true;
+        return codec.name.starts_with("numcodecs.") || codec.configuration.find("endian") != nullptr;
+    });
+}
+
+std::optional<std::string> without_transpose(ArrayMetadata& m) {
+    return without(m, "the codec", [](const CodecConfig& codec) { return codec.name == "transpose"; });
+}
+
+std::optional<std::string> one_compressor(ArrayMetadata& m) {
+    const auto last = std::find_if(m.codecs.rbegin(), m.codecs.rend(), is_compressor);
+    const CodecConfig* kept = last == m.codecs.rend() ? nullptr : &*last;
+    return without(m, "the codec", [&](const CodecConfig& codec) {
+        const CodecRow* row = find_row(codec.name);
+        return row != nullptr && row->bytes_to_bytes && &codec != kept;
+    });
+}
+
+/// The level of a compressor, as far as blosc and zlib have such levels.
+std::int64_t level_of(const CodecConfig& codec) {
+    for (const std::string_view member : {"level", "preset", "clevel"}) {
+        const Value* v = codec.configuration.find(member);
+        if (v != nullptr && v->is_integer()) return std::clamp<std::int64_t>(v->as_int64(), 1, 9);
+    }
+    return 5;
+}
+
+/// Puts another compressor in the place of the present one, or at the end where there is none.
+std::optional<std::string> with_compressor(ArrayMetadata& m, const CodecConfig& codec) {
+    const auto present = std::ranges::find_if(m.codecs, is_compressor);
+    if (present == m.codecs.end()) {
+        m.codecs.push_back(codec);
+        return fmt::format("chunks without compression become {}", codec_text(codec));
+    }
+    const std::string before = codec_text(*present);
+    *present = codec;
+    return fmt::format("the codec {} becomes {}", before, codec_text(codec));
+}
+
+std::optional<std::string> zlib_for_gzip(ArrayMetadata& m) {
+    const auto present = std::ranges::find_if(m.codecs, is_compressor);
+    if (present == m.codecs.end() || plain_name(present->name) != "gzip") return {};
+    CodecConfig zlib{"numcodecs.zlib"};
+    zlib.configuration.set("level", level_of(*present));
+    return with_compressor(m, zlib);
+}
+
+std::optional<std::string> blosc_instead(ArrayMetadata& m) {
+    const auto present = std::ranges::find_if(m.codecs, is_compressor);
+    const std::string_view name = present == m.codecs.end() ? "" : plain_name(present->name);
+    if (name == "blosc") return {};
+    const bool zlib = name == "numcodecs.zlib" || name == "gzip";
+    CodecConfig blosc{"blosc"};
+    blosc.configuration.set("cname", name.empty() || name == "numcodecs.lz4" ? "lz4" : zlib ? "zlib" : "zstd");
+    blosc.configuration.set("clevel", name.empty() ? 0 : level_of(*present));  // at level 0 blosc stores
+    blosc.configuration.set("shuffle", name.empty() ? "noshuffle" : "shuffle");
+    return with_compressor(m, blosc);
+}
+
+constexpr Concession concessions[] = {unshard,        plain_blosc,   without_filters, without_transpose,
+                                      one_compressor, zlib_for_gzip, blosc_instead};
+
+/// Changes codecs until `to` can express the metadata.
+void choose_codecs(ArrayMetadata& m, const Dialect& to, std::vector<std::string>& changes) {
+    std::vector<std::string> said;
+    ErrorCode code{};
+    std::string refusal;
+    const auto expressible = [&] {
+        try {
+            to.require_expressible(m);
+            return true;
+        } catch (const Error& e) {
+            code = e.code();
+            refusal = e.what();
+            return false;
+        }
+    };
+    if (expressible()) return;
+    const std::string why = refusal;
+    for (const Concession concession : concessions) {
+        const std::optional<std::string> change = concession(m);
+        if (!change) continue;
+        if (!change->empty()) said.push_back(*change);
+        if (!expressible()) continue;
+        for (const std::string& s : said) changes.push_back(fmt::format("{} ({})", s, why));
+        return;
+    }
+    throw Error(code, refusal);  // it is not about codecs
+}
+
+// ---- dimension names
+
+/// The names that xarray's attribute gives, when it is one name or null for each dimension.
+std::optional<std::vector<std::optional<std::string>>> names_in(const Value& attributes, int rank) {
+    const Value* list = attributes.find(dimensions_attribute);
+    if (list == nullptr || !list->is_array() || list->as_array().size() != static_cast<std::size_t>(rank)) return {};
+    std::vector<std::optional<std::string>> names;
+    for (const Value& name : list->as_array()) {
+        if (!name.is_string() && !name.is_null()) return {};
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    return names;
+}
+
+void move_dimension_names(Conversion& c, const Dialect& to) {
+    const bool member = to.name == "v3";
+    const auto given = c.attributes ? names_in(*c.attributes, c.metadata.shape.rank()) : std::nullopt;
+    if (member) {
+        if (!given || !c.metadata.dimension_names.empty()) return;
+        c.metadata.dimension_names = *given;
+        c.attributes->erase(dimensions_attribute);
+        c.changes.push_back(fmt::format("the attribute {} becomes dimension_names", dimensions_attribute));
+        return;
+    }
+    if (c.metadata.dimension_names.empty()) return;
+    if (c.attributes && c.attributes->find(dimensions_attribute) != nullptr && given != c.metadata.dimension_names) {
+        throw unsupported(fmt::format(
+            "{} has no dimension_names, and the attribute {} that stands for them is there already with other names",
+            to.name, dimensions_attribute));
+    }
+    Value list = Value::array();
+    for (const auto& name : c.metadata.dimension_names) list.push_back(name ? Value(*name) : Value());
+    if (!c.attributes) c.attributes = Value::object();
+    c.attributes->set(dimensions_attribute, std::move(list));
+    c.metadata.dimension_names.clear();
+    c.changes.push_back(fmt::format("dimension_names become the attribute {}", dimensions_attribute));
+}
+
+// ---- chunk files
+
+/// Copies a value piece by piece, so that a shard of any size takes little memory.
+void copy_bytes(const ByteSource& value, KeyValueStore& store, const std::string& key) {
+    constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+    if (value.size() <= piece) {
+        store.put(key, read_all(value));
+        return;
+    }
+    const auto sink = store.create(key);
+    Buffer bytes;
+    for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
+        bytes.reset(static_cast<std::size_t>(std::min(piece, value.size() - at)));
+        value.read(at, bytes.span());
+        sink->append(bytes);
+    }
+    sink->finish();
+}
+
+}  // namespace
+
+ChunkLayout chunk_layout(const ArrayMetadata& metadata) {
+    return inner_layout({.chunks = metadata.chunks, .shards = {}, .codecs = metadata.codecs});
+}
+
+void set_chunk_layout(ArrayMetadata& metadata, const ChunkLayout& layout) {
+    metadata.chunks = layout.chunks;
+    metadata.codecs = layout.codecs;
+    if (layout.shards.empty()) return;
+    bool fits = layout.shards.rank() == layout.chunks.rank();
+    for (int d = 0; fits && d < layout.shards.rank(); ++d) {
+        fits = layout.chunks[d] > 0 && layout.shards[d] > 0 && layout.shards[d] % layout.chunks[d] == 0;
+    }
+    if (!fits) {
+        throw invalid_argument(fmt::format("shards {} must be a multiple of chunks {} along every dimension",
+                                           layout.shards.to_string(), layout.chunks.to_string()));
+    }
+    metadata.codecs = {sharding_codec(layout.chunks, layout.codecs)};
+    metadata.chunks = layout.shards;
+}
+
+Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes, const Dialect& from,
+                            const Dialect& to) {
+    Conversion c{.metadata = metadata, .attributes = attributes, .changes = {}};
+    if (&from == &to) return c;
+    ArrayMetadata& m = c.metadata;
+    if (!m.fill.error.empty()) {
+        throw unsupported(fmt::format("the fill_value {} means nothing outside {}: {}; give another one",
+                                      m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error));
+    }
+    m.fill.spelling.reset();  // the other dialect spells it in its own way
+    if (!m.unknown.as_object().empty()) {
+        std::vector<std::string> names;
+        for (const auto& [name, value] : m.unknown.as_object()) names.push_back(name);
+        c.changes.push_back(
+            fmt::format("members that only {} has are left out: {}", from.name, fmt::join(names, ", ")));
+        m.unknown = Value::object();
+    }
+    const KeyScheme keys = m.keys;
+    m.keys = to.default_keys();
+    // v3 can name chunks as v2 does, and both may have either separator.
+    const auto bare = [](const KeyScheme& k) { return k.prefix.empty() && k.suffix.empty() && k.zero_d == "0"; };
+    if (to.name == "v3" && bare(keys)) m.keys = keys;
+    if (to.name == "v2" && (bare(keys) || from.name == "v3")) m.keys = m.keys.with_separator(keys.separator);
+    move_dimension_names(c, to);
+    choose_codecs(m, to, c.changes);
+    return c;
+}
+
+std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMetadata& to) {
+    if (!(from.dtype == to.dtype)) {
+        return fmt::format("the dtype becomes {}", to.dtype.to_string());
+    }
+    if (!(from.shape == to.shape)) return "another shape";
+    if (!(from.chunks == to.chunks))
+        return fmt::format("chunks of {} become {}", from.chunks.to_string(), to.chunks.to_string());
+    if (from.fill.bytes != to.fill.bytes) return "another fill value, which chunks that are absent read as";
+    if (!std::ranges::equal(from.codecs, to.codecs,
+                            [&](const CodecConfig& a, const CodecConfig& b) { return same_bytes(a, b, from); })) {
+        const auto text = [](const std::vector<CodecConfig>& codecs) {
+            std::vector<std::string> names;
+            for (const CodecConfig& codec : codecs) names.push_back(codec_text(codec));
+            return fmt::format("{}", fmt::join(names, " + "));
+        };
+        return fmt::format("the codecs {} become {}", text(from.codecs), text(to.codecs));
+    }
+    return {};
+}
+
+CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io) {
+    const ArrayState& source = *from.state_;
+    const ArrayState& target = *to.state_;
+    const auto l = source.loaded();
+    const auto target_loaded = target.loaded();
+    std::atomic<std::int64_t> copied = 0;
+    std::atomic<std::int64_t> linked = 0;
+    const auto copy_one = [&](std::int64_t chunk) {
+        const Index index = l->grid.index(chunk);
+        const std::string key = source.chunk_key(*l, index);
+        const std::string new_key = target.chunk_key(*target_loaded, index);
+        const auto value = source.store->open(key);
+        if (value == nullptr) return;  // erased since it was listed
+        const auto there = target.store->open(new_key);
+        if (link && there == nullptr && target.store->link(new_key, *source.store, key)) {
+            ++linked;
+        } else if (there == nullptr || there->size() != value->size()) {
+            copy_bytes(*value, *target.store, new_key);
+        }
+        ++copied;
+        if (io.progress != nullptr) io.progress->advance(l->chunk_bytes());
+    };
+    if (io.progress != nullptr) io.progress->start(l->grid.chunk_count() * l->chunk_bytes(), from.name());
+    // In batches: the names of all chunks may be too many to hold at once.
+    std::vector<std::int64_t> batch;
+    const auto copy_batch = [&] {
+        parallel_for(static_cast<std::int64_t>(batch.size()), io,
+                     [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
+        batch.clear();
+    };
+    constexpr std::size_t batch_size = 16384;
+    for_each_stored(
+        source, *l,
+        [&](const Index& chunk, const std::string&, std::uint64_t) {
+            if (!in_grid(l->grid, chunk)) return;
+            batch.push_back(l->grid.linear(chunk));
+            if (batch.size() == batch_size) copy_batch();
+        },
+        [](const std::string&, std::uint64_t) {});
+    copy_batch();
+    return {.chunks = copied, .linked = linked};
+}
+
+}  // namespace tessera
