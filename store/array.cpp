@@ -158,9 +158,13 @@ View with_dropped(const Selection& selection, const View& v, const std::string& 
 
 // ---- Attributes
 
+std::optional<Value> Attributes::stored() const {
+    if (!state_->published) return state_->unpublished_attributes;
+    return state_->dialect->load_attributes(*state_->store, state_->prefix);
+}
+
 Value Attributes::all() const {
-    if (!state_->published) return state_->unpublished_attributes.value_or(Value::object());
-    return state_->dialect->load_attributes(*state_->store, state_->prefix).value_or(Value::object());
+    return stored().value_or(Value::object());
 }
 
 std::optional<Value> Attributes::get(std::string_view key) const {

@@ -51,6 +51,7 @@ struct StoredSize {
 class Attributes {
 public:
     [[nodiscard]] Value all() const;  ///< an object
+    [[nodiscard]] std::optional<Value> stored() const;  ///< nothing when there are none and never were
     [[nodiscard]] std::optional<Value> get(std::string_view key) const;
     void set(std::string_view key, Value value);
     bool erase(std::string_view key);  ///< false when it was absent
