@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
@@ -252,19 +253,32 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
         }
     }
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
-    if (!options.shards.empty()) {
-        m.codecs = {sharding_codec(m.chunks, std::move(m.codecs))};
-        m.chunks = options.shards;
+    set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});
+    if (!options.dimension_names.empty() &&
+        options.dimension_names.size() != static_cast<std::size_t>(m.shape.rank())) {
+        throw invalid_argument(fmt::format("{} dimension names were given for {} dimensions",
+                                           options.dimension_names.size(), m.shape.rank()));
     }
-    m.dimension_names = options.dimension_names;
+    if (dialect.dimension_names) m.dimension_names = options.dimension_names;
     m.keys = dialect.default_keys();
     if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
     return m;
 }
 
+Value new_attributes(const ArrayOptions& options) {
+    Value attributes = options.attributes;
+    if (!options.dimension_names.empty() && !dialect_named(options.format).dimension_names) {
+        Value names = Value::array();
+        for (const auto& name : options.dimension_names) names.push_back(name ? Value(*name) : Value());
+        attributes.set(dimensions_attribute, std::move(names));
+    }
+    return attributes;
+}
+
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
     Array array = create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
-    if (!options.attributes.as_object().empty()) array.attributes().replace(options.attributes);
+    const Value attributes = new_attributes(options);
+    if (!attributes.as_object().empty()) array.attributes().replace(attributes);
     array.publish();
     return array;
 }

@@ -15,8 +15,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
-
 // ---- codecs
 
 /// Names that mean the same bytes: a native one, and numcodecs' own spelling of the configuration.
@@ -250,9 +248,8 @@ std::optional<std::vector<std::optional<std::string>>> names_in(const Value& att
 }
 
 void move_dimension_names(Conversion& c, const Dialect& to) {
-    const bool member = to.name == "v3";
     const auto given = c.attributes ? names_in(*c.attributes, c.metadata.shape.rank()) : std::nullopt;
-    if (member) {
+    if (to.dimension_names) {
         if (!given || !c.metadata.dimension_names.empty()) return;
         c.metadata.dimension_names = *given;
         c.attributes->erase(dimensions_attribute);

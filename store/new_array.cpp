@@ -208,7 +208,8 @@ void require_same_copy(const fs::path& path, const Value& wanted) {
 
 NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
     : NewArray(path, dialect_named(options.format), make_metadata(options), existing, made_from) {
-    if (!options.attributes.as_object().empty()) array().attributes().replace(options.attributes);
+    const Value attributes = new_attributes(options);
+    if (!attributes.as_object().empty()) array().attributes().replace(attributes);
 }
 
 NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,

@@ -35,6 +35,8 @@ public:
     [[nodiscard]] const CommonOptions& options() const { return common_; }
     /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
     [[nodiscard]] IoOptions io();
+    /// One line on stderr about something that a person should know but that is no error; not when --quiet.
+    void note(std::string_view text);
     /// Takes the progress bar off the terminal, before anything else is written.
     void clear_progress();
 

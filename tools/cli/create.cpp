@@ -1,6 +1,7 @@
 // tessera create
 #include <fmt/format.h>
 
+#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
@@ -16,12 +17,26 @@ namespace tessera::cli {
 namespace {
 
 struct CreateOptions {
-    std::string path, shape, dtype, chunks, fill, attributes, order = "C";
+    std::string path, shape, dtype, chunks, shards, fill, attributes, separator, dimensions, order = "C";
     std::string format = "zmeta";
     std::string codec = "blosc:lz4:5:shuffle";
     bool overwrite = false;
     bool fill_given = false;
 };
+
+/// "time, y, x"; an empty name is none.
+std::vector<std::optional<std::string>> parse_names(std::string_view text) {
+    std::vector<std::optional<std::string>> names;
+    for (;;) {
+        const std::size_t comma = text.find(',');
+        std::string_view name = text.substr(0, comma);
+        while (name.starts_with(' ')) name.remove_prefix(1);
+        while (name.ends_with(' ')) name.remove_suffix(1);
+        names.push_back(name.empty() ? std::nullopt : std::optional<std::string>(name));
+        if (comma == std::string_view::npos) return names;
+        text.remove_prefix(comma + 1);
+    }
+}
 
 ArrayOptions array_options(const CreateOptions& o) {
     ArrayOptions options;
@@ -31,10 +46,10 @@ ArrayOptions array_options(const CreateOptions& o) {
     if (o.fill_given) options.fill_value = json_or_text(o.fill);
     options.codec = o.codec;
     options.format = o.format;
-    if (parse_order("--order", o.order) == Order::F) {
-        throw unsupported(fmt::format("--order F: the format {} stores the elements of a chunk in C order only",
-                                      dialect_named(o.format).name));
-    }
+    options.order = parse_order("--order", o.order);
+    options.separator = o.separator;
+    if (!o.shards.empty()) options.shards = parse_shape_option("--shard", o.shards);
+    if (!o.dimensions.empty()) options.dimension_names = parse_names(o.dimensions);
     if (!o.attributes.empty()) {
         options.attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(o.attributes); });
         if (!options.attributes.is_object()) {
@@ -65,14 +80,16 @@ int create(Session& session, const CreateOptions& o) {
         report.set("shape", shape_value(array.shape()));
         report.set("chunks", shape_value(array.chunks()));
         report.set("chunks_chosen", chosen);
-        report.set("codec", codecs_text(array.metadata().codecs));
+        if (!array.shards().empty()) report.set("shards", shape_value(array.shards()));
+        report.set("codec", codecs_text(chunk_layout(array.metadata()).codecs));
         report.set("logical_bytes", logical);
         print_json(report);
     } else if (!session.options().quiet) {
-        print(printable(fmt::format("created {}: {} {}, {}, chunks {}{}, {}, {}", o.path, shape_text(array.shape()),
+        print(printable(fmt::format("created {}: {} {}, {}, chunks {}{}{}, {}, {}", o.path, shape_text(array.shape()),
                                     array.dtype().to_string(), bytes_text(logical), shape_text(array.chunks()),
-                                    chosen ? " (chosen; --chunks sets them)" : "", codecs_text(array.metadata().codecs),
-                                    array.dialect().name)) +
+                                    chosen ? " (chosen; --chunks sets them)" : "",
+                                    array.shards().empty() ? "" : " in shards of " + shape_text(array.shards()),
+                                    codecs_text(chunk_layout(array.metadata()).codecs), array.dialect().name)) +
               "\n");
     }
     return exit_done;
@@ -91,10 +108,18 @@ Run declare_create(CLI::App& app) {
     const CLI::Option* fill =
         app.add_option("--fill", o->fill, "value of what was never written: JSON or text (default 0, \"\", null)")
             ->option_text("VALUE");
-    app.add_option("--codec", o->codec, "blosc:COMPRESSOR:LEVEL:SHUFFLE (default blosc:lz4:5:shuffle)")
-        ->option_text("CODEC");
-    app.add_option("--format", o->format, "zmeta, the layout of zarr-python 0.4 (default)")->option_text("FORMAT");
-    app.add_option("--order", o->order, "order of the elements in a chunk: C")->option_text("C");
+    app.add_option("--codec", o->codec,
+                   "codecs in order: blosc:zstd:5:shuffle, delta,zstd:3, none, or v3's JSON list (default "
+                   "blosc:lz4:5:shuffle)")
+        ->option_text("CODECS");
+    app.add_option("--format", o->format, "generation: zmeta (default: zarr-python 0.4's layout), v1, v2 or v3")
+        ->option_text("FORMAT");
+    app.add_option("--shard", o->shards, "lengths of a shard, a multiple of chunks: one file holds many chunks (v3)")
+        ->option_text("SHAPE");
+    app.add_option("--order", o->order, "order of the elements in a chunk (default C)")->option_text("C|F");
+    app.add_option("--separator", o->separator, "between the indices of chunk keys: . or / (v2, v3)")
+        ->option_text(".|/");
+    app.add_option("--dims", o->dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
     app.add_flag("--overwrite", o->overwrite, "replace the array that lies there (never anything else)");
     return [o, fill](Session& session) {

@@ -28,6 +28,12 @@ IoOptions Session::io() {
             .max_memory = common_.max_memory};
 }
 
+void Session::note(std::string_view text) {
+    if (common_.quiet) return;
+    clear_progress();
+    fmt::print(stderr, "tessera: note: {}\n", printable(text));
+}
+
 void Session::clear_progress() {
     if (progress_) progress_->clear();
 }

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "bundle.h"
+#include "destination.h"
 #include "options.h"
 #include "report.h"
 #include "tree.h"
@@ -63,20 +64,6 @@ std::string made_text(const Made& made, std::string_view done) {
                        ratio_text(made.logical(), made.bytes));
 }
 
-CopyOptions copy_options(Session& session, const std::optional<Selection>& selection) {
-    return {.io = session.io(), .selection = selection};
-}
-
-/// Chunk lengths of the dimensions that a selection keeps, cut to what is left of them.
-Shape selected_chunks(const Shape& chunks, const Selection& selection) {
-    Shape kept;
-    for (int d = 0; d < chunks.rank(); ++d) {
-        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-        if (!axis.dropped) kept.push_back(axis.count == 0 ? chunks[d] : std::min(chunks[d], axis.count));
-    }
-    return kept;
-}
-
 /// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
 std::string made_from(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayInfo info = from.info();
@@ -99,67 +86,6 @@ std::string made_from(const ArraySource& from, const TransferOptions& o, const s
                                  o.reverse_dims ? " reversed" : "", state));
 }
 
-/// The destination of a copied array: all of its metadata but what the options change.
-NewArray copy_of_array(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection,
-                       const std::string& path) {
-    const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
-    ArrayMetadata metadata = from.metadata();
-    if (&dialect != &from.dialect()) {
-        metadata.keys = dialect.default_keys();
-        metadata.unknown = Value::object();
-    }
-    if (selection) {
-        metadata.shape = selection->shape();
-        metadata.chunks = selected_chunks(metadata.chunks, *selection);
-        metadata.dimension_names.clear();
-    }
-    if (o.chunks) metadata.chunks = parse_shape_option("--chunks", *o.chunks);
-    if (o.codec)
-        metadata.codecs = complete_codecs(metadata.dtype, metadata.shape.rank(), Order::C, parse_codecs(*o.codec));
-    if (o.fill) {
-        const Value fill = json_or_text(*o.fill);
-        metadata.fill = {.bytes = std::nullopt, .spelling = fill, .error = {}};
-        if (!fill.is_null()) {
-            metadata.fill.bytes = in_context([] { return "--fill"; },
-                                             [&] { return element_from_value(metadata.dtype, fill, Assign::exact); });
-        }
-    }
-    return {path,
-            dialect,
-            std::move(metadata),
-            {.overwrite = o.overwrite, .resume = o.resume},
-            made_from(from, o, selection)};
-}
-
-NewArray new_array(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection,
-                   const std::string& path) {
-    if (const auto* array = dynamic_cast<const Array*>(&from)) return copy_of_array(*array, o, selection, path);
-    ArrayOptions options;
-    options.shape = selection ? selection->shape() : from.info().shape;
-    options.dtype = from.info().dtype;
-    if (o.chunks) options.chunks = parse_shape_option("--chunks", *o.chunks);
-    if (o.codec) options.codec = *o.codec;
-    if (o.fill) options.fill_value = json_or_text(*o.fill);
-    if (o.format) options.format = *o.format;
-    ArrayMetadata metadata = in_context([&] { return from.name(); }, [&] { return make_metadata(options); });
-    return {path,
-            dialect_named(options.format),
-            std::move(metadata),
-            {.overwrite = o.overwrite, .resume = o.resume},
-            made_from(from, o, selection)};
-}
-
-/// The attributes as the source has them: an empty set and none at all are different things in some formats.
-std::optional<Value> stored_attributes(const ArraySource& source, const std::string& path) {
-    if (dynamic_cast<const Array*>(&source) == nullptr) {
-        Value values = source.attribute_values();
-        return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
-    }
-    const auto store = directory_store(path, true);
-    const Dialect* dialect = probe_dialect(*store, "");
-    return dialect == nullptr ? std::nullopt : dialect->load_attributes(*store, "");
-}
-
 std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const std::string& path) {
     auto source = open_source(path, {.reverse_dims = o.reverse_dims});
     const ArrayInfo info = source->info();
@@ -171,32 +97,84 @@ std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const st
     return source;
 }
 
-NewArray fill_new_array(Session& session, const TransferOptions& o, const std::string& from, const std::string& to) {
-    const std::unique_ptr<ArraySource> source = open_transferred(o, from);
-    std::optional<Selection> selection;
-    if (o.selection) selection = Selection::parse(*o.selection, source->info().shape);
-    NewArray destination = new_array(*source, o, selection, to);
-    if (const auto attributes = stored_attributes(*source, from)) {
-        destination.array().attributes().replace(*attributes);
-    }
-    CopyOptions options = copy_options(session, selection);
-    if (destination.resumed()) {
-        options.done = [&](const Region& region) { return destination.array().is_stored(region); };
-    }
-    try {
-        copy_array(*source, destination.array(), options);
-    } catch (const Error& e) {
-        if (!o.resume) throw;
-        const std::string kept = destination.keep().string();
-        if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(
-            fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
-    }
-    return destination;
+/// One array to be made.
+struct Job {
+    std::string source;  ///< as open_source takes it
+    std::string node;    ///< where below the destination; "" is the destination itself
+    PlannedArray plan;
+};
+
+std::optional<Selection> selection_of(const TransferOptions& o, const ArraySource& source) {
+    return o.selection ? std::optional(Selection::parse(*o.selection, source.info().shape)) : std::nullopt;
 }
 
-Made copy_to_array(Session& session, const TransferOptions& o) {
-    return made_of(o.destination, fill_new_array(session, o, o.source, o.destination).commit());
+Job plan_job(const TransferOptions& o, std::string source, std::string node) {
+    const std::unique_ptr<ArraySource> opened = open_transferred(o, source);
+    PlannedArray plan = plan_array(*opened, o, selection_of(o, *opened));
+    return {std::move(source), std::move(node), std::move(plan)};
+}
+
+std::string place_of(const TransferOptions& o, const Job& job) {
+    return job.node.empty() ? o.destination : join_key(o.destination, job.node);
+}
+
+void run_job(Session& session, const TransferOptions& o, const Job& job, Destination& destination) {
+    const std::unique_ptr<ArraySource> source = open_transferred(o, job.source);
+    const std::optional<Selection> selection = selection_of(o, *source);
+    for (const std::string& change : job.plan.changes) session.note(fmt::format("{}: {}", place_of(o, job), change));
+    Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection));
+    const auto* stored = dynamic_cast<const Array*>(source.get());
+    if (stored != nullptr && !job.plan.recode) {
+        (void)copy_chunks(*stored, array, o.link, session.io());
+        return;
+    }
+    if (o.link) session.note(fmt::format("{}: nothing is linked: {}", place_of(o, job), *job.plan.recode));
+    CopyOptions options{.io = session.io(), .selection = selection};
+    if (destination.resumed()) options.done = [&](const Region& region) { return array.is_stored(region); };
+    copy_array(*source, array, options);
+}
+
+Value planned_value(const TransferOptions& o, const Job& job) {
+    const ArrayMetadata& m = job.plan.metadata;
+    const ChunkLayout layout = chunk_layout(m);
+    Value value = Value::object();
+    value.set("source", path_value(job.source));
+    value.set("path", path_value(place_of(o, job)));
+    value.set("format", job.plan.dialect->name);
+    value.set("dtype", m.dtype.descr());
+    value.set("shape", shape_value(m.shape));
+    value.set("chunks", shape_value(layout.chunks));
+    if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
+    value.set("codec", codecs_text(layout.codecs));
+    value.set("chunks_copied_as_they_are", !job.plan.recode);
+    value.set("because", job.plan.recode ? Value(*job.plan.recode) : Value());
+    Value changes = Value::array();
+    for (const std::string& change : job.plan.changes) changes.push_back(change);
+    value.set("changes", std::move(changes));
+    return value;
+}
+
+std::string planned_text(const TransferOptions& o, const Job& job) {
+    const ArrayMetadata& m = job.plan.metadata;
+    const ChunkLayout layout = chunk_layout(m);
+    std::string text =
+        fmt::format("{} → {}: {} {}, {}, chunks {}{}, {}\n", job.source, place_of(o, job), shape_text(m.shape),
+                    m.dtype.to_string(), job.plan.dialect->name, shape_text(layout.chunks),
+                    layout.shards.empty() ? "" : " in shards " + shape_text(layout.shards), codecs_text(layout.codecs));
+    text += job.plan.recode ? fmt::format("  chunks are encoded anew: {}\n", *job.plan.recode)
+                            : fmt::format("  chunk files are {} as they are\n", o.link ? "linked" : "copied");
+    for (const std::string& change : job.plan.changes) text += fmt::format("  {}\n", change);
+    return text;
+}
+
+void report_plan(Session& session, const TransferOptions& o, const std::vector<Job>& jobs) {
+    if (session.options().json) {
+        Value list = Value::array();
+        for (const Job& job : jobs) list.push_back(planned_value(o, job));
+        print_json(list);
+        return;
+    }
+    for (const Job& job : jobs) print(planned_text(o, job));
 }
 
 void require_free_file(const TransferOptions& o) {
@@ -223,7 +201,7 @@ Made copy_to_file(Session& session, const TransferOptions& o) {
 
     const Shape shape = selection ? selection->shape() : source->info().shape;
     const auto sink = create_array_file(path, source->info().dtype, shape, options);
-    copy_array(*source, *sink, copy_options(session, selection));
+    copy_array(*source, *sink, {.io = session.io(), .selection = selection});
     return {o.destination, sink->info().dtype, shape, {}, 0, fs::file_size(path.path)};
 }
 
@@ -235,6 +213,14 @@ std::vector<std::string> several_members(const std::string& name) {
     if (format == nullptr) return {};
     std::vector<std::string> members = format->members(path.path);
     return members.size() > 1 ? members : std::vector<std::string>{};
+}
+
+/// Whether a path is a group, or a directory that holds arrays but is none.
+bool holds_nodes(const std::string& path) {
+    if (!fs::is_directory(path) || occupant(path) == Occupant::array || occupant(path) == Occupant::unfinished) {
+        return false;
+    }
+    return probe_group_dialect(*directory_store(path, true), "") != nullptr || count_arrays(scan(path)) > 0;
 }
 
 /// A member's name becomes a path below the destination, and must stay there.
@@ -249,43 +235,85 @@ void require_plain_name(const std::string& file, const std::string& member) {
     }
 }
 
-/// One array for each member, below the destination. All are published at the end, so that an interruption leaves none.
-std::vector<Made> import_members(Session& session, const TransferOptions& o, const std::vector<std::string>& members) {
+/// A group that goes along.
+struct GroupJob {
+    std::string node;
+    const Dialect* dialect;
+    Value attributes;
+};
+
+/// Everything at and below a group, in the order of a walk: each group before what is in it.
+void plan_group(const TransferOptions& o, const KeyValueStore& store, const std::string& prefix,
+                std::vector<GroupJob>& groups, std::vector<Job>& jobs) {
+    const Dialect* from = probe_group_dialect(store, prefix);
+    const Dialect* to = o.format ? &dialect_named(*o.format) : from;
+    Value attributes = Value::object();
+    if (from != nullptr) attributes = from->load_attributes(store, prefix).value_or(Value::object());
+    if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
+        throw unsupported(fmt::format("{}: {} has no groups, and so no place for the attributes of this one",
+                                      join_key(store.name(), prefix), to->name));
+    }
+    if (to != nullptr && (from != nullptr || o.format)) groups.push_back({prefix, to, std::move(attributes)});
+    for (const std::string& name : store.list(prefix).prefixes) {
+        if (name.starts_with('.')) continue;
+        const std::string node = join_key(prefix, name);
+        if (probe_dialect(store, node) != nullptr) {
+            jobs.push_back(plan_job(o, join_key(o.source, node), node));
+        } else {
+            plan_group(o, store, node, groups, jobs);
+        }
+    }
+}
+
+/// All the arrays that the source names: itself, its members, or what is below it.
+void plan_jobs(const TransferOptions& o, std::vector<GroupJob>& groups, std::vector<Job>& jobs) {
+    const std::vector<std::string> members = several_members(o.source);
+    for (const std::string& member : members) require_plain_name(o.source, member);
+    if (members.empty() && holds_nodes(o.source)) plan_group(o, *directory_store(o.source, true), "", groups, jobs);
+    const std::size_t several = jobs.size() + groups.size() + members.size();
+    if (several == 0) {
+        jobs.push_back(plan_job(o, o.source, ""));
+        return;
+    }
     if (o.selection) {
-        throw invalid_argument(fmt::format("--sel: {} holds {} arrays; name one of them: {}::{}", o.source,
-                                           members.size(), o.source, members.front()));
+        const std::string one = members.empty() ? join_key(o.source, jobs.empty() ? "NAME" : jobs.front().node)
+                                                : o.source + "::" + members.front();
+        throw invalid_argument(fmt::format("--sel: {} holds several arrays; name one of them: {}", o.source, one));
     }
     if (occupant(o.destination) == Occupant::array) {
-        throw already_exists(fmt::format("{} is an array, and {} holds {} arrays, which need a directory",
-                                         o.destination, o.source, members.size()));
+        throw already_exists(
+            fmt::format("{} is an array, and {} holds several, which need a directory", o.destination, o.source));
     }
-    for (const std::string& member : members) require_plain_name(o.source, member);
-    const bool existed = fs::exists(o.destination);
-    fs::create_directories(o.destination);
-    std::vector<NewArray> finished;
+    for (const std::string& member : members) jobs.push_back(plan_job(o, o.source + "::" + member, member));
+}
+
+std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
+    std::vector<GroupJob> groups;
+    std::vector<Job> jobs;
+    plan_jobs(o, groups, jobs);
+    if (o.dry_run) {
+        report_plan(session, o, jobs);
+        return {};
+    }
+    const std::unique_ptr<Destination> destination =
+        open_destination(o.destination, {.overwrite = o.overwrite, .resume = o.resume});
     try {
-        for (const std::string& member : members) {
-            finished.push_back(
-                fill_new_array(session, o, o.source + "::" + member, (fs::path(o.destination) / member).string()));
-        }
-        std::vector<Made> made;
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            made.push_back(made_of((fs::path(o.destination) / members[i]).string(), finished[i].commit()));
-        }
-        return made;
-    } catch (...) {
-        if (o.resume) std::ranges::for_each(finished, [](NewArray& array) { (void)array.keep(); });
-        finished.clear();
-        // The folders that were made for the members go, where nothing is left in them.
-        std::error_code ignored;
-        for (const std::string& member : members) {
-            for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {
-                fs::remove(fs::path(o.destination) / folder, ignored);
-            }
-        }
-        if (!existed) fs::remove(o.destination, ignored);
-        throw;
+        for (const GroupJob& group : groups) destination->add_group(group.node, *group.dialect, group.attributes);
+        for (const Job& job : jobs) run_job(session, o, job, *destination);
+    } catch (const Error& e) {
+        if (!o.resume) throw;
+        const std::string kept = destination->keep();
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(
+            fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
     }
+    destination->commit();
+    std::vector<Made> made;
+    for (const Job& job : jobs) {
+        const std::string place = place_of(o, job);
+        made.push_back(made_of(place, Array::open(place, true)));
+    }
+    return made;
 }
 
 /// Refuses options of the other kind of destination, rather than ignoring them.
@@ -301,27 +329,16 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         refuse(o.codec, "--codec");
         refuse(o.fill, "--fill");
         refuse(o.format, "--format");
+        refuse(o.shards, "--shard");
+        refuse(o.separator, "--separator");
+        if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
+        if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && split_array_path(o.destination).path.extension() != ".npz") {
             throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", o.destination));
         }
     } else {
-        if (o.order && parse_order("--order", *o.order) == Order::F) {
-            throw unsupported(fmt::format("--order F: the format {} stores the elements of a chunk in C order only",
-                                          o.format.value_or("zmeta")));
-        }
         refuse(o.deflate, "--deflate");
-    }
-}
-
-/// A directory that holds arrays but is none.
-void require_one_array(const std::string& path) {
-    if (!fs::is_directory(path) || occupant(path) == Occupant::array || occupant(path) == Occupant::unfinished) return;
-    if (const std::int64_t n = count_arrays(scan(path)); n > 0) {
-        throw unsupported(
-            fmt::format("{} is a directory that holds {}; several at once cannot be copied yet: name one of "
-                        "them (`tessera tree {}` lists them)",
-                        path, count_text(n, "array"), path));
     }
 }
 
@@ -355,19 +372,17 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     const std::vector<std::string> bundle = to_file ? arrays_below(o.source) : std::vector<std::string>{};
-    if (bundle.empty()) require_one_array(o.source);
     if (to_file) require_free_file(o);
-    const std::vector<std::string> members = to_file ? std::vector<std::string>{} : several_members(o.source);
 
     const bool existed = fs::exists(split_array_path(o.destination).path);
     std::vector<Made> made;
     try {
         if (!bundle.empty()) {
             write_bundle(session, o, bundle);
-        } else if (!members.empty()) {
-            made = import_members(session, o, members);
+        } else if (to_file) {
+            made.push_back(copy_to_file(session, o));
         } else {
-            made.push_back(to_file ? copy_to_file(session, o) : copy_to_array(session, o));
+            made = copy_to_arrays(session, o);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled || o.resume) throw;
@@ -376,10 +391,11 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     }
     session.clear_progress();
 
+    if (o.dry_run) return exit_done;
     if (!bundle.empty()) {
         report_bundle(session, o, bundle, done);
     } else if (session.options().json) {
-        if (members.empty()) {
+        if (made.size() == 1 && made.front().path == o.destination) {
             print_json(made_value(made.front()));
         } else {
             Value list = Value::array();
@@ -404,13 +420,19 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
         ->required(chunks_required)
         ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
     app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
-    app.add_option("--codec", o.codec, "blosc:COMPRESSOR:LEVEL:SHUFFLE")->option_text("CODEC");
+    app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
+        ->option_text("CODECS");
+    app.add_option("--shard", o.shards, "lengths of a shard, a multiple of chunks (v3); none takes shards apart")
+        ->option_text("SHAPE");
     app.add_option("--fill", o.fill, "fill value: JSON or text")->option_text("VALUE");
-    app.add_option("--format", o.format, "zmeta")->option_text("FORMAT");
+    app.add_option("--format", o.format, "generation: zmeta, v1, v2 or v3")->option_text("FORMAT");
+    app.add_option("--separator", o.separator, "between the indices of chunk keys: . or / (v2, v3)")
+        ->option_text(".|/");
+    app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
+    app.add_flag("--dry-run", o.dry_run, "say what would be made, and whether chunk files stay valid; make nothing");
 }
 
 void declare_file_options(CLI::App& app, TransferOptions& o) {
-    app.add_option("--order", o.order, "order of the elements in an array file")->option_text("C|F");
     app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
     app.add_flag("--object-strings", o.object_strings,
                  "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
@@ -446,6 +468,7 @@ Run declare_export(CLI::App& app) {
     app.add_option("FILE", o->destination, "the file to write: .npy, .npz, file.npz::name, .ra or .mldf")
         ->required()
         ->option_text(" ");
+    app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
@@ -466,11 +489,14 @@ Run declare_export(CLI::App& app) {
 
 Run declare_copy(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
-    app.add_option("SRC", o->source, "an array, an array file or a member of one")->required()->option_text(" ");
-    app.add_option("DST", o->destination, "an array directory, or an array file by its extension")
+    app.add_option("SRC", o->source, "an array, a group, an array file or a member of one")
+        ->required()
+        ->option_text(" ");
+    app.add_option("DST", o->destination, "a directory, or a .zip or array file by its extension")
         ->required()
         ->option_text(" ");
     declare_array_options(app, *o, false);
+    app.add_flag("--link", o->link, "hard links in place of copies of chunk files that stay valid");
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);

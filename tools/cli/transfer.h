@@ -14,9 +14,11 @@ struct TransferOptions {
     std::string source, destination;
     std::optional<std::string> selection;
     // For an array as destination; what is not given comes from the source, else the defaults of `create`.
-    std::optional<std::string> chunks, codec, fill, format;
-    // For an array file as destination.
-    std::optional<std::string> order, deflate;
+    std::optional<std::string> chunks, shards, codec, fill, format, separator;
+    std::optional<std::string> order;    ///< of the elements in a chunk or an array file
+    std::optional<std::string> deflate;  ///< for an array file as destination
+    bool link = false;
+    bool dry_run = false;
     bool object_strings = false;
     bool reverse_dims = false;  ///< for a .ra on either side
     bool overwrite = false;

@@ -36,8 +36,11 @@ struct ArrayOptions {
     Value attributes = Value::object();                            ///< written when not empty
 };
 
-/// The metadata that these options stand for, in the dialect that they name. Throws as Array::create.
+/// The metadata that these options stand for, in the dialect that they name; dimension names of a dialect that has none
+/// are in new_attributes. Throws as Array::create.
 [[nodiscard]] ArrayMetadata make_metadata(const ArrayOptions& options);
+/// The attributes, with dimension names as xarray's `_ARRAY_DIMENSIONS` where the dialect has no other place for them.
+[[nodiscard]] Value new_attributes(const ArrayOptions& options);
 
 /// How much of an array is stored.
 struct StoredSize {
@@ -50,7 +53,7 @@ struct StoredSize {
 /// Attributes of one array, read and written through at once. Thread rule: as Array.
 class Attributes {
 public:
-    [[nodiscard]] Value all() const;  ///< an object
+    [[nodiscard]] Value all() const;                    ///< an object
     [[nodiscard]] std::optional<Value> stored() const;  ///< nothing when there are none and never were
     [[nodiscard]] std::optional<Value> get(std::string_view key) const;
     void set(std::string_view key, Value value);

@@ -19,6 +19,7 @@ struct Dialect {
     std::string_view name;          ///< for --format: "zmeta"
     std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"
     std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
+    bool dimension_names = false;   ///< in the metadata; elsewhere they are xarray's attribute `_ARRAY_DIMENSIONS`
     std::string_view group_key;     ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
 
     /// Whether an array of this dialect lies at `prefix`.
@@ -58,6 +59,9 @@ struct Dialect {
     /// folder of its chunks, a chunk, the original program's lock files): what --overwrite may replace.
     bool (*owns)(const ArrayMetadata& metadata, std::string_view name);
 };
+
+/// Where arrays keep the names of their dimensions in dialects without a member for them: xarray's convention.
+inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
 
 [[nodiscard]] std::span<const Dialect> dialect_table();
 /// By name; throws invalid_argument that lists the names.

@@ -1,0 +1,210 @@
+#include "destination.h"
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+#include <filesystem>
+
+#include "options.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+FillValue parse_fill(const DType& dtype, const std::string& text) {
+    const Value value = json_or_text(text);
+    FillValue fill{.bytes = std::nullopt, .spelling = value, .error = {}};
+    if (!value.is_null()) {
+        fill.bytes =
+            in_context([] { return "--fill"; }, [&] { return element_from_value(dtype, value, Assign::exact); });
+    }
+    return fill;
+}
+
+/// The lengths that a selection leaves of a chunk or shard, along the dimensions that it keeps.
+Shape selected_lengths(const Shape& lengths, const Selection& selection) {
+    Shape kept;
+    for (int d = 0; d < lengths.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        if (!axis.dropped) kept.push_back(axis.count == 0 ? lengths[d] : std::min(lengths[d], axis.count));
+    }
+    return kept;
+}
+
+bool is_transpose(const CodecConfig& codec) {
+    return codec.name == "transpose";
+}
+
+Order order_of(const std::vector<CodecConfig>& codecs) {
+    return std::ranges::any_of(codecs, is_transpose) ? Order::F : Order::C;
+}
+
+/// The chain for another rank or order: what permutes dimensions is made anew.
+std::vector<CodecConfig> reordered(const DType& dtype, int rank, Order order, std::vector<CodecConfig> codecs) {
+    std::erase_if(codecs, is_transpose);
+    return complete_codecs(dtype, rank, order, std::move(codecs));
+}
+
+void select(ArrayMetadata& m, const Selection& selection) {
+    ChunkLayout layout = chunk_layout(m);
+    layout.chunks = selected_lengths(layout.chunks, selection);
+    layout.shards = layout.shards.empty() ? Shape() : selected_lengths(layout.shards, selection);
+    for (int d = 0; d < layout.shards.rank(); ++d) {
+        layout.shards[d] = ceil_div(layout.shards[d], layout.chunks[d]) * layout.chunks[d];
+    }
+    m.shape = selection.shape();
+    if (m.shape.rank() != selection.rank()) {
+        layout.codecs = reordered(m.dtype, m.shape.rank(), order_of(layout.codecs), std::move(layout.codecs));
+    }
+    std::vector<std::optional<std::string>> names;
+    for (std::size_t d = 0; d < m.dimension_names.size(); ++d) {
+        if (!selection.axes()[d].dropped) names.push_back(m.dimension_names[d]);
+    }
+    m.dimension_names = std::move(names);
+    set_chunk_layout(m, layout);
+}
+
+/// What the options say about chunks and codecs. Returns whether they say anything about codecs.
+bool apply_layout(ArrayMetadata& m, const TransferOptions& o) {
+    if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
+    ChunkLayout layout = chunk_layout(m);
+    if (o.chunks) layout.chunks = parse_shape_option("--chunks", *o.chunks);
+    if (o.shards) layout.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
+    const Order order = o.order ? parse_order("--order", *o.order) : order_of(layout.codecs);
+    if (o.codec) {
+        layout.codecs = complete_codecs(m.dtype, m.shape.rank(), order, parse_codecs(*o.codec));
+    } else if (o.order) {
+        layout.codecs = reordered(m.dtype, m.shape.rank(), order, std::move(layout.codecs));
+    }
+    set_chunk_layout(m, layout);
+    return o.shards || o.codec || o.order;
+}
+
+/// The attributes as they are stored: an empty set and none at all are different things in some formats.
+std::optional<Value> stored_attributes(const ArraySource& source) {
+    if (const auto* array = dynamic_cast<const Array*>(&source)) return array->attributes().stored();
+    Value values = source.attribute_values();
+    return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
+}
+
+PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection) {
+    const ArrayMetadata before = from.metadata();
+    ArrayMetadata wanted = before;
+    if (selection) select(wanted, *selection);
+    const bool codecs_chosen = apply_layout(wanted, o);
+    if (o.fill) wanted.fill = parse_fill(wanted.dtype, *o.fill);
+    const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
+    Conversion made = convert_metadata(wanted, stored_attributes(from), from.dialect(), dialect);
+    if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
+        throw unsupported(fmt::format("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
+    }
+    if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
+    std::optional<std::string> recode = selection ? "only a part is copied" : why_recode(before, made.metadata);
+    return {&dialect, std::move(made.metadata), std::move(made.attributes), std::move(made.changes), std::move(recode)};
+}
+
+PlannedArray plan_new(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
+    ArrayOptions options;
+    options.shape = selection ? selection->shape() : from.info().shape;
+    options.dtype = from.info().dtype;
+    if (o.chunks) options.chunks = parse_shape_option("--chunks", *o.chunks);
+    if (o.shards && *o.shards != "none") options.shards = parse_shape_option("--shard", *o.shards);
+    if (o.codec) options.codec = *o.codec;
+    if (o.fill) options.fill_value = json_or_text(*o.fill);
+    if (o.format) options.format = *o.format;
+    if (o.order) options.order = parse_order("--order", *o.order);
+    if (o.separator) options.separator = *o.separator;
+    return {&dialect_named(options.format), make_metadata(options), stored_attributes(from), {}, "it is no array yet"};
+}
+
+/// Arrays in a directory. Each is written in place or beside what it replaces, and all appear at the end.
+class DirectoryDestination final : public Destination {
+public:
+    DirectoryDestination(fs::path root, Existing existing)
+        : root_(std::move(root)), existing_(existing), existed_(fs::exists(root_)) {}
+
+    ~DirectoryDestination() override {
+        if (committed_) return;
+        arrays_.clear();  // removes what each has written
+        // The folders that were made on the way go, where nothing is left in them.
+        std::error_code ignored;
+        for (const std::string& node : nodes_) {
+            for (fs::path folder = fs::path(node).parent_path(); !folder.empty(); folder = folder.parent_path()) {
+                fs::remove(root_ / folder, ignored);
+            }
+        }
+        if (!existed_) fs::remove(root_, ignored);
+    }
+
+    Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
+        nodes_.push_back(node);
+        const fs::path place = node.empty() ? root_ : root_ / node;
+        if (!node.empty()) fs::create_directories(place.parent_path());
+        arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing_, made_from));
+        Array& array = arrays_.back()->array();
+        if (plan.attributes) array.attributes().replace(*plan.attributes);
+        return array;
+    }
+
+    [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
+
+    void add_group(const std::string& node, const Dialect& dialect, const Value& attributes) override {
+        groups_.push_back({node, &dialect, attributes});
+    }
+
+    void commit() override {
+        for (const auto& array : arrays_) (void)array->commit();
+        // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
+        for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
+            const fs::path place = group->node.empty() ? root_ : root_ / group->node;
+            fs::create_directories(place);
+            if (group->dialect->save_group != nullptr) {
+                group->dialect->save_group(*directory_store(place), "", group->attributes);
+            }
+        }
+        committed_ = true;
+    }
+
+    std::string keep() override {
+        std::string kept = root_.string();
+        for (const auto& array : arrays_) kept = array->keep().string();
+        committed_ = true;
+        return arrays_.size() == 1 ? kept : root_.string();
+    }
+
+private:
+    struct NewGroup {
+        std::string node;
+        const Dialect* dialect;
+        Value attributes;
+    };
+
+    fs::path root_;
+    Existing existing_;
+    bool existed_;
+    bool committed_ = false;
+    std::vector<std::string> nodes_;
+    std::vector<std::unique_ptr<NewArray>> arrays_;
+    std::vector<NewGroup> groups_;
+};
+
+}  // namespace
+
+PlannedArray plan_array(const ArraySource& source, const TransferOptions& options,
+                        const std::optional<Selection>& selection) {
+    return in_context([&] { return source.name(); },
+                      [&] {
+                          const auto* array = dynamic_cast<const Array*>(&source);
+                          return array != nullptr ? plan_copy(*array, options, selection)
+                                                  : plan_new(source, options, selection);
+                      });
+}
+
+std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing) {
+    return std::make_unique<DirectoryDestination>(path, existing);
+}
+
+}  // namespace tessera::cli

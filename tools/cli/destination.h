@@ -1,0 +1,50 @@
+// What copied arrays become: decided before anything is written, and made so that nothing unfinished opens as an array.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/convert.h>
+#include <tessera/copy.h>
+
+#include "transfer.h"
+
+namespace tessera::cli {
+
+/// An array that is to be made, in all its metadata.
+struct PlannedArray {
+    const Dialect* dialect = nullptr;
+    ArrayMetadata metadata;
+    std::optional<Value> attributes;
+    std::vector<std::string> changes;  ///< what is said otherwise than in the source
+    /// Why chunks are encoded anew; nothing when those of the source are copied as they are.
+    std::optional<std::string> recode;
+};
+
+/// The source's metadata with what the options change, in the dialect that they name. Throws invalid_argument and
+/// unsupported, naming the option or member.
+[[nodiscard]] PlannedArray plan_array(const ArraySource& source, const TransferOptions& options,
+                                      const std::optional<Selection>& selection);
+
+/// Where arrays are made. Thread rule: one thread.
+class Destination {
+public:
+    virtual ~Destination() = default;
+    /// Begins an array at `node`, a path below the destination ("" is the destination itself). `made_from` recognises
+    /// the same copy when it is gone on with.
+    virtual Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) = 0;
+    /// Whether the array that was last added goes on with an unfinished copy.
+    [[nodiscard]] virtual bool resumed() const = 0;
+    virtual void add_group(const std::string& node, const Dialect& dialect, const Value& attributes) = 0;
+    /// Makes it all appear.
+    virtual void commit() = 0;
+    /// Leaves what is written, to go on with later, and says where it lies.
+    virtual std::string keep() = 0;
+};
+
+/// A directory with an array in it or arrays below it, or a new zip by its extension.
+[[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing);
+
+}  // namespace tessera::cli
