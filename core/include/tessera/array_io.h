@@ -30,7 +30,8 @@ struct ArrayInfo {
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;
-    /// Of a sink that is a part of a larger array: where within a chunk it begins, along each dimension; empty: at one.
+    /// Of a sink that is a part of a larger array: where within a chunk (with shards: within a shard) it begins, along
+    /// each dimension; empty: at one.
     Index chunk_offset = {};
     /// Where chunks are kept together in shards: the shape of one, which is written as a whole. Else empty.
     Shape shards = {};
@@ -59,6 +60,10 @@ public:
     virtual void write(const Region& region, const ArrayView& in, const IoOptions& io) = 0;
     /// Everything is written: make it visible. Without it a new file never appears.
     virtual void finish() = 0;
+    /// One shard of this sink as a sink of its own, for shards larger than memory: `region` (of this sink) lies in one
+    /// shard; it is written by one thread in blocks that end where chunks end, each chunk once, and replaces the old
+    /// shard when it is finished. This sink outlives it. nullptr where there are no shards.
+    [[nodiscard]] virtual std::unique_ptr<ArraySink> open_shard(const Region& /*region*/) { return nullptr; }
     [[nodiscard]] virtual const std::string& name() const = 0;
 };
 
