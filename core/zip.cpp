@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
-#include <tessera/npz.h>
+#include <tessera/zip.h>
 
 #include "mapped_file.h"
 
@@ -191,8 +191,11 @@ std::shared_ptr<const ByteSource> ZipReader::open(std::string_view name) const {
         for (const ZipMember& m : members) names.push_back(m.name);
         throw not_found(fmt::format("{} has no member '{}'; it has: {}", state_->name, name, fmt::join(names, ", ")));
     }
-    const auto index = static_cast<std::size_t>(members.rend() - found) - 1;
-    return std::make_shared<MemberSource<State>>(state_, index);
+    return open(static_cast<std::size_t>(members.rend() - found) - 1);
+}
+
+std::unique_ptr<ByteSource> ZipReader::open(std::size_t index) const {
+    return std::make_unique<MemberSource<State>>(state_, index);
 }
 
 // ---- writing, by minizip: libzip would hold everything until it closes

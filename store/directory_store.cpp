@@ -27,6 +27,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -289,6 +290,49 @@ public:
             // What a link leads to may belong to somebody else: the link is removed, as rm does.
             if (::unlinkat(root, path.c_str(), 0) != 0) throw io_error("removing", path_of(prefix), errno);
         }
+    }
+
+    void move(std::string_view from, std::string_view to) override {
+        require_movable(name_, from, to);
+        require_writable("moving", from);
+        const int root = find_root();
+        const std::string source(from);
+        const std::string target(to);
+        if (root < 0 || !is_directory(root, source.c_str())) {
+            throw not_found(fmt::format("moving {}: no such directory", path_of(from)));
+        }
+        make_folders(root, target.substr(0, target.rfind('/') + 1));
+        int result = ::renameat2(root, source.c_str(), root, target.c_str(), RENAME_NOREPLACE);
+        if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {  // a file system without this flag
+            struct stat status {};
+            errno = ::fstatat(root, target.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
+            if (errno == 0) result = ::renameat(root, source.c_str(), root, target.c_str());
+        }
+        if (result == 0) {
+            const std::lock_guard guard(locks_mutex_);
+            locks_.clear();  // they belong to directories, which now have other prefixes
+            return;
+        }
+        if (errno == EEXIST) {
+            throw already_exists(fmt::format("moving {}: {} is there already", path_of(from), path_of(to)));
+        }
+        throw io_error("moving", path_of(from), errno);
+    }
+
+    [[nodiscard]] bool leads_back(std::string_view prefix) const override {
+        const int root = find_root();
+        struct stat here {};
+        if (root < 0 || prefix.empty() || ::fstatat(root, std::string(prefix).c_str(), &here, 0) != 0) return false;
+        for (std::string above(prefix); !above.empty();) {
+            const std::size_t slash = above.rfind('/');
+            above.resize(slash == std::string::npos ? 0 : slash);
+            struct stat there {};
+            if (::fstatat(root, above.empty() ? "." : above.c_str(), &there, 0) == 0 && there.st_dev == here.st_dev &&
+                there.st_ino == here.st_ino) {
+                return true;
+            }
+        }
+        return false;
     }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {

@@ -25,6 +25,18 @@ void require_prefix(std::string_view prefix) {
     if (!prefix.empty()) require_key(prefix);
 }
 
+void require_movable(std::string_view store, std::string_view from, std::string_view to) {
+    require_key(from);
+    require_key(to);
+    const auto is_within = [](std::string_view inner, std::string_view outer) {
+        return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+    };
+    if (is_within(to, from) || is_within(from, to)) {
+        throw invalid_argument(fmt::format("{}: {} cannot be moved to {}, which is {}", store, from, to,
+                                           from == to ? "the same place" : "a place within or above it"));
+    }
+}
+
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit) {
     if (size <= limit) return;
     throw corrupt(fmt::format("{} has {} bytes, expected at most {}", name, size, limit));
@@ -37,6 +49,10 @@ bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) 
     out.reset(static_cast<std::size_t>(source->size()));
     source->read(0, out.span());
     return true;
+}
+
+void KeyValueStore::move(std::string_view from, std::string_view /*to*/) {
+    throw unsupported(fmt::format("{}: {} cannot be moved within this kind of store", name(), from));
 }
 
 std::string join_key(std::string_view prefix, std::string_view name) {

@@ -10,6 +10,9 @@ namespace tessera {
 void require_key(std::string_view key);
 /// The same for a prefix, which may also be empty.
 void require_prefix(std::string_view prefix);
+/// Throws invalid_argument unless `from` and `to` are prefixes other than the root, neither the same nor one below the
+/// other. `store` is its name.
+void require_movable(std::string_view store, std::string_view from, std::string_view to);
 /// Throws corrupt for a value that is larger than its reader has use for.
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit);
 

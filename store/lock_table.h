@@ -4,9 +4,12 @@
 #include <tessera/key_value_store.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
+#include <string_view>
 
 namespace tessera {
 
@@ -33,6 +36,25 @@ public:
 private:
     std::shared_mutex shape_;
     std::array<std::mutex, 256> chunks_;
+};
+
+/// The locks of every array of a store that nobody else can reach.
+class LockTables {
+public:
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) {
+        std::shared_ptr<LockTable> table;
+        {
+            const std::lock_guard guard(mutex_);
+            auto& entry = tables_[std::string(prefix)];
+            if (!entry) entry = std::make_shared<LockTable>();
+            table = entry;
+        }
+        return LockTable::lock(std::move(table), slot, mode);
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<std::string, std::shared_ptr<LockTable>> tables_;
 };
 
 }  // namespace tessera

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <set>
 #include <shared_mutex>
 
 #include "keys.h"
 #include "lock_table.h"
+#include "sorted_keys.h"
 
 namespace tessera {
 
@@ -92,27 +92,28 @@ public:
     void erase_below(std::string_view prefix) override {
         require_prefix(prefix);
         const std::lock_guard guard(mutex_);
-        const auto [first, last] = below(prefix);
-        values_.erase(first, last);
+        const auto gone = entries_below(values_, prefix);
+        values_.erase(gone.begin(), gone.end());
+    }
+
+    void move(std::string_view from, std::string_view to) override {
+        require_movable(name_, from, to);
+        const std::lock_guard guard(mutex_);
+        const auto old = entries_below(values_, from);
+        if (old.empty()) throw not_found(fmt::format("moving {}/{}: nothing is there", name_, from));
+        if (!entries_below(values_, to).empty() || values_.contains(to)) {
+            throw already_exists(fmt::format("moving {}/{}: {} is there already", name_, from, to));
+        }
+        Values moved;
+        for (const auto& [key, value] : old) moved.emplace(join_key(to, name_below(from, key)), value);
+        values_.erase(old.begin(), old.end());
+        values_.merge(moved);
     }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
-        Listing listing;
-        std::set<std::string> prefixes;
         const std::shared_lock guard(mutex_);
-        const auto [first, last] = below(prefix);
-        for (auto it = first; it != last; ++it) {
-            const std::string_view name = name_below(prefix, it->first);
-            const std::size_t slash = name.find('/');
-            if (slash == std::string_view::npos) {
-                listing.keys.emplace_back(name);
-            } else {
-                prefixes.emplace(name.substr(0, slash));
-            }
-        }
-        listing.prefixes.assign(prefixes.begin(), prefixes.end());
-        return listing;
+        return list_below(values_, prefix);
     }
 
     void for_each(std::string_view prefix,
@@ -121,25 +122,16 @@ public:
         std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
         {
             const std::shared_lock guard(mutex_);
-            const auto [first, last] = below(prefix);
-            for (auto it = first; it != last; ++it) {
-                const std::string_view name = name_below(prefix, it->first);
-                if (name.find('/') == std::string_view::npos) found.emplace_back(name, it->second->size());
-            }
+            for_each_directly_below(values_, prefix, [&](std::string_view name, const SharedValue& value) {
+                found.emplace_back(name, value->size());
+            });
         }
         for (const auto& [name, size] : found) each(name, size);
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         require_prefix(prefix);
-        std::shared_ptr<LockTable> table;
-        {
-            const std::lock_guard guard(mutex_);
-            auto& entry = locks_[std::string(prefix)];
-            if (!entry) entry = std::make_shared<LockTable>();
-            table = entry;
-        }
-        return LockTable::lock(std::move(table), slot, mode);
+        return locks_.lock(prefix, slot, mode);
     }
 
     [[nodiscard]] const std::string& name() const override { return name_; }
@@ -147,19 +139,10 @@ public:
 private:
     using Values = std::map<std::string, SharedValue, std::less<>>;
 
-    /// The values whose keys begin with "prefix/"; '0' is the character after '/'.
-    [[nodiscard]] std::pair<Values::const_iterator, Values::const_iterator> below(std::string_view prefix) const {
-        if (prefix.empty()) return {values_.begin(), values_.end()};
-        return {values_.lower_bound(fmt::format("{}/", prefix)), values_.lower_bound(fmt::format("{}0", prefix))};
-    }
-    static std::string_view name_below(std::string_view prefix, std::string_view key) {
-        return prefix.empty() ? key : key.substr(prefix.size() + 1);
-    }
-
     std::string name_ = "memory";
     mutable std::shared_mutex mutex_;
     Values values_;
-    std::map<std::string, std::shared_ptr<LockTable>, std::less<>> locks_;
+    LockTables locks_;
 };
 
 }  // namespace

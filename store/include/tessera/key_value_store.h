@@ -1,4 +1,4 @@
-// KeyValueStore: `/`-separated keys to bytes. Directory, memory; later zip, HTTP, S3.
+// KeyValueStore: `/`-separated keys to bytes. Directory, memory, zip; later HTTP, S3.
 #pragma once
 
 #include <cstdint>
@@ -70,6 +70,9 @@ public:
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).
     virtual void erase_below(std::string_view prefix) = 0;
+    /// Moves everything below the prefix `from` to the prefix `to`, where nothing may be. Throws not_found,
+    /// already_exists, invalid_argument for a move into itself, unsupported for a store that cannot.
+    virtual void move(std::string_view from, std::string_view to);
     /// What lies directly below a prefix ("" is the root). Temporary files of writers are left out.
     [[nodiscard]] virtual Listing list(std::string_view prefix) const = 0;
     /// Calls `each(name, size)` for every value directly below a prefix, unsorted, holding nothing in memory.
@@ -81,6 +84,12 @@ public:
     /// thread at a time, taken after the shape slot: never nested otherwise.
     [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
 
+    /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
+    [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
+
+    /// Makes visible what was written where that happens all at once (a new zip); does nothing elsewhere.
+    virtual void finish() {}
+
     [[nodiscard]] virtual bool read_only() const { return false; }
     /// What a person calls this store: the directory's path, "memory".
     [[nodiscard]] virtual const std::string& name() const = 0;
@@ -89,6 +98,15 @@ public:
 /// A directory. It need not exist when it is only read (then it is empty); the first put makes it. Values are files;
 /// put writes a temporary file in the same directory and renames it; symbolic links to directories are followed.
 [[nodiscard]] std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, bool read_only = false);
+/// Of a zip archive: what may be done with it.
+enum class ZipMode : std::uint8_t {
+    read,     ///< an archive that is there; it is never changed
+    create,   ///< a new one, where no file is
+    replace,  ///< a new one, in the place of an old file, which stays until finish()
+};
+/// A zip archive. Reading: keys are the names of its members. Writing: one archive in order, each chunk once, complete
+/// and visible under its name by finish(), as zip_store.cpp explains.
+[[nodiscard]] std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipMode mode);
 /// Values in memory.
 [[nodiscard]] std::shared_ptr<KeyValueStore> memory_store();
 

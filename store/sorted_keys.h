@@ -1,0 +1,57 @@
+// Keys kept sorted in memory, as the memory store and the zip store keep them: what lies below a prefix, and the names
+// directly below one. A map from key to anything, with std::less<>.
+#pragma once
+
+#include <fmt/format.h>
+#include <tessera/key_value_store.h>
+
+#include <algorithm>
+#include <ranges>
+#include <string_view>
+
+namespace tessera {
+
+/// The entries whose keys begin with "prefix/"; '0' is the character after '/'.
+template <class Map>
+[[nodiscard]] auto entries_below(Map& map, std::string_view prefix) {
+    if (prefix.empty()) return std::ranges::subrange(map.begin(), map.end());
+    return std::ranges::subrange(map.lower_bound(fmt::format("{}/", prefix)),
+                                 map.lower_bound(fmt::format("{}0", prefix)));
+}
+
+/// The part of a key below a prefix.
+[[nodiscard]] inline std::string_view name_below(std::string_view prefix, std::string_view key) {
+    return prefix.empty() ? key : key.substr(prefix.size() + 1);
+}
+
+/// Calls each(name, entry) for every key directly below a prefix, in order.
+template <class Map, class Each>
+void for_each_directly_below(Map& map, std::string_view prefix, Each&& each) {
+    for (auto& [key, entry] : entries_below(map, prefix)) {
+        const std::string_view name = name_below(prefix, key);
+        if (name.find('/') == std::string_view::npos) each(name, entry);
+    }
+}
+
+/// KeyValueStore::list.
+template <class Map>
+[[nodiscard]] Listing list_below(const Map& map, std::string_view prefix) {
+    Listing listing;
+    for (const auto& [key, entry] : entries_below(map, prefix)) {
+        const std::string_view name = name_below(prefix, key);
+        const std::size_t slash = name.find('/');
+        if (slash == std::string_view::npos) {
+            listing.keys.emplace_back(name);
+        } else if (listing.prefixes.empty() || listing.prefixes.back() != name.substr(0, slash)) {
+            listing.prefixes.emplace_back(name.substr(0, slash));
+        }
+    }
+    // In the order of keys "a.b" stands before "a/c", so prefixes such as "a" and "a.b" may come out of order and
+    // twice.
+    std::ranges::sort(listing.prefixes);
+    const auto repeated = std::ranges::unique(listing.prefixes);
+    listing.prefixes.erase(repeated.begin(), repeated.end());
+    return listing;
+}
+
+}  // namespace tessera

@@ -1,0 +1,343 @@
+// A store in a zip archive, in the form that Python's ZipStore reads and writes: a key is the name of a member.
+//
+// Reading
+// -------
+// - Members are found by the archive's central directory. Of several members with one name the last counts, as in
+//   Python: zarr-python writes a changed `.zarray` by adding it once more.
+// - A name that ends in '/' is a directory's, and no value. A name that is no key (absolute, or with an empty part, "."
+//   or "..", and so every name that leads out of the archive) is passed over: nothing can ask for it, and it is never
+//   taken for a place on the disk.
+// - STORED members are read in place by range, DEFLATE ones from the front; the CRC-32 is checked when a member is read
+//   whole. What a member's sizes promise is compared with the size of the archive, and a value is given memory only as
+//   its bytes really come.
+// - Nothing is ever changed in an archive that is there: an archive can only be extended and its central directory
+//   rewritten, which a crash would turn into the loss of all of it. A change is a repack: copy out, edit, copy back.
+//
+// Writing
+// -------
+// - A new archive is written under a temporary name and renamed by finish(); without finish() nothing is left.
+// - It is written in order, one member after another, STORED (chunks are compressed already), each name once:
+// zarr-python
+//   reads archives with repeated names, other programs do not. So a chunk can be put once and neither read back,
+//   changed nor removed afterwards.
+// - Metadata documents (`.zarray`, `zarr.json`, …), which do change while an array is made, are held in memory, can be
+//   read, replaced and removed, and are written by finish(), sorted by name.
+// - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
+//   until its finish(); if it is given up before, the archive holds a torn member and can no longer be finished.
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/key_value_store.h>
+#include <tessera/zip.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "keys.h"
+#include "lock_table.h"
+#include "sorted_keys.h"
+#include "zip_store.h"
+
+namespace tessera {
+
+namespace {
+
+// ---- reading
+
+bool is_key(std::string_view name) {
+    try {
+        require_key(name);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+class ZipStore final : public KeyValueStore {
+public:
+    ZipStore(ZipReader zip, std::string name) : name_(std::move(name)), zip_(std::move(zip)) {
+        for (std::size_t i = 0; i < zip_.members().size(); ++i) {
+            const std::string& member = zip_.members()[i].name;
+            if (is_key(member)) members_.insert_or_assign(member, i);
+        }
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+        require_key(key);
+        const auto found = members_.find(key);
+        return found == members_.end() ? nullptr : zip_.open(found->second);
+    }
+
+    [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
+        const auto source = open(key);
+        if (!source) return false;
+        require_size(source->name(), source->size(), limit);
+        // A compressed member's size is only a promise: memory is taken as the bytes come.
+        constexpr std::uint64_t least_step = 1 << 20;
+        out.resize(0);
+        for (std::uint64_t have = 0; have < source->size();) {
+            const std::uint64_t step = std::min(source->size() - have, std::max(have, least_step));
+            out.resize(have + step);
+            source->read(have, out.span().subspan(have));
+            have += step;
+        }
+        return true;
+    }
+
+    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
+    bool erase(std::string_view key) override { refuse(key); }
+    void erase_below(std::string_view prefix) override { refuse(prefix); }
+    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
+        refuse(prefix);
+    }
+
+    [[nodiscard]] Listing list(std::string_view prefix) const override {
+        require_prefix(prefix);
+        return list_below(members_, prefix);
+    }
+
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+        require_prefix(prefix);
+        for_each_directly_below(members_, prefix, [&](std::string_view name, std::size_t member) {
+            each(name, zip_.members()[member].size);
+        });
+    }
+
+    [[nodiscard]] bool read_only() const override { return true; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    [[noreturn]] void refuse(std::string_view key) const {
+        require_prefix(key);
+        throw unsupported(
+            fmt::format("{}: a zip archive is never changed in place; repack it: copy it out (`tessera copy {} "
+                        "DIRECTORY`), change what is there, and copy that to a new zip",
+                        join_key(name_, key), name_));
+    }
+
+    std::string name_;
+    ZipReader zip_;
+    std::map<std::string, std::size_t, std::less<>> members_;  ///< their places in zip_.members()
+};
+
+// ---- writing
+
+/// The documents of any Zarr generation, and Tessera's own marker of what is unfinished.
+bool is_document(std::string_view key) {
+    constexpr std::array<std::string_view, 9> names{".zarray", ".zgroup", ".zattrs",   ".zmetadata", "zarr.json",
+                                                    "meta",    "attrs",   "__zmeta__", "__zattr__"};
+    const std::string_view name = key.substr(key.rfind('/') + 1);  // npos + 1 is 0
+    return std::ranges::find(names, name) != names.end() || key.starts_with(".tessera/") ||
+           key.find("/.tessera/") != std::string_view::npos;
+}
+
+class NewZipStore final : public KeyValueStore {
+public:
+    explicit NewZipStore(const std::filesystem::path& path) : name_(path.string()), zip_(path) {}
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+        require_key(key);
+        const std::lock_guard guard(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end()) return nullptr;
+        if (!found->second.document) refuse_second(key);
+        return memory_source(Buffer(found->second.document->span()), join_key(name_, key));
+    }
+
+    void put(std::string_view key, ByteSpan value) override {
+        require_key(key);
+        if (!is_document(key)) {
+            const auto sink = create(key);
+            sink->append(value);
+            sink->finish();
+            return;
+        }
+        const std::lock_guard guard(mutex_);
+        require_unfinished(key);
+        entries_.insert_or_assign(std::string(key), Entry{value.size(), Buffer(value)});
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
+
+    bool erase(std::string_view key) override {
+        require_key(key);
+        const std::lock_guard guard(mutex_);
+        const auto found = entries_.find(key);
+        if (found == entries_.end()) return false;
+        if (!found->second.document) refuse_second(key);
+        entries_.erase(found);
+        return true;
+    }
+
+    void erase_below(std::string_view prefix) override {
+        require_prefix(prefix);
+        const std::lock_guard guard(mutex_);
+        const auto gone = entries_below(entries_, prefix);
+        for (const auto& [key, entry] : gone) {
+            if (!entry.document) refuse_second(key);
+        }
+        entries_.erase(gone.begin(), gone.end());
+    }
+
+    [[nodiscard]] Listing list(std::string_view prefix) const override {
+        require_prefix(prefix);
+        const std::lock_guard guard(mutex_);
+        return list_below(entries_, prefix);
+    }
+
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+        require_prefix(prefix);
+        std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
+        {
+            const std::lock_guard guard(mutex_);
+            for_each_directly_below(entries_, prefix, [&](std::string_view name, const Entry& entry) {
+                found.emplace_back(name, entry.size);
+            });
+        }
+        for (const auto& [name, size] : found) each(name, size);
+    }
+
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        require_prefix(prefix);
+        return locks_.lock(prefix, slot, mode);
+    }
+
+    void finish() override {
+        const std::lock_guard guard(mutex_);
+        require_unfinished("");
+        for (const auto& [key, entry] : entries_) {
+            if (!entry.document) continue;
+            const auto sink = zip_.add(key, 0);
+            sink->append(*entry.document);
+            sink->finish();
+        }
+        zip_.finish();
+        finished_ = true;
+    }
+
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    friend class NewZipMember;
+    struct Entry {
+        std::uint64_t size = 0;
+        std::optional<Buffer> document = {};  ///< none for what is in the archive already
+    };
+
+    [[noreturn]] void refuse_second(std::string_view key) const {
+        throw unsupported(
+            fmt::format("{}: already written, and a zip archive is written in order: each chunk once, never read back, "
+                        "changed or removed before it is complete",
+                        join_key(name_, key)));
+    }
+
+    void require_unfinished(std::string_view key) const {
+        if (finished_) throw invalid_argument(fmt::format("{}: the archive is finished", join_key(name_, key)));
+    }
+
+    std::string name_;
+    mutable std::mutex mutex_;  ///< for everything below
+    ZipWriter zip_;
+    std::map<std::string, Entry, std::less<>> entries_;
+    bool finished_ = false;
+    std::optional<std::thread::id> writer_ = {};  ///< of the open member
+    std::condition_variable member_closed_;
+    LockTables locks_;
+};
+
+/// The member being written. While it lives, others wait.
+class NewZipMember final : public ByteSink {
+public:
+    NewZipMember(NewZipStore& store, std::string_view key)
+        : store_(store), key_(key), name_(join_key(store.name_, key)) {
+        std::unique_lock guard(store.mutex_);
+        if (store.writer_ == std::this_thread::get_id()) {
+            throw invalid_argument(
+                fmt::format("{}: another value is being written by this thread, and a zip archive "
+                            "takes one after another",
+                            name_));
+        }
+        store.member_closed_.wait(guard, [&] { return !store.writer_; });
+        store.require_unfinished(key);
+        if (store.entries_.contains(key)) store.refuse_second(key);
+        member_ = store.zip_.add(key, 0);
+        store.writer_ = std::this_thread::get_id();
+    }
+    ~NewZipMember() override {
+        if (member_) close();
+    }
+    NewZipMember(const NewZipMember&) = delete;
+    NewZipMember& operator=(const NewZipMember&) = delete;
+
+    [[nodiscard]] bool random_access() const override { return false; }
+    void append(ByteSpan bytes) override {
+        member_->append(bytes);
+        size_ += bytes.size();
+    }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override { member_->write_at(offset, bytes); }
+    void finish() override {
+        member_->finish();
+        {
+            const std::lock_guard guard(store_.mutex_);
+            store_.entries_.emplace(key_, NewZipStore::Entry{size_});
+        }
+        close();
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    void close() {
+        member_.reset();
+        {
+            const std::lock_guard guard(store_.mutex_);
+            store_.writer_.reset();
+        }
+        store_.member_closed_.notify_one();
+    }
+
+    NewZipStore& store_;
+    std::string key_;
+    std::string name_;
+    std::unique_ptr<ByteSink> member_;  ///< the archive is this object's as long as it is there
+    std::uint64_t size_ = 0;
+};
+
+std::unique_ptr<ByteSink> NewZipStore::create(std::string_view key) {
+    require_key(key);
+    return std::make_unique<NewZipMember>(*this, key);
+}
+
+}  // namespace
+
+std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipMode mode) {
+    if (mode == ZipMode::read) return std::make_shared<ZipStore>(ZipReader(path), path.string());
+    if (mode == ZipMode::create && std::filesystem::exists(path)) {
+        throw already_exists(
+            fmt::format("{}: a file is there already, and a zip archive is never changed in place; "
+                        "write another one",
+                        path.string()));
+    }
+    return std::make_shared<NewZipStore>(path);
+}
+
+std::shared_ptr<KeyValueStore> probe_zip_store(const std::filesystem::path& path) {
+    if (path.extension() == ".npz") return nullptr;
+    const auto file = open_file(path);
+    const Buffer first = read_range(*file, 0, std::min<std::uint64_t>(file->size(), 4));
+    const std::string_view mark(reinterpret_cast<const char*>(first.data()), first.size());
+    if (mark != "PK\x03\x04" && mark != "PK\x05\x06") return nullptr;
+    ZipReader zip(path);
+    const auto is_array_file = [](const ZipMember& member) { return member.name.ends_with(".npy"); };
+    if (!zip.members().empty() && std::ranges::all_of(zip.members(), is_array_file)) return nullptr;
+    return std::make_shared<ZipStore>(std::move(zip), path.string());
+}
+
+}  // namespace tessera
