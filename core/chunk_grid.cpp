@@ -59,13 +59,18 @@ Region ChunkGrid::overlapping(const Region& region) const {
     return r;
 }
 
+Index index_in(const Region& box, std::int64_t n) {
+    Index index = box.start;
+    for (int d = box.rank() - 1; d >= 0; --d) {
+        index[d] += n % box.extent[d];
+        n /= box.extent[d];
+    }
+    return index;
+}
+
 ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& overlapped, std::int64_t n) {
     ChunkPart part;
-    part.chunk = overlapped.start;
-    for (int d = overlapped.rank() - 1; d >= 0; --d) {
-        part.chunk[d] += n % overlapped.extent[d];
-        n /= overlapped.extent[d];
-    }
+    part.chunk = index_in(overlapped, n);
     const Region chunk = grid.chunk_region(part.chunk);
     const Region common = intersection(chunk, region);
     part.whole = common == chunk;

@@ -284,6 +284,14 @@ void fill_elements(const MutableArrayView& to, const std::byte* element) {
     });
 }
 
+void fill_elements(const MutableArrayView& to, const DType& dtype, const std::byte* element) {
+    if (to.dtype == dtype) {
+        fill_elements(to, element);
+    } else {
+        copy_elements(ArrayView{element, dtype, to.shape, Strides::filled(to.shape.rank(), 0)}, to);
+    }
+}
+
 bool all_elements_equal(const ArrayView& v, const std::byte* element) {
     if (v.count() == 0 || v.dtype.size() == 0) return true;
     const bool variable = v.dtype.is_variable();

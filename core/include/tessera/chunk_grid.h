@@ -34,6 +34,9 @@ private:
     std::int64_t count_ = 0;
 };
 
+/// Place number n of a box, counted in C order: its absolute index.
+[[nodiscard]] Index index_in(const Region& box, std::int64_t n);
+
 /// What a region takes from one chunk.
 struct ChunkPart {
     Index chunk = {};        ///< index in the grid

@@ -13,6 +13,8 @@ void copy_elements(const ArrayView& from, const MutableArrayView& to);
 /// Sets every element to the `dtype.size()` bytes at `element` (for variable-length dtypes: a VariableSlot, whose
 /// content is copied into the arena once).
 void fill_elements(const MutableArrayView& to, const std::byte* element);
+/// The same with an element of `dtype`, which is that of the view but for byte order.
+void fill_elements(const MutableArrayView& to, const DType& dtype, const std::byte* element);
 
 /// Whether every element equals `element` bit for bit (variable-length: content for content).
 [[nodiscard]] bool all_elements_equal(const ArrayView& v, const std::byte* element);
