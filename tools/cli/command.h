@@ -65,6 +65,7 @@ Run declare_create(CLI::App& app);
 Run declare_info(CLI::App& app);
 Run declare_tree(CLI::App& app);
 Run declare_attrs(CLI::App& app);
+Run declare_formats(CLI::App& app);
 Run declare_get(CLI::App& app);
 Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);

@@ -38,6 +38,11 @@ constexpr Command table[] = {
      "  tessera attrs grid.zarr set valid_range '[-500, 9000]'\n"
      "  tessera attrs grid.zarr get units",
      declare_attrs},
+    {"formats", inspect, "generations, codecs and array files that there are", "formats [options]",
+     "The names for --format and --codec, and the extensions of array files.\n\n"
+     "Example:\n"
+     "  tessera formats",
+     declare_formats},
     {"get", inspect, "print or save a part of an array", "get PATH [SELECTION] [options]",
      "Prints as NumPy does; of more than 1000 elements only the edges, unless --all. --json always prints all.\n\n"
      "Examples:\n"
@@ -60,11 +65,17 @@ constexpr Command table[] = {
      "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is an array directory unless it ends in .npy, .npz, .ra or .mldf. What is not given is taken from SRC: a "
+     "DST is a directory unless it ends in .zip, .npy, .npz, .ra or .mldf. What is not given is taken from SRC: a "
      "copied\n"
-     "array keeps chunks, codec, fill value, attributes and unknown metadata.\n\n"
-     "Example:\n"
-     "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle",
+     "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
+     "below\n"
+     "it. --format makes another Zarr generation of it: codecs stay where that generation has them, else the nearest\n"
+     "are chosen, and what changes is said. Chunk files that stay valid are checked and copied as they are, or linked\n"
+     "(--link); --dry-run tells which, and why not the others.\n\n"
+     "Examples:\n"
+     "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle\n"
+     "  tessera copy old.zarr new.zarr --format v3 --dry-run\n"
+     "  tessera copy grid.zarr sharded.zarr --format v3 --chunks 64,64 --shard 1024,1024",
      declare_copy},
     {"rechunk", move, "copy an array with other chunks", "rechunk SRC DST --chunks SHAPE [options]",
      "This is `copy` under the name that people look for. SRC and DST may be the same with --overwrite.\n\n"
