@@ -366,12 +366,26 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
     const auto target_loaded = target.loaded();
     std::atomic<std::int64_t> copied = 0;
     std::atomic<std::int64_t> linked = 0;
+    const ChunkGrid decoded(l->grid.shape(), from.info().chunks);
+    IoOptions one_thread = io;
+    one_thread.threads = 1;
+    // What is damaged must not spread unseen: each chunk is decoded once, a shard by its inner chunks.
+    const auto check = [&](const Index& index) {
+        const Region region = l->grid.chunk_region(index);
+        const Region overlapped = decoded.overlapping(region);
+        for (std::int64_t n = 0; n < overlapped.count(); ++n) {
+            const Region part = decoded.chunk_region(chunk_part(decoded, region, overlapped, n).chunk);
+            NDArray elements(l->metadata.dtype, part.extent);
+            read_region(source, *l, part, elements, one_thread);
+        }
+    };
     const auto copy_one = [&](std::int64_t chunk) {
         const Index index = l->grid.index(chunk);
         const std::string key = source.chunk_key(*l, index);
         const std::string new_key = target.chunk_key(*target_loaded, index);
         const auto value = source.store->open(key);
         if (value == nullptr) return;  // erased since it was listed
+        check(index);
         const auto there = target.store->open(new_key);
         if (link && there == nullptr && target.store->link(new_key, *source.store, key)) {
             ++linked;

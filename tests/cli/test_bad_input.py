@@ -77,7 +77,7 @@ class BadInput(program.ProgramTest):
         create("3", "<i4", "--codec", "blosc:lz5", says=["lz5", "lz4"])
         create("3", "<i4", "--codec", "blosc:lz4:10", says="10")
         create("3", "<i4", "--format", "v9", says=["v9", "zmeta"])
-        create("3", "<i4", "--order", "F", says=["--order F", "zmeta"])
+        create("3,4", "<i4", "--order", "F", says=["transpose", "zmeta"])
         create("3", "<i4", "--order", "K", says=["--order", "K"])
         create("3", "<i4", "--attrs", "[1]", says=["--attrs", "object"])
         create("3", "<i4", "--attrs", "{", says="--attrs")

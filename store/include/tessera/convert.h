@@ -49,8 +49,8 @@ struct CopiedChunks {
     std::int64_t linked = 0;  ///< of these, those that are hard links
 };
 /// Copies every stored chunk of `from` as it is, to an array for which why_recode says nothing; what is stored there
-/// already stays. With `link` by hard links where both lie on one file system: Tessera never writes into a chunk file,
-/// but other programs may, and would then change both.
+/// already stays. Each is decoded once, so that damage is an error and not a copy. With `link` by hard links where both
+/// lie on one file system: Tessera never writes into a chunk file, but other programs may, and would then change both.
 CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io = {});
 
 }  // namespace tessera
