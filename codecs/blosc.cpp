@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "codec_makers.h"
+#include "little_endian.h"
 
 namespace tessera {
 
@@ -38,12 +39,6 @@ std::vector<std::string_view> compressors() {
     return names;
 }
 
-std::uint32_t little_endian_32(const std::byte* p) {
-    std::uint32_t v = 0;
-    for (int i = 3; i >= 0; --i) v = v << 8 | std::to_integer<std::uint32_t>(p[i]);
-    return v;
-}
-
 /// Checks everything that the header claims, and returns the decoded size; `in` is cut to the frame.
 std::size_t check_frame(ByteSpan& in) {
     if (in.size() < BLOSC_MIN_HEADER_LENGTH) {
@@ -55,7 +50,7 @@ std::size_t check_frame(ByteSpan& in) {
         throw corrupt(fmt::format("no blosc frame: its first byte, the format version, is {} instead of {}", version,
                                   BLOSC_VERSION_FORMAT));
     }
-    const std::size_t cbytes = little_endian_32(&in[12]);
+    const std::size_t cbytes = load_32(&in[12]);
     if (cbytes < BLOSC_MIN_HEADER_LENGTH || cbytes > in.size()) {
         throw corrupt(fmt::format("the header says that the frame has {} bytes, but there are {}", cbytes, in.size()));
     }
@@ -126,37 +121,14 @@ private:
     std::size_t blocksize_;
 };
 
-/// An optional integer member within [least, most].
-std::int64_t integer_member(const Value& configuration, std::string_view name, std::int64_t otherwise,
-                            std::int64_t least, std::int64_t most) {
-    const Value* v = configuration.find(name);
-    if (!v) return otherwise;
-    const std::int64_t number = in_context([&] { return std::string(name); }, [&] { return v->as_int64(); });
-    if (number < least || number > most) {
-        throw invalid_argument(fmt::format("{} is {}, expected {} to {}", name, number, least, most));
-    }
-    return number;
-}
-
-}  // namespace
-
-std::unique_ptr<BytesToBytesCodec> make_blosc_codec(const Value& configuration, std::int64_t item_size) {
-    require_known_members(configuration, {"cname", "clevel", "shuffle", "typesize", "blocksize"});
-    const std::string cname = configuration.at("cname").as_string();
+/// The codec for a compressor by name and a shuffle by number.
+std::unique_ptr<BytesToBytesCodec> make(const Value& configuration, const std::string& cname, int shuffle,
+                                        std::int64_t item_size) {
     const auto known = compressors();
     if (std::ranges::find(known, cname) == known.end()) {
         throw invalid_argument(fmt::format("no compressor \"{}\"; choose one of {}", cname, fmt::join(known, ", ")));
     }
     const auto clevel = static_cast<int>(integer_member(configuration, "clevel", 5, 0, 9));
-    int shuffle = BLOSC_SHUFFLE;
-    if (const Value* v = configuration.find("shuffle")) {
-        const auto* found = std::ranges::find(shuffle_names, v->as_string());
-        if (found == shuffle_names.end()) {
-            throw invalid_argument(
-                fmt::format("no shuffle \"{}\"; choose one of {}", v->as_string(), fmt::join(shuffle_names, ", ")));
-        }
-        shuffle = static_cast<int>(found - shuffle_names.begin());
-    }
     // The header has one byte for it; c-blosc, and zarr 0.4 with it, then treat the data as plain bytes.
     std::int64_t typesize =
         integer_member(configuration, "typesize", std::max<std::int64_t>(item_size, 1), 1, INT32_MAX);
@@ -164,6 +136,26 @@ std::unique_ptr<BytesToBytesCodec> make_blosc_codec(const Value& configuration, 
     const std::int64_t blocksize = integer_member(configuration, "blocksize", 0, 0, BLOSC_MAX_BLOCKSIZE);
     return std::make_unique<BloscCodec>(cname, clevel, shuffle, static_cast<std::size_t>(typesize),
                                         static_cast<std::size_t>(blocksize));
+}
+
+}  // namespace
+
+std::unique_ptr<BytesToBytesCodec> make_blosc_codec(const Value& configuration, std::int64_t item_size) {
+    require_known_members(configuration, {"cname", "clevel", "shuffle", "typesize", "blocksize"});
+    const std::string_view shuffle = choice_member(configuration, "shuffle", "shuffle", shuffle_names);
+    const auto* number = std::ranges::find(shuffle_names, shuffle);
+    return make(configuration, configuration.at("cname").as_string(), static_cast<int>(number - shuffle_names.begin()),
+                item_size);
+}
+
+std::unique_ptr<BytesToBytesCodec> make_numcodecs_blosc_codec(const Value& configuration, std::int64_t item_size) {
+    require_known_members(configuration, {"cname", "clevel", "shuffle", "typesize", "blocksize"});
+    constexpr int automatic = -1;
+    auto shuffle =
+        static_cast<int>(integer_member(configuration, "shuffle", BLOSC_SHUFFLE, automatic, BLOSC_BITSHUFFLE));
+    if (shuffle == automatic) shuffle = item_size == 1 ? BLOSC_BITSHUFFLE : BLOSC_SHUFFLE;
+    const Value* cname = given_member(configuration, "cname");
+    return make(configuration, cname ? cname->as_string() : "lz4", shuffle, item_size);
 }
 
 }  // namespace tessera

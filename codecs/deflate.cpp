@@ -1,0 +1,98 @@
+// "numcodecs.zlib" and "gzip": DEFLATE by libdeflate, in zlib's and in gzip's wrapping.
+#include <fmt/format.h>
+#include <libdeflate.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <new>
+
+#include "codec_makers.h"
+#include "compressor.h"
+
+namespace tessera {
+
+namespace {
+
+struct Free {
+    void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
+    void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
+};
+
+/// One wrapping of DEFLATE, as libdeflate has it.
+struct Wrapping {
+    std::string_view name;
+    bool members;  ///< whether several may follow one another, and zeros after the last
+    decltype(&libdeflate_zlib_compress) compress;
+    decltype(&libdeflate_zlib_compress_bound) bound;
+    decltype(&libdeflate_zlib_decompress_ex) decompress;
+};
+
+constexpr Wrapping zlib{"zlib", false, libdeflate_zlib_compress, libdeflate_zlib_compress_bound,
+                        libdeflate_zlib_decompress_ex};
+constexpr Wrapping gzip{"gzip", true, libdeflate_gzip_compress, libdeflate_gzip_compress_bound,
+                        libdeflate_gzip_decompress_ex};
+
+class DeflateCodec final : public Compressor {
+public:
+    DeflateCodec(const Wrapping& wrapping, int level) : wrapping_(wrapping), level_(level) {}
+
+    void encode(ByteSpan in, Buffer& out) const override {
+        const std::unique_ptr<libdeflate_compressor, Free> engine(libdeflate_alloc_compressor(level_));
+        if (!engine) throw std::bad_alloc();
+        out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
+        out.resize(wrapping_.compress(engine.get(), in.data(), in.size(), out.data(), out.size()));
+    }
+
+    [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
+        return wrapping_.bound(nullptr, static_cast<std::size_t>(in_size));
+    }
+
+protected:
+    [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
+        const std::unique_ptr<libdeflate_decompressor, Free> engine(libdeflate_alloc_decompressor());
+        if (!engine) throw std::bad_alloc();
+        std::size_t total = 0;
+        do {
+            std::size_t used = 0;
+            std::size_t written = 0;
+            const libdeflate_result result = wrapping_.decompress(
+                engine.get(), in.data(), in.size(), out.data() + total, out.size() - total, &used, &written);
+            if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return std::nullopt;
+            if (result != LIBDEFLATE_SUCCESS) {
+                throw corrupt(fmt::format("the {} data are damaged or cut short", wrapping_.name));
+            }
+            total += written;
+            in = in.subspan(used);
+        } while (wrapping_.members && !is_padding(in));
+        if (!wrapping_.members && !in.empty()) {
+            throw corrupt(fmt::format("{} bytes follow the {} data", in.size(), wrapping_.name));
+        }
+        return total;
+    }
+
+private:
+    static bool is_padding(ByteSpan rest) {
+        return std::ranges::all_of(rest, [](std::byte b) { return b == std::byte{0}; });
+    }
+
+    const Wrapping& wrapping_;
+    int level_;
+};
+
+std::unique_ptr<BytesToBytesCodec> make(const Wrapping& wrapping, const Value& configuration) {
+    require_known_members(configuration, {"level"});
+    const auto level = static_cast<int>(integer_member(configuration, "level", 1, -1, 9));
+    return std::make_unique<DeflateCodec>(wrapping, level == -1 ? 6 : level);  // -1 is zlib's name for its default
+}
+
+}  // namespace
+
+std::unique_ptr<BytesToBytesCodec> make_zlib_codec(const Value& configuration, std::int64_t /*item_size*/) {
+    return make(zlib, configuration);
+}
+
+std::unique_ptr<BytesToBytesCodec> make_gzip_codec(const Value& configuration, std::int64_t /*item_size*/) {
+    return make(gzip, configuration);
+}
+
+}  // namespace tessera

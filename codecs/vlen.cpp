@@ -1,0 +1,124 @@
+// "vlen-utf8", "vlen-bytes" and "numcodecs.vlen-array": how many elements there are, then each with its length before
+// it, all counts of 4 little-endian bytes.
+#include <cstring>
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include "../core/unicode.h"
+#include "codec_makers.h"
+#include "little_endian.h"
+#include "variable_slots.h"
+
+namespace tessera {
+
+namespace {
+
+class VlenCodec final : public ArrayToBytesCodec {
+public:
+    VlenCodec(const ChunkSpec& in, std::int64_t item_size)
+        : dtype_(in.dtype), count_(static_cast<std::uint64_t>(element_count(in.shape))), item_size_(item_size) {
+        if (count_ > UINT32_MAX) {
+            throw unsupported(
+                fmt::format("a chunk of {} elements is more than 4 bytes count; choose smaller chunks", count_));
+        }
+    }
+
+    void encode(const ArrayView& in, Buffer& out) const override {
+        const std::vector<VariableSlot> slots = gather_slots(in);
+        std::uint64_t size = 4;
+        for (const VariableSlot& slot : slots) {
+            require_length(slot.size);
+            size += 4 + slot.size;
+        }
+        out.reset(static_cast<std::size_t>(size));
+        std::byte* to = out.data();
+        store_32(to, static_cast<std::uint32_t>(count_));
+        to += 4;
+        for (const VariableSlot& slot : slots) {
+            store_32(to, static_cast<std::uint32_t>(slot.size));
+            if (slot.size > 0) std::memcpy(to + 4, slot.data, static_cast<std::size_t>(slot.size));
+            to += 4 + slot.size;
+        }
+    }
+
+    void decode(ByteSpan in, const MutableArrayView& out) const override {
+        if (in.size() < 4) throw corrupt(fmt::format("{} bytes are too few for the number of elements", in.size()));
+        if (load_32(in.data()) != count_) {
+            throw corrupt(fmt::format("there are {} elements, but a chunk has {}", load_32(in.data()), count_));
+        }
+        // Each takes 4 bytes at least, so that a chunk's size is never trusted further than the bytes that are there.
+        if ((in.size() - 4) / 4 < count_) {
+            throw corrupt(fmt::format("{} bytes are too few for {} elements", in.size(), count_));
+        }
+        // One copy for all of them.
+        ByteSpan rest = arena_of(out).adopt(Buffer(in.subspan(4)));
+        std::vector<VariableSlot> slots(static_cast<std::size_t>(count_));
+        for (VariableSlot& slot : slots) slot = take(rest);
+        if (!rest.empty()) throw corrupt(fmt::format("{} bytes follow the last element", rest.size()));
+        scatter_slots(slots, out);
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override { return std::nullopt; }
+
+private:
+    void require_length(std::uint64_t size) const {
+        if (size > UINT32_MAX)
+            throw unsupported(fmt::format("an element of {} bytes is more than 4 bytes count", size));
+        if (size % static_cast<std::uint64_t>(item_size_) != 0) {
+            throw invalid_argument(
+                fmt::format("an element of {} bytes is no whole number of items of {}", size, item_size_));
+        }
+    }
+
+    [[nodiscard]] VariableSlot take(ByteSpan& rest) const {
+        if (rest.size() < 4 || rest.size() - 4 < load_32(rest.data())) {
+            throw corrupt("an element ends beyond the end of the chunk");
+        }
+        const std::uint32_t size = load_32(rest.data());
+        const VariableSlot slot{reinterpret_cast<const char*>(rest.data() + 4), size};
+        rest = rest.subspan(4 + std::size_t{size});
+        if (dtype_.kind() == Kind::variable_text && !count_utf8(slot.view())) {
+            throw corrupt("an element is not UTF-8");
+        }
+        if (size % item_size_ != 0) {
+            throw corrupt(fmt::format("an element of {} bytes is no whole number of items of {}", size, item_size_));
+        }
+        return slot;
+    }
+
+    DType dtype_;
+    std::uint64_t count_;
+    std::int64_t item_size_;
+};
+
+std::unique_ptr<ArrayToBytesCodec> make(const ChunkSpec& in, Kind kind, std::int64_t item_size) {
+    if (in.dtype.kind() != kind) {
+        throw invalid_argument(fmt::format("it is for variable-length {}, not for {}",
+                                           kind == Kind::variable_text ? "text" : "bytes", in.dtype.str()));
+    }
+    return std::make_unique<VlenCodec>(in, item_size);
+}
+
+}  // namespace
+
+std::unique_ptr<ArrayToBytesCodec> make_vlen_utf8_codec(const Value& configuration, const ChunkSpec& in) {
+    require_known_members(configuration, {});
+    return make(in, Kind::variable_text, 1);
+}
+
+std::unique_ptr<ArrayToBytesCodec> make_vlen_bytes_codec(const Value& configuration, const ChunkSpec& in) {
+    require_known_members(configuration, {});
+    return make(in, Kind::variable_bytes, 1);
+}
+
+std::unique_ptr<ArrayToBytesCodec> make_vlen_array_codec(const Value& configuration, const ChunkSpec& in) {
+    require_known_members(configuration, {"dtype"});
+    const DType item = DType::parse(configuration.at("dtype").as_string());
+    if (item.is_variable() || item.kind() == Kind::object || item.size() == 0) {
+        throw invalid_argument(fmt::format("dtype is {}; the items of arrays need a fixed size", item.str()));
+    }
+    return make(in, Kind::variable_bytes, item.size());
+}
+
+}  // namespace tessera

@@ -1,0 +1,75 @@
+// "zstd": frames with or without their content's size, one or several. (Debian's library also reads those of zstd 0.7.)
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#include <new>
+
+#include "codec_makers.h"
+#include "compressor.h"
+
+namespace tessera {
+
+namespace {
+
+struct Free {
+    void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
+    void operator()(ZSTD_DCtx* d) const { ZSTD_freeDCtx(d); }
+};
+
+void require_encoded(std::size_t result) {
+    if (ZSTD_isError(result)) throw unsupported(fmt::format("zstd could not compress: {}", ZSTD_getErrorName(result)));
+}
+
+class ZstdCodec final : public Compressor {
+public:
+    ZstdCodec(int level, bool checksum) : level_(level), checksum_(checksum) {}
+
+    void encode(ByteSpan in, Buffer& out) const override {
+        const std::unique_ptr<ZSTD_CCtx, Free> engine(ZSTD_createCCtx());
+        if (!engine) throw std::bad_alloc();
+        require_encoded(ZSTD_CCtx_setParameter(engine.get(), ZSTD_c_compressionLevel, level_));
+        require_encoded(ZSTD_CCtx_setParameter(engine.get(), ZSTD_c_checksumFlag, checksum_ ? 1 : 0));
+        out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
+        const std::size_t size = ZSTD_compress2(engine.get(), out.data(), out.size(), in.data(), in.size());
+        require_encoded(size);
+        out.resize(size);
+    }
+
+    [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
+        return ZSTD_compressBound(static_cast<std::size_t>(in_size));
+    }
+
+protected:
+    [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
+        if (in.empty()) throw corrupt("there is nothing where a zstd frame should be");
+        const std::unique_ptr<ZSTD_DCtx, Free> engine(ZSTD_createDCtx());
+        if (!engine) throw std::bad_alloc();
+        // In one go, because streaming takes memory by the window size that a frame claims.
+        const std::size_t size = ZSTD_decompressDCtx(engine.get(), out.data(), out.size(), in.data(), in.size());
+        if (!ZSTD_isError(size)) return size;
+        if (ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall) return std::nullopt;
+        throw corrupt(fmt::format("the zstd data are damaged: {}", ZSTD_getErrorName(size)));
+    }
+
+    [[nodiscard]] std::optional<std::uint64_t> claimed_size(ByteSpan in) const override {
+        const unsigned long long size = ZSTD_getFrameContentSize(in.data(), in.size());
+        if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+        return size;
+    }
+
+private:
+    int level_;
+    bool checksum_;
+};
+
+}  // namespace
+
+std::unique_ptr<BytesToBytesCodec> make_zstd_codec(const Value& configuration, std::int64_t /*item_size*/) {
+    require_known_members(configuration, {"level", "checksum"});
+    const std::int64_t level = integer_member(configuration, "level", 0, ZSTD_minCLevel(), ZSTD_maxCLevel());
+    return std::make_unique<ZstdCodec>(static_cast<int>(level), bool_member(configuration, "checksum", false));
+}
+
+}  // namespace tessera
