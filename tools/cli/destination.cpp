@@ -4,6 +4,7 @@
 
 #include <tessera/error.h>
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 
 #include "options.h"
@@ -151,8 +152,8 @@ public:
 
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
 
-    void add_group(const std::string& node, const Dialect& dialect, const Value& attributes) override {
-        groups_.push_back({node, &dialect, attributes});
+    void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
+        groups_.push_back({node, dialect, std::move(attributes)});
     }
 
     void commit() override {
@@ -161,9 +162,10 @@ public:
         for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
             const fs::path place = group->node.empty() ? root_ : root_ / group->node;
             fs::create_directories(place);
-            if (group->dialect->save_group != nullptr) {
-                group->dialect->save_group(*directory_store(place), "", group->attributes);
-            }
+            if (group->dialect == nullptr || group->dialect->save_group == nullptr) continue;
+            const auto store = directory_store(place);
+            if (!group->attributes && probe_group_dialect(*store, "") != nullptr) continue;
+            group->dialect->save_group(*store, "", group->attributes.value_or(Value::object()));
         }
         committed_ = true;
     }
@@ -179,7 +181,7 @@ private:
     struct NewGroup {
         std::string node;
         const Dialect* dialect;
-        Value attributes;
+        std::optional<Value> attributes;
     };
 
     fs::path root_;
@@ -189,6 +191,41 @@ private:
     std::vector<std::string> nodes_;
     std::vector<std::unique_ptr<NewArray>> arrays_;
     std::vector<NewGroup> groups_;
+};
+
+/// A new zip, which appears as a whole.
+class ZipDestination final : public Destination {
+public:
+    ZipDestination(const fs::path& path, Existing existing) {
+        const bool there = fs::exists(path);
+        if (existing.resume) {
+            throw invalid_argument(fmt::format("--resume: {} is a zip, which is written afresh", path.string()));
+        }
+        if (there && !existing.overwrite) {
+            throw already_exists(fmt::format("{} exists; --overwrite replaces it", path.string()));
+        }
+        store_ = zip_store(path, there ? ZipMode::replace : ZipMode::create);
+    }
+
+    Array& add(const std::string& node, const PlannedArray& plan, std::string_view /*made_from*/) override {
+        arrays_.push_back(Array::create(store_, node, *plan.dialect, plan.metadata, false));
+        if (plan.attributes) arrays_.back().attributes().replace(*plan.attributes);
+        return arrays_.back();
+    }
+    [[nodiscard]] bool resumed() const override { return false; }
+    void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
+        if (dialect == nullptr || dialect->save_group == nullptr) return;
+        dialect->save_group(*store_, node, attributes.value_or(Value::object()));
+    }
+    void commit() override {
+        for (Array& array : arrays_) array.publish();
+        store_->finish();
+    }
+    std::string keep() override { return store_->name(); }  // never: there is no resuming
+
+private:
+    std::shared_ptr<KeyValueStore> store_;
+    std::deque<Array> arrays_;
 };
 
 }  // namespace
@@ -204,6 +241,7 @@ PlannedArray plan_array(const ArraySource& source, const TransferOptions& option
 }
 
 std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing) {
+    if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing);
     return std::make_unique<DirectoryDestination>(path, existing);
 }
 

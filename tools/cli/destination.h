@@ -37,7 +37,8 @@ public:
     virtual Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) = 0;
     /// Whether the array that was last added goes on with an unfinished copy.
     [[nodiscard]] virtual bool resumed() const = 0;
-    virtual void add_group(const std::string& node, const Dialect& dialect, const Value& attributes) = 0;
+    /// `dialect` is nullptr for a plain folder. Without attributes, a group that is there already stays as it is.
+    virtual void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) = 0;
     /// Makes it all appear.
     virtual void commit() = 0;
     /// Leaves what is written, to go on with later, and says where it lies.

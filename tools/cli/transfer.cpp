@@ -6,10 +6,13 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
 
 #include "bundle.h"
 #include "destination.h"
@@ -67,7 +70,8 @@ std::string made_text(const Made& made, std::string_view done) {
 /// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
 std::string made_from(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayInfo info = from.info();
-    const fs::path path = fs::absolute(split_array_path(from.name()).path);
+    fs::path path = fs::absolute(split_array_path(from.name()).path);
+    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // what is in a zip
     // A file changes as a whole; of an array the folders change with every chunk that is replaced in them.
     std::string state;
     std::error_code ignored;
@@ -215,12 +219,14 @@ std::vector<std::string> several_members(const std::string& name) {
     return members.size() > 1 ? members : std::vector<std::string>{};
 }
 
-/// Whether a path is a group, or a directory that holds arrays but is none.
-bool holds_nodes(const std::string& path) {
-    if (!fs::is_directory(path) || occupant(path) == Occupant::array || occupant(path) == Occupant::unfinished) {
-        return false;
-    }
-    return probe_group_dialect(*directory_store(path, true), "") != nullptr || count_arrays(scan(path)) > 0;
+/// The group that a path names (a plain folder or zip with arrays in it is one too); nothing for an array or a file.
+std::optional<Group> group_at(const std::string& path) {
+    const std::optional<Place> place = probe_place(path, true);
+    if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
+    if (place->prefix.empty() && occupant(path) == Occupant::unfinished) return {};
+    const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
+                       !child_nodes(*place->store, place->prefix).empty();
+    return group ? std::optional(Group::open(place->store, place->prefix)) : std::nullopt;
 }
 
 /// A member's name becomes a path below the destination, and must stay there.
@@ -238,38 +244,54 @@ void require_plain_name(const std::string& file, const std::string& member) {
 /// A group that goes along.
 struct GroupJob {
     std::string node;
-    const Dialect* dialect;
-    Value attributes;
+    const Dialect* dialect;           ///< nullptr for a plain folder
+    std::optional<Value> attributes;  ///< none: a group that is there already stays as it is
 };
 
-/// Everything at and below a group, in the order of a walk: each group before what is in it.
-void plan_group(const TransferOptions& o, const KeyValueStore& store, const std::string& prefix,
-                std::vector<GroupJob>& groups, std::vector<Job>& jobs) {
-    const Dialect* from = probe_group_dialect(store, prefix);
-    const Dialect* to = o.format ? &dialect_named(*o.format) : from;
-    Value attributes = Value::object();
-    if (from != nullptr) attributes = from->load_attributes(store, prefix).value_or(Value::object());
+GroupJob plan_group(const TransferOptions& o, const Group& group, std::string node) {
+    const Dialect* to = o.format ? &dialect_named(*o.format) : group.dialect();
+    Value attributes = group.attributes().all();
     if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
         throw unsupported(fmt::format("{}: {} has no groups, and so no place for the attributes of this one",
-                                      join_key(store.name(), prefix), to->name));
+                                      group.name(), to->name));
     }
-    if (to != nullptr && (from != nullptr || o.format)) groups.push_back({prefix, to, std::move(attributes)});
-    for (const std::string& name : store.list(prefix).prefixes) {
-        if (name.starts_with('.')) continue;
-        const std::string node = join_key(prefix, name);
-        if (probe_dialect(store, node) != nullptr) {
-            jobs.push_back(plan_job(o, join_key(o.source, node), node));
+    return {std::move(node), to, std::move(attributes)};
+}
+
+/// Everything at and below a group, each group before what is in it.
+void plan_hierarchy(const TransferOptions& o, const Group& root, std::vector<GroupJob>& groups,
+                    std::vector<Job>& jobs) {
+    groups.push_back(plan_group(o, root, ""));
+    for (const tessera::Node& node : root.nodes()) {
+        if (node.kind == NodeKind::array) {
+            jobs.push_back(plan_job(o, join_key(o.source, node.path), node.path));
         } else {
-            plan_group(o, store, node, groups, jobs);
+            groups.push_back(plan_group(o, root.open_group(node.path), node.path));
         }
     }
+}
+
+/// Members of a file become arrays in groups, where the generation has groups.
+void plan_member_groups(const TransferOptions& o, const std::vector<std::string>& members,
+                        std::vector<GroupJob>& groups) {
+    const Dialect* dialect = o.format ? &dialect_named(*o.format) : nullptr;
+    if (dialect == nullptr || dialect->save_group == nullptr) return;
+    std::set<std::string> folders{""};
+    for (const std::string& member : members) {
+        for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {
+            folders.insert(folder.string());
+        }
+    }
+    for (const std::string& folder : folders) groups.push_back({folder, dialect, std::nullopt});
 }
 
 /// All the arrays that the source names: itself, its members, or what is below it.
 void plan_jobs(const TransferOptions& o, std::vector<GroupJob>& groups, std::vector<Job>& jobs) {
     const std::vector<std::string> members = several_members(o.source);
     for (const std::string& member : members) require_plain_name(o.source, member);
-    if (members.empty() && holds_nodes(o.source)) plan_group(o, *directory_store(o.source, true), "", groups, jobs);
+    if (members.empty()) {
+        if (const std::optional<Group> root = group_at(o.source)) plan_hierarchy(o, *root, groups, jobs);
+    }
     const std::size_t several = jobs.size() + groups.size() + members.size();
     if (several == 0) {
         jobs.push_back(plan_job(o, o.source, ""));
@@ -284,7 +306,17 @@ void plan_jobs(const TransferOptions& o, std::vector<GroupJob>& groups, std::vec
         throw already_exists(
             fmt::format("{} is an array, and {} holds several, which need a directory", o.destination, o.source));
     }
+    if (!members.empty()) plan_member_groups(o, members, groups);
     for (const std::string& member : members) jobs.push_back(plan_job(o, o.source + "::" + member, member));
+}
+
+/// A group is made, or replaced on request; its arrays are refused one by one where others lie.
+void require_free_group(const TransferOptions& o) {
+    if (o.overwrite || o.resume) return;
+    if (const std::optional<Group> there = group_at(o.destination)) {
+        throw already_exists(
+            fmt::format("{}: a group is there already; --overwrite replaces what {} has too", there->name(), o.source));
+    }
 }
 
 std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
@@ -295,10 +327,11 @@ std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
         report_plan(session, o, jobs);
         return {};
     }
+    if (!groups.empty() && groups.front().attributes) require_free_group(o);
     const std::unique_ptr<Destination> destination =
         open_destination(o.destination, {.overwrite = o.overwrite, .resume = o.resume});
     try {
-        for (const GroupJob& group : groups) destination->add_group(group.node, *group.dialect, group.attributes);
+        for (const GroupJob& group : groups) destination->add_group(group.node, group.dialect, group.attributes);
         for (const Job& job : jobs) run_job(session, o, job, *destination);
     } catch (const Error& e) {
         if (!o.resume) throw;
