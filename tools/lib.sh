@@ -15,6 +15,8 @@ install_packages() {
         case $package in '' | '#'*) continue ;; esac
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
     done <"$root/tools/packages.txt"
+    # Not in the list: another nodejs than Debian's brings its own, which Debian's package would be at odds with.
+    command -v npm >/dev/null || missing+=(npm)
     [ ${#missing[@]} -gt 0 ] || return 0
     say "installing ${missing[*]}"
     local sudo=()
@@ -23,4 +25,12 @@ install_packages() {
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" </dev/null ||
         { "${sudo[@]}" apt-get update </dev/null &&
             "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" </dev/null; }
+}
+
+# install_zarrita: the npm packages that the cross-tests take, as tests/zarrita/package-lock.json fixes them.
+install_zarrita() {
+    local folder=$root/tests/zarrita
+    [ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ] && return 0
+    say "installing zarrita"
+    npm ci --prefix "$folder" --no-audit --no-fund </dev/null
 }
