@@ -58,6 +58,11 @@ struct Dialect {
     /// Whether a name directly below an array's prefix is part of an array of this dialect (metadata, attributes, the
     /// folder of its chunks, a chunk, the original program's lock files): what --overwrite may replace.
     bool (*owns)(const ArrayMetadata& metadata, std::string_view name);
+
+    /// The keys of a node's documents, relative to its prefix: what consolidated metadata are copies of.
+    std::span<const std::string_view> documents = {};
+    /// The key of a group's consolidated metadata where they have one of their own: ".zmetadata".
+    std::string_view consolidated_key = "";
 };
 
 /// Where arrays keep the names of their dimensions in dialects without a member for them: xarray's convention.

@@ -1,0 +1,36 @@
+// Places: what a path that somebody typed means, as a store and a prefix in it.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tessera/key_value_store.h>
+
+namespace tessera {
+
+/// Where a node (an array or a group) lies, or would.
+struct Place {
+    std::shared_ptr<KeyValueStore> store;
+    std::string prefix;
+};
+
+/// The place that a path names: a directory, a zip store ("data.zarr.zip"), or something inside a zip store
+/// ("data.zarr.zip/group/name"). A directory is the root of its own store; what is inside a zip need not be there.
+/// Nothing when the path is none of these: absent, or another kind of file. A zip is for reading whatever `read_only`
+/// says, for an archive is never changed. Throws io, or corrupt for a zip that cannot be read.
+[[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, bool read_only);
+
+/// The same; throws not_found or invalid_argument, saying what is there instead.
+[[nodiscard]] Place find_place(const std::filesystem::path& path, bool read_only);
+
+/// What lies at a place that holds no `wanted` ("array", "group"), for an error: what was looked for and found.
+[[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
+
+/// A path in the file system, which need not exist, as seen from the outermost group (with metadata) above it; from its
+/// parent directory where there is none.
+[[nodiscard]] Place enclosing_place(const std::filesystem::path& path);
+
+}  // namespace tessera

@@ -1,0 +1,110 @@
+#include <tessera/place.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/dialect.h>
+#include <tessera/error.h>
+
+#include <set>
+
+#include "array_state.h"
+#include "zip_store.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The longest part of a path that exists.
+fs::path existing_part(const fs::path& path) {
+    std::error_code ignored;
+    fs::path part = path;
+    while (!part.empty() && !fs::exists(part, ignored) && part != part.parent_path()) part = part.parent_path();
+    return part;
+}
+
+/// What of `path` comes after `part`, as a prefix of keys.
+std::string prefix_after(const fs::path& part, const fs::path& path) {
+    std::string prefix;
+    for (const fs::path& name : path.lexically_normal().lexically_relative(part.lexically_normal())) {
+        if (name != "." && !name.empty()) prefix = join_key(prefix, name.string());
+    }
+    return prefix;
+}
+
+std::string names_text(const Listing& listing) {
+    std::string names;
+    for (const auto* list : {&listing.prefixes, &listing.keys}) {
+        for (const std::string& name : *list) {
+            if (names.size() > 60) return names + ", …";
+            names += (names.empty() ? "" : ", ") + name;
+        }
+    }
+    return names;
+}
+
+}  // namespace
+
+std::optional<Place> probe_place(const fs::path& path, bool read_only) {
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored)) return Place{directory_store(path, read_only), ""};
+    const fs::path part = existing_part(path);
+    if (!fs::is_regular_file(part, ignored)) return std::nullopt;
+    auto zip = probe_zip_store(part);
+    if (zip == nullptr) return std::nullopt;
+    return Place{std::move(zip), prefix_after(part, path)};
+}
+
+Place find_place(const fs::path& path, bool read_only) {
+    if (auto place = probe_place(path, read_only)) return *std::move(place);
+    std::error_code ignored;
+    const fs::path part = existing_part(path);
+    if (fs::is_directory(part, ignored) || part.empty()) {
+        throw not_found(fmt::format("{}: no such file or directory", path.string()));
+    }
+    throw invalid_argument(
+        fmt::format("{}: a file, not the directory or zip archive of an array or group", part.string()));
+}
+
+std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
+    const std::string name = join_key(store.name(), prefix);
+    if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
+        return fmt::format(
+            "{}: an unfinished copy, not an {} yet; the same command with --resume goes on with it, --overwrite "
+            "starts afresh",
+            name, wanted);
+    }
+    if (const Dialect* there = probe_dialect(store, prefix)) {
+        return fmt::format("{}: an array ({}), not a {}", name, there->name, wanted);
+    }
+    const Dialect* group = probe_group_dialect(store, prefix);
+    const Listing below = store.list(prefix);
+    if (group == nullptr && below.keys.empty() && below.prefixes.empty()) {
+        return fmt::format("{}: no {} here: there is nothing, or an empty directory", name, wanted);
+    }
+    std::string looked_for;
+    std::set<std::string_view> keys;
+    for (const Dialect& d : dialect_table()) {
+        const std::string_view key = wanted == "array" ? d.metadata_key : d.group_key;
+        if (!key.empty() && keys.insert(key).second)
+            looked_for += fmt::format("{}{}", looked_for.empty() ? "" : ", ", key);
+    }
+    return fmt::format("{}: {}: looked for {}, found {}", name,
+                       group != nullptr ? fmt::format("a group ({}), not an {}", group->name, wanted)
+                                        : fmt::format("no {} here", wanted),
+                       looked_for, names_text(below));
+}
+
+Place enclosing_place(const fs::path& path) {
+    std::error_code error;
+    const fs::path node = fs::weakly_canonical(path, error);
+    if (error) throw io_error("cannot follow", path.string(), error.value());
+    fs::path root = node.parent_path();
+    for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {
+        if (probe_group_dialect(*directory_store(above, true), "") != nullptr) root = above;
+    }
+    return {directory_store(root), prefix_after(root, node)};
+}
+
+}  // namespace tessera
