@@ -4,11 +4,21 @@
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/shard.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "codec_makers.h"
+
 namespace tessera {
+
+Dims permuted(const Dims& dims, const Dims& axes) {
+    if (axes.empty()) return dims;
+    Dims result = dims;
+    for (int k = 0; k < dims.rank(); ++k) result[k] = dims[static_cast<int>(axes[k])];
+    return result;
+}
 
 namespace {
 
@@ -25,8 +35,8 @@ decltype(auto) at_stage(const Stage<Codec>& stage, Body&& body) {
     return in_context([&] { return stage.name; }, std::forward<Body>(body));
 }
 
-/// The most that a stage may decode to where no size is known beforehand.
-constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 31;
+/// The most that a stage may decode to where no size is known beforehand: what is refused, not what is expected.
+constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 30;
 
 /// Compressors work block by block in memory of their own: about this much, and no more than a few chunks.
 constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
@@ -51,10 +61,23 @@ struct CodecPipeline::State {
     std::vector<Stage<BytesToBytesCodec>> bytes_to_bytes;
     /// sizes[i] is the most bytes that go into bytes_to_bytes[i]; the last one is the most that a chunk encodes to.
     std::vector<std::uint64_t> sizes;
+    bool bounded = true;  ///< sizes follow from the codecs; else from unsized_limit
 
-    /// What the array→bytes codec was made for.
-    [[nodiscard]] const ChunkSpec& innermost() const {
-        return array_to_array.empty() ? chunk : array_to_array.back().codec->encoded();
+    /// What goes into array→array codec `stage`, or after the last of them into the array→bytes codec.
+    [[nodiscard]] const ChunkSpec& spec(std::size_t stage) const {
+        return stage == 0 ? chunk : array_to_array[stage - 1].codec->encoded();
+    }
+    [[nodiscard]] const ChunkSpec& innermost() const { return spec(array_to_array.size()); }
+
+    /// Where all array→array codecs only reorder dimensions: what they do together. Empty where there are none.
+    [[nodiscard]] std::optional<Dims> all_axes() const {
+        Dims all;
+        for (const auto& stage : array_to_array) {
+            const Dims* axes = stage.codec->axes();
+            if (axes == nullptr) return std::nullopt;
+            all = all.empty() ? *axes : permuted(all, *axes);
+        }
+        return all;
     }
 
     /// Whether the bytes of the array→bytes codec are the very memory of such a view.
@@ -84,10 +107,24 @@ struct CodecPipeline::State {
                 if (row.array_to_array) {
                     array_to_array.push_back({config.name, row.array_to_array(config.configuration, innermost())});
                 } else {
-                    array_to_bytes = {config.name, row.array_to_bytes(config.configuration, innermost())};
-                    sizes.push_back(array_to_bytes.codec->encoded_size().value_or(unsized_limit));
+                    add_array_to_bytes(config, row);
                 }
             });
+    }
+
+    void add_array_to_bytes(const CodecConfig& config, const CodecRow& row) {
+        const auto axes = all_axes();
+        if (config.name == "sharding_indexed" && axes) {
+            // Transposed here, a shard would have to be decoded as a whole: its inner chunks are transposed instead.
+            array_to_bytes = {config.name, std::make_unique<ShardCodec>(config.configuration, chunk, *axes)};
+            array_to_array.clear();
+        } else {
+            array_to_bytes = {config.name, row.array_to_bytes(config.configuration, innermost())};
+        }
+        const ShardCodec* shards = array_to_bytes.codec->shard();
+        const auto bound = shards != nullptr ? shards->encoded_bound() : array_to_bytes.codec->encoded_size();
+        bounded = bound.has_value();
+        sizes.push_back(bound.value_or(unsized_limit));
     }
 
     /// Undoes the bytes→bytes codecs, the innermost of them into `out`.
@@ -105,6 +142,28 @@ struct CodecPipeline::State {
             in = to;
         }
         return in;
+    }
+
+    /// Undoes all codecs from array→array codec `stage` on.
+    void decode_from(std::size_t stage, ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
+        if (stage == array_to_array.size()) {
+            decode_array(in, out, scratch);
+            return;
+        }
+        const auto& codec = array_to_array[stage];
+        if (const Dims* axes = codec.codec->axes()) {
+            decode_from(stage + 1, in, out.transposed(*axes), scratch);
+            return;
+        }
+        NDArray encoded(spec(stage + 1).dtype, spec(stage + 1).shape);
+        decode_from(stage + 1, in, encoded, scratch);
+        if (out.dtype == spec(stage).dtype) {
+            at_stage(codec, [&] { codec.codec->decode(encoded, out); });
+        } else {  // the other byte order
+            NDArray decoded(spec(stage).dtype, spec(stage).shape);
+            at_stage(codec, [&] { codec.codec->decode(encoded, decoded); });
+            copy_elements(decoded, out);
+        }
     }
 
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
@@ -146,11 +205,15 @@ const ChunkSpec& CodecPipeline::chunk() const {
 
 ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
     const State& s = *state_;
-    NDArray array;  // what the last array→array codec made
+    NDArray array;  // what the last array→array codec made that moves elements
     ArrayView in = chunk;
     for (const auto& stage : s.array_to_array) {
-        array = at_stage(stage, [&] { return stage.codec->encode(in); });
-        in = array.view();
+        if (const Dims* axes = stage.codec->axes()) {
+            in = in.transposed(*axes);
+        } else {
+            array = at_stage(stage, [&] { return stage.codec->encode(in); });
+            in = array.view();
+        }
     }
 
     const std::size_t stages = s.bytes_to_bytes.size();
@@ -176,46 +239,41 @@ ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) co
 }
 
 void CodecPipeline::decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const {
-    const State& s = *state_;
-    if (s.array_to_array.empty()) {
-        s.decode_array(encoded, out, scratch);
-        return;
-    }
-    NDArray array(s.innermost().dtype, s.innermost().shape);
-    s.decode_array(encoded, array, scratch);
-    for (std::size_t i = s.array_to_array.size(); i-- > 0;) {
-        const auto& stage = s.array_to_array[i];
-        if (i == 0) {
-            at_stage(stage, [&] { stage.codec->decode(array, out); });
-            return;
-        }
-        const ChunkSpec& before = s.array_to_array[i - 1].codec->encoded();
-        NDArray next(before.dtype, before.shape);
-        at_stage(stage, [&] { stage.codec->decode(array, next); });
-        array = std::move(next);
-    }
+    state_->decode_from(0, encoded, out, scratch);
 }
 
 void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                                 CodecScratch& scratch) const {
+    const State& s = *state_;
     require_inside(region, chunk().shape);
+    if (const ShardCodec* shards = shard()) {
+        at_stage(s.array_to_bytes, [&] { shards->decode_part(encoded, region, out, scratch); });
+        return;
+    }
     ByteSpan bytes = encoded.mapped();
     if (bytes.empty()) {
         if (encoded.size() > encoded_limit()) {
             throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(),
-                                      state_->sizes.back()));
+                                      s.sizes.back()));
         }
         scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
         encoded.read(0, scratch.encoded.span());
         bytes = scratch.encoded;
     }
+    if (region.extent == chunk().shape) {
+        decode(bytes, out, scratch);
+        return;
+    }
     // The whole chunk, then the part of it. Plain memory decodes in place; the rest may need an arena, and all of
     // scratch.
-    if (state_->array_to_array.empty() && state_->array_to_bytes.codec->memory_dtype() != nullptr) {
-        scratch.decoded.reset(static_cast<std::size_t>(state_->sizes.front()));
-        const MutableArrayView whole = view_bytes(scratch.decoded.data(), chunk().dtype, chunk().shape);
-        decode(bytes, whole, scratch);
-        copy_elements(whole.part(region), out);
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    const auto axes = s.all_axes();
+    if (axes && memory != nullptr) {
+        scratch.decoded.reset(static_cast<std::size_t>(s.sizes.front()));
+        const MutableArrayView whole = view_bytes(scratch.decoded.data(), *memory, s.innermost().shape);
+        s.decode_from(s.array_to_array.size(), bytes, whole, scratch);
+        const Region turned{permuted(region.start, *axes), permuted(region.extent, *axes)};
+        copy_elements(whole.part(turned), axes->empty() ? out : out.transposed(*axes));
     } else {
         NDArray whole(chunk().dtype, chunk().shape);
         decode(bytes, whole, scratch);
@@ -223,20 +281,40 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     }
 }
 
+const ShardCodec* CodecPipeline::shard() const {
+    const State& s = *state_;
+    return s.array_to_array.empty() && s.bytes_to_bytes.empty() ? s.array_to_bytes.codec->shard() : nullptr;
+}
+
+std::optional<std::uint64_t> CodecPipeline::encoded_size() const {
+    const State& s = *state_;
+    const bool fixed = s.array_to_bytes.codec->encoded_size().has_value() &&
+                       std::ranges::all_of(s.bytes_to_bytes, [](const auto& b) { return b.codec->fixed_size(); });
+    return fixed ? std::optional(s.sizes.back()) : std::nullopt;
+}
+
+std::optional<std::uint64_t> CodecPipeline::encoded_bound() const {
+    return state_->bounded ? std::optional(state_->sizes.back()) : std::nullopt;
+}
+
 std::uint64_t CodecPipeline::encoded_limit() const {
-    return 2 * state_->sizes.back() + (std::uint64_t{1} << 20);
+    return state_->bounded ? 2 * state_->sizes.back() + (std::uint64_t{1} << 20) : state_->sizes.back();
 }
 
 std::uint64_t CodecPipeline::scratch_bytes() const {
     const State& s = *state_;
+    if (shard() != nullptr) return shard()->scratch_bytes();
     const auto array_bytes = [](const ChunkSpec& spec) {
         return static_cast<std::uint64_t>(byte_count(spec.shape, spec.dtype.size()));
     };
-    std::uint64_t total = s.sizes.front() + s.sizes.back();  // decoded and encoded
-    if (s.bytes_to_bytes.size() > 1) total += s.sizes.back();
+    // Elements of variable length are taken to be about as long again as what stands for them in memory.
+    const std::uint64_t packed = s.bounded ? s.sizes.front() : 2 * array_bytes(s.innermost());
+    const std::uint64_t encoded = s.bounded ? s.sizes.back() : packed;
+    std::uint64_t total = packed + encoded;
+    if (s.bytes_to_bytes.size() > 1) total += encoded;
     if (s.array_to_bytes.codec->memory_dtype() == nullptr) total += array_bytes(s.chunk);
     for (const auto& stage : s.array_to_array) total += array_bytes(s.chunk) + array_bytes(stage.codec->encoded());
-    return total + s.bytes_to_bytes.size() * std::min(working_bytes, 3 * s.sizes.front());
+    return total + s.bytes_to_bytes.size() * std::min(working_bytes, 3 * packed);
 }
 
 }  // namespace tessera

@@ -84,6 +84,8 @@ public:
     virtual void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
     /// The most bytes that encoding `in_size` bytes can give.
     [[nodiscard]] virtual std::uint64_t encoded_bound(std::uint64_t in_size) const = 0;
+    /// Whether every encoding has exactly that many bytes (checksums): what the index of a shard needs.
+    [[nodiscard]] virtual bool fixed_size() const { return false; }
 };
 
 /// One row of the table of codecs: exactly one of the three makers is set.

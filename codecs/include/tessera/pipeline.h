@@ -1,7 +1,9 @@
 // CodecPipeline: the codecs of one array, chained and bound to one chunk's dtype, shape and fill.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,14 +35,24 @@ public:
     /// Decodes a whole chunk into `out` (any strides): straight into its memory where it is packed, else by way of
     /// `scratch`. Errors are `corrupt` and name the codec stage.
     void decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const;
-    /// Decodes the part `region` of a chunk into `out` (shape region.extent).
+    /// Decodes the part `region` of a chunk into `out` (shape region.extent). Of a shard, only the inner chunks needed
+    /// are read.
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                      CodecScratch& scratch) const;
 
+    /// Where chunks are shards whose inner chunks can be read and replaced one by one: what does so. nullptr where a
+    /// chunk is read and written as a whole, also for a shard that is compressed once more.
+    [[nodiscard]] const ShardCodec* shard() const;
+
+    /// The exact number of bytes of an encoded chunk, where every chunk has the same.
+    [[nodiscard]] std::optional<std::uint64_t> encoded_size() const;
+    /// The most bytes that a chunk encodes to; none where that depends on its content (variable-length elements).
+    [[nodiscard]] std::optional<std::uint64_t> encoded_bound() const;
     /// The most bytes that an encoded chunk is read for: generously more than any writer makes of one, so that a file
     /// of absurd size is refused before memory is taken for it.
     [[nodiscard]] std::uint64_t encoded_limit() const;
-    /// Bytes of scratch that one thread needs at most: what a memory budget counts per thread.
+    /// Bytes of scratch that one thread needs: what a memory budget counts per thread. An estimate where elements have
+    /// variable length, else the most.
     [[nodiscard]] std::uint64_t scratch_bytes() const;
 
 private:

@@ -1,0 +1,409 @@
+#include <fmt/format.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "codec_makers.h"
+
+namespace tessera {
+
+namespace {
+
+/// More inner chunks than this are refused: their index alone would take 256 MiB.
+constexpr std::int64_t most_inner_chunks = std::int64_t{1} << 24;
+
+const Value& required(const Value& configuration, std::string_view member) {
+    const Value* value = configuration.find(member);
+    if (value == nullptr) throw invalid_argument(fmt::format("the configuration lacks \"{}\"", member));
+    return *value;
+}
+
+std::vector<CodecConfig> codec_list(const Value& configuration, std::string_view member) {
+    std::vector<CodecConfig> codecs;
+    for (const Value& codec : required(configuration, member).as_array()) codecs.push_back(codec_from_json(codec));
+    return codecs;
+}
+
+/// The grid of inner chunks as the configuration states it: after the transposes.
+ChunkGrid number_grid(const Value& configuration, const ChunkSpec& chunk, const Dims& axes) {
+    require_known_members(configuration, {"chunk_shape", "codecs", "index_codecs", "index_location"});
+    const Shape shard = permuted(chunk.shape, axes);
+    Shape inner;
+    for (const Value& length : required(configuration, "chunk_shape").as_array()) inner.push_back(length.as_int64());
+    ChunkGrid grid(shard, inner);
+    for (int d = 0; d < shard.rank(); ++d) {
+        if (shard[d] % inner[d] != 0) {
+            throw invalid_argument(fmt::format("chunk_shape {} does not divide the shard's shape {} (dimension {})",
+                                               inner.to_string(), shard.to_string(), d));
+        }
+    }
+    if (grid.chunk_count() > most_inner_chunks) {
+        throw unsupported(fmt::format("{} inner chunks in one shard; Tessera handles at most {}", grid.chunk_count(),
+                                      most_inner_chunks));
+    }
+    return grid;
+}
+
+/// The same before the transposes.
+ChunkGrid array_grid(const ChunkGrid& numbers, const Shape& shard, const Dims& axes) {
+    Shape inner = numbers.chunks();
+    for (int k = 0; k < axes.rank(); ++k) inner[static_cast<int>(axes[k])] = numbers.chunks()[k];
+    return {shard, inner};
+}
+
+CodecPipeline inner_pipeline(const Value& configuration, const ChunkSpec& chunk, const Shape& inner, const Dims& axes) {
+    std::vector<CodecConfig> codecs = codec_list(configuration, "codecs");
+    if (!axes.empty()) {
+        CodecConfig transpose{"transpose"};
+        transpose.configuration.set("order", Value::Array(axes.begin(), axes.end()));
+        codecs.insert(codecs.begin(), std::move(transpose));
+    }
+    return {ChunkSpec{chunk.dtype, inner, chunk.fill}, codecs};
+}
+
+/// Of places: one more dimension, of offset and size.
+Shape index_shape(const ChunkGrid& numbers) {
+    Shape shape = numbers.grid();
+    shape.push_back(2);
+    return shape;
+}
+
+CodecPipeline index_pipeline(const Value& configuration, const ChunkGrid& numbers) {
+    return in_context([] { return "index_codecs"; },
+                      [&] {
+                          const auto codecs = codec_list(configuration, "index_codecs");
+                          CodecPipeline index({"<u8", index_shape(numbers), std::nullopt}, codecs);
+                          if (!index.encoded_size()) {
+                              throw unsupported(
+                                  "the index of a shard must always have the same number of bytes, so that it can be "
+                                  "found: \"bytes\", \"crc32c\" and other checksums do that");
+                          }
+                          return index;
+                      });
+}
+
+/// Bytes that somebody else keeps.
+class SpanSource final : public ByteSource {
+public:
+    explicit SpanSource(ByteSpan bytes) : bytes_(bytes) {}
+    [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
+    }
+    [[nodiscard]] ByteSpan mapped() const override { return bytes_; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    ByteSpan bytes_;
+    std::string name_ = "the shard";
+};
+
+/// Writes into a buffer that somebody else keeps.
+class BufferSink final : public ByteSink {
+public:
+    explicit BufferSink(Buffer& out) : out_(out) { out_.resize(0); }
+    [[nodiscard]] bool random_access() const override { return true; }
+    void append(ByteSpan bytes) override { out_.append(bytes); }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override {
+        std::ranges::copy(bytes, out_.span().subspan(static_cast<std::size_t>(offset), bytes.size()).begin());
+    }
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    Buffer& out_;
+    std::string name_ = "the shard";
+};
+
+std::shared_ptr<const ByteSource> unowned(const ByteSource& source) {
+    return {std::shared_ptr<void>(), &source};
+}
+
+/// The places of an index as elements.
+template <class View, class Places>
+View places_view(Places& places, const ChunkGrid& numbers) {
+    static_assert(sizeof(ShardCodec::Place) == 2 * sizeof(std::uint64_t));
+    using Byte = std::conditional_t<std::is_const_v<Places>, const std::byte, std::byte>;
+    return view_bytes(reinterpret_cast<Byte*>(places.data()), DType::of<std::uint64_t>(), index_shape(numbers));
+}
+
+}  // namespace
+
+// ---- ShardCodec
+
+ShardCodec::ShardCodec(const Value& configuration, ChunkSpec chunk, const Dims& axes)
+    : chunk_(std::move(chunk)),
+      axes_(axes),
+      numbers_(number_grid(configuration, chunk_, axes)),
+      grid_(array_grid(numbers_, chunk_.shape, axes)),
+      inner_(inner_pipeline(configuration, chunk_, grid_.chunks(), axes)),
+      index_(index_pipeline(configuration, numbers_)),
+      index_size_(*index_.encoded_size()),
+      fill_(chunk_.fill ? *chunk_.fill : zero_element(chunk_.dtype)),
+      slot_{reinterpret_cast<const char*>(fill_.data()), fill_.size()} {
+    if (const Value* location = configuration.find("index_location")) {
+        const std::string& text = location->as_string();
+        if (text != "start" && text != "end") {
+            throw invalid_argument(fmt::format("index_location is \"{}\"; choose \"start\" or \"end\"", text));
+        }
+        index_at_start_ = text == "start";
+    }
+}
+
+void ShardCodec::encode(const ArrayView& in, Buffer& out) const {
+    ShardWriter writer(*this, nullptr, Region::whole(chunk_.shape), [&] { return std::make_unique<BufferSink>(out); });
+    writer.write(Region::whole(grid_.grid()),
+                 [&](const Index& inner, const auto&) { return in.part(grid_.chunk_region(inner)); }, {.threads = 1});
+    writer.finish();
+}
+
+void ShardCodec::decode(ByteSpan in, const MutableArrayView& out) const {
+    CodecScratch scratch;
+    decode_part(SpanSource(in), Region::whole(chunk_.shape), out, scratch);
+}
+
+void ShardCodec::decode_part(const ByteSource& shard, const Region& region, const MutableArrayView& out,
+                             CodecScratch& scratch) const {
+    const Shard open(*this, unowned(shard));
+    const Region touched = grid_.overlapping(region);
+    for (std::int64_t n = 0; n < touched.count(); ++n) {
+        const ChunkPart part = chunk_part(grid_, region, touched, n);
+        open.read(part.chunk, part.in_chunk, out.part(part.in_request), scratch);
+    }
+}
+
+const Shape& ShardCodec::innermost() const {
+    return inner_.shard() != nullptr ? inner_.shard()->innermost() : grid_.chunks();
+}
+
+std::optional<std::uint64_t> ShardCodec::encoded_bound() const {
+    const auto one = inner_.encoded_bound();
+    std::uint64_t all = 0;
+    if (!one || __builtin_mul_overflow(*one, static_cast<std::uint64_t>(grid_.chunk_count()), &all) ||
+        __builtin_add_overflow(all, index_size_, &all)) {
+        return std::nullopt;
+    }
+    return all;
+}
+
+std::uint64_t ShardCodec::scratch_bytes() const {
+    return inner_.scratch_bytes() + static_cast<std::uint64_t>(byte_count(grid_.chunks(), chunk_.dtype.size())) +
+           3 * index_size_;
+}
+
+const std::byte* ShardCodec::fill_element() const {
+    return chunk_.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot_) : fill_.data();
+}
+
+void ShardCodec::fill(const MutableArrayView& out) const {
+    fill_elements(out, chunk_.dtype, fill_element());
+}
+
+bool ShardCodec::is_fill(const ArrayView& elements) const {
+    return chunk_.fill.has_value() && all_elements_equal(elements, fill_element());
+}
+
+std::size_t ShardCodec::number(const Index& inner) const {
+    return static_cast<std::size_t>(numbers_.linear(permuted(inner, axes_)));
+}
+
+std::vector<ShardCodec::Place> ShardCodec::read_index(const ByteSource& shard) const {
+    return in_context([] { return "shard index"; },
+                      [&] {
+                          if (shard.size() < index_size_) {
+                              throw corrupt(fmt::format("it has {} bytes, but the whole shard has only {}", index_size_,
+                                                        shard.size()));
+                          }
+                          const Buffer bytes =
+                              read_range(shard, index_at_start_ ? 0 : shard.size() - index_size_, index_size_);
+                          std::vector<Place> places(static_cast<std::size_t>(grid_.chunk_count()));
+                          CodecScratch scratch;
+                          index_.decode(bytes, places_view<MutableArrayView>(places, numbers_), scratch);
+                          require_places(places, shard.size());
+                          return places;
+                      });
+}
+
+void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t shard_size) const {
+    const std::uint64_t begin = index_at_start_ ? index_size_ : 0;
+    const std::uint64_t end = index_at_start_ ? shard_size : shard_size - index_size_;
+    std::vector<Place> present;
+    for (const Place& p : places) {
+        if (!p.present()) continue;
+        if (p.offset < begin || p.offset > end || p.size > end - p.offset) {
+            throw corrupt(fmt::format("an inner chunk of {} bytes at {} does not lie between bytes {} and {}", p.size,
+                                      p.offset, begin, end));
+        }
+        present.push_back(p);
+    }
+    // Chunks that share bytes would be copied again and again when the shard is rewritten.
+    if (!std::ranges::is_sorted(present, {}, &Place::offset)) std::ranges::sort(present, {}, &Place::offset);
+    for (std::size_t i = 1; i < present.size(); ++i) {
+        const Place& before = present[i - 1];
+        if (before.offset + before.size > present[i].offset) {
+            throw corrupt(fmt::format("the inner chunks of {} bytes at {} and {} bytes at {} overlap", before.size,
+                                      before.offset, present[i].size, present[i].offset));
+        }
+    }
+}
+
+Buffer ShardCodec::encode_index(const std::vector<Place>& places) const {
+    CodecScratch scratch;
+    (void)index_.encode(places_view<ArrayView>(places, numbers_), scratch);
+    return std::move(scratch.encoded);
+}
+
+// ---- Shard
+
+Shard::Shard(const ShardCodec& codec, std::shared_ptr<const ByteSource> bytes)
+    : codec_(codec), bytes_(std::move(bytes)), places_(codec.read_index(*bytes_)) {}
+
+void Shard::read(const Index& inner, const Region& region, const MutableArrayView& out, CodecScratch& scratch) const {
+    const ShardCodec::Place& at = place(inner);
+    if (!at.present()) {
+        codec_.fill(out);
+        return;
+    }
+    in_context([&] { return fmt::format("inner chunk {}", inner.to_string()); },
+               [&] {
+                   const auto encoded = slice_source(bytes_, at.offset, at.size, bytes_->name());
+                   codec_.inner().decode_part(*encoded, region, out, scratch);
+               });
+}
+
+// ---- ShardWriter
+
+/// An inner chunk on its way from an edit to the sink, and the memory for it.
+struct ShardWriter::Slot {
+    enum class Outcome : std::uint8_t { kept, absent, stored };
+    Outcome outcome = Outcome::kept;
+    NDArray chunk;
+    CodecScratch scratch;
+    ByteSpan encoded;  ///< in scratch
+};
+
+ShardWriter::ShardWriter(const ShardCodec& codec, std::unique_ptr<const Shard> old, const Region& inside,
+                         std::function<std::unique_ptr<ByteSink>()> create)
+    : codec_(codec),
+      old_(std::move(old)),
+      inside_(inside),
+      create_(std::move(create)),
+      places_(static_cast<std::size_t>(codec.grid().chunk_count())),
+      edited_(places_.size()) {}
+
+ShardWriter::~ShardWriter() = default;
+
+void ShardWriter::write(const Region& box, const Edit& edit, const IoOptions& io) {
+    const Shape& chunks = codec_.grid().chunks();
+    const std::int64_t bytes = std::max<std::int64_t>(1, byte_count(chunks, codec_.chunk().dtype.size()));
+    // As much per thread as makes up for waiting at the end of each batch.
+    const std::int64_t threads = thread_count(io);
+    const std::int64_t per_thread =
+        threads == 1 ? 1 : std::clamp<std::int64_t>((std::int64_t{256} << 10) / bytes, 1, 64);
+    const std::int64_t batch = std::min(box.count(), threads * per_thread);
+    if (slots_.size() < static_cast<std::size_t>(batch)) slots_.resize(static_cast<std::size_t>(batch));
+    for (std::int64_t first = 0; first < box.count(); first += batch) {
+        const std::int64_t count = std::min(batch, box.count() - first);
+        parallel_for(count, io, [&](std::int64_t i) {
+            edit_slot(slots_[static_cast<std::size_t>(i)], edit, index_in(box, first + i));
+        });
+        for (std::int64_t i = 0; i < count; ++i) {
+            const Slot& slot = slots_[static_cast<std::size_t>(i)];
+            if (slot.outcome == Slot::Outcome::kept) continue;
+            const std::size_t n = codec_.number(index_in(box, first + i));
+            if (edited_[n]) throw invalid_argument("an inner chunk was written twice while its shard was put together");
+            edited_[n] = true;
+            if (slot.outcome == Slot::Outcome::absent) continue;
+            append(slot.encoded);
+            places_[n] = {end_ - slot.encoded.size(), slot.encoded.size()};
+        }
+    }
+}
+
+void ShardWriter::edit_slot(Slot& slot, const Edit& edit, const Index& inner) const {
+    const DType& dtype = codec_.chunk().dtype;
+    const Region place = codec_.grid().chunk_region(inner);
+    const auto memory = [&](bool keep) {
+        // Fresh memory for variable-length elements: their arena would grow with every chunk.
+        if (!(slot.chunk.shape() == place.extent) || slot.chunk.bytes().empty() || dtype.is_variable()) {
+            slot.chunk = NDArray();
+            slot.chunk = NDArray(dtype, place.extent);
+        }
+        const MutableArrayView chunk = slot.chunk.view();
+        if (keep && old_) {
+            old_->read(inner, Region::whole(place.extent), chunk, slot.scratch);
+        } else {
+            codec_.fill(chunk);
+        }
+        return chunk;
+    };
+    slot.outcome = Slot::Outcome::kept;
+    const std::optional<ArrayView> elements = edit(inner, memory);
+    if (!elements) return;
+    Region inside = intersection(place, inside_);
+    for (int d = 0; d < inside.rank(); ++d) inside.start[d] -= place.start[d];
+    slot.outcome = codec_.is_fill(elements->part(inside)) ? Slot::Outcome::absent : Slot::Outcome::stored;
+    if (slot.outcome == Slot::Outcome::stored) slot.encoded = codec_.inner().encode(*elements, slot.scratch);
+}
+
+void ShardWriter::append(ByteSpan bytes) {
+    if (!sink_) {
+        sink_ = create_();
+        if (codec_.index_at_start()) {  // its bytes come first, so they are kept free
+            hold_ = !sink_->random_access();
+            end_ = codec_.index_size();
+            if (!hold_) sink_->append(codec_.encode_index(std::vector<ShardCodec::Place>(places_.size())));
+        }
+    }
+    if (hold_) {
+        held_.append(bytes);
+    } else {
+        sink_->append(bytes);
+    }
+    end_ += bytes.size();
+}
+
+bool ShardWriter::empty() const {
+    for (std::size_t n = 0; n < places_.size(); ++n) {
+        if (places_[n].present() || (!edited_[n] && old_ && old_->places()[n].present())) return false;
+    }
+    return true;
+}
+
+void ShardWriter::finish() {
+    for (std::size_t n = 0; old_ && n < places_.size(); ++n) {
+        if (!edited_[n] && old_->places()[n].present()) copy_old(old_->places()[n], places_[n]);
+    }
+    append({});  // what holds nothing but its index has a sink too
+    const Buffer index = codec_.encode_index(places_);
+    if (codec_.index_at_start() && !hold_) {
+        sink_->write_at(0, index);
+    } else {
+        sink_->append(index);
+        sink_->append(held_);
+    }
+    sink_->finish();
+}
+
+void ShardWriter::copy_old(const ShardCodec::Place& from, ShardCodec::Place& to) {
+    constexpr std::uint64_t most_at_once = std::uint64_t{1} << 20;
+    Buffer piece;
+    std::uint64_t done = 0;
+    do {
+        piece.reset(static_cast<std::size_t>(std::min(most_at_once, from.size - done)));
+        old_->bytes().read(from.offset + done, piece.span());
+        append(piece);
+        done += piece.size();
+    } while (done < from.size);
+    to = {end_ - from.size, from.size};
+}
+
+std::unique_ptr<ArrayToBytesCodec> make_sharding_codec(const Value& configuration, const ChunkSpec& in) {
+    return std::make_unique<ShardCodec>(configuration, in);
+}
+
+}  // namespace tessera
