@@ -44,10 +44,12 @@ struct Dialect {
     void (*save_attributes)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
 
     /// The consolidated metadata that the group at `prefix` carries: an object from the path of each node below it
-    /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}); nothing
-    /// when it carries none. A copy, which may be stale: never trusted over the nodes themselves.
+    /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}), and "" to
+    /// those of the group itself where they are among them; nothing when it carries none. A copy, which may be stale:
+    /// never trusted over the nodes themselves.
     std::optional<Value> (*load_consolidated)(const KeyValueStore& store, std::string_view prefix);
-    /// Replaces it; `nodes` as load_consolidated gives it. Both nullptr where the dialect has no such thing.
+    /// Replaces it; `nodes` as load_consolidated gives it, without the group itself. Both nullptr where the dialect has
+    /// no such thing.
     void (*save_consolidated)(KeyValueStore& store, std::string_view prefix, const Value& nodes);
 
     /// What a new array gets where its creator said nothing.

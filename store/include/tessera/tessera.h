@@ -7,6 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>

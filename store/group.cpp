@@ -1,0 +1,362 @@
+#include <tessera/group.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+#include <tessera/place.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "array_state.h"
+#include "keys.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view own_prefix = ".tessera";  ///< of every name that Tessera keeps for itself
+
+std::string name_of(const KeyValueStore& store, std::string_view prefix) {
+    return join_key(store.name(), prefix);
+}
+
+std::string_view parent_of(std::string_view prefix) {
+    const std::size_t slash = prefix.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
+}
+
+/// Collects the nodes below `prefix`, their paths beginning with `path`; of plain folders only those that hold nodes.
+/// Without `deep` only the next level, and for a plain folder no more than whether it holds any.
+void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
+             std::vector<Node>& nodes) {
+    for (const std::string& name : store.list(prefix).prefixes) {
+        if (name.find(own_prefix) != std::string::npos) continue;
+        const std::string child_prefix = join_key(prefix, name);
+        const std::string child_path = join_key(path, name);
+        const std::size_t place = nodes.size();
+        const std::optional<Node> explicit_node = probe_node(store, child_prefix);
+        if (explicit_node) nodes.push_back({child_path, explicit_node->kind, explicit_node->dialect});
+        if (explicit_node && (!deep || explicit_node->kind == NodeKind::array)) continue;
+        if (!explicit_node && name.starts_with('.')) continue;
+        if (store.leads_back(child_prefix)) continue;
+        collect(store, child_prefix, child_path, deep, nodes);
+        if (explicit_node || nodes.size() == place) continue;
+        if (!deep) nodes.resize(place);
+        nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(place), {child_path, NodeKind::group, nullptr});
+    }
+}
+
+void require_absent(const KeyValueStore& store, std::string_view prefix) {
+    if (const auto node = probe_node(store, prefix)) {
+        throw already_exists(fmt::format("{}: {} ({}) is there already", name_of(store, prefix),
+                                         node->kind == NodeKind::array ? "an array" : "a group", node->dialect->name));
+    }
+}
+
+/// Whether a name directly below a node is part of that node itself.
+class Ownership {
+public:
+    Ownership(const KeyValueStore& store, const Node& node) : node_(node) {
+        if (node.kind == NodeKind::array) metadata_ = node.dialect->load(store, node.path);
+    }
+    [[nodiscard]] bool owns(std::string_view name) const {
+        if (name.starts_with(own_prefix)) return true;
+        if (node_.dialect == nullptr) return false;
+        if (node_.kind == NodeKind::array) return node_.dialect->owns(metadata_, name);
+        return name == node_.dialect->consolidated_key || std::ranges::count(node_.dialect->documents, name) > 0;
+    }
+
+private:
+    const Node& node_;
+    ArrayMetadata metadata_;
+};
+
+/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one.
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes) {
+    std::set<std::string_view> paths;
+    for (const Node& node : nodes) paths.insert(node.path);
+    for (const Node& node : nodes) {
+        const Ownership ownership(store, node);
+        const Listing listing = store.list(node.path);
+        for (const auto* names : {&listing.prefixes, &listing.keys}) {
+            for (const std::string& name : *names) {
+                if (ownership.owns(name) || paths.contains(join_key(node.path, name))) continue;
+                throw invalid_argument(fmt::format("{}: {} there is no part of it; move that away first",
+                                                   name_of(store, node.path), name));
+            }
+        }
+    }
+}
+
+Value document_at(const KeyValueStore& store, const std::string& key, const Buffer& bytes) {
+    return in_context([&] { return name_of(store, key); },
+                      [&] {
+                          return Value::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+                      });
+}
+
+/// The documents of one node as consolidated metadata have them; an empty object where the node has none.
+Value documents_of(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix) {
+    Value documents = Value::object();
+    Buffer bytes;
+    for (const std::string_view name : dialect.documents) {
+        const std::string key = join_key(prefix, name);
+        if (!store.get(key, bytes, metadata_limit)) continue;
+        Value document = document_at(store, key, bytes);
+        if (document.is_object()) document.erase("consolidated_metadata");  // v3's: a copy of no interest in a copy
+        documents.set(name, std::move(document));
+    }
+    return documents;
+}
+
+/// One entry of consolidated metadata, in the form of documents_of.
+Value without_nested_copies(Value documents) {
+    Value plain = Value::object();
+    for (const auto& [name, document] : documents.as_object()) {
+        Value copy = document;
+        if (copy.is_object()) copy.erase("consolidated_metadata");
+        plain.set(name, std::move(copy));
+    }
+    return plain;
+}
+
+using Documents = std::map<std::string, Value>;  ///< by the node's path
+
+Documents documents_below(const KeyValueStore& store, const Dialect& dialect, const std::string& prefix) {
+    Documents documents;
+    for (const Node& node : nodes_below(store, prefix)) {
+        if (node.dialect != &dialect) continue;
+        documents.emplace(node.path, documents_of(store, dialect, join_key(prefix, node.path)));
+    }
+    return documents;
+}
+
+std::optional<Value> load_consolidated(const NodeState& group) {
+    if (group.dialect == nullptr || group.dialect->load_consolidated == nullptr) return std::nullopt;
+    return group.dialect->load_consolidated(*group.store, group.prefix);
+}
+
+}  // namespace
+
+// ---- nodes
+
+std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix) {
+    if (const Dialect* array = probe_dialect(store, prefix)) return Node{std::string(prefix), NodeKind::array, array};
+    const Dialect* group = probe_group_dialect(store, prefix);
+    if (group == nullptr) return std::nullopt;
+    return Node{std::string(prefix), NodeKind::group, group};
+}
+
+std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix) {
+    std::vector<Node> nodes;
+    collect(store, std::string(prefix), "", false, nodes);
+    return nodes;
+}
+
+std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix) {
+    std::vector<Node> nodes;
+    collect(store, std::string(prefix), "", true, nodes);
+    return nodes;
+}
+
+void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) {
+    std::optional<Node> node = probe_node(store, prefix);
+    std::vector<Node> all;
+    if (!node || node->kind == NodeKind::group) all = nodes_below(store, prefix);
+    if (!node && all.empty()) throw not_found(absence_message(store, prefix, "node"));
+    if (!all.empty() && !recursive) {
+        throw invalid_argument(fmt::format("{}: a group that holds {} nodes; only recursively removed",
+                                           name_of(store, prefix), all.size()));
+    }
+    for (Node& below : all) below.path = join_key(prefix, below.path);
+    all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
+    require_nothing_foreign(store, all);
+    // What says that there is a node goes first, so that nothing opens of which a part is gone.
+    for (const Node& one : all) {
+        if (one.dialect == nullptr) continue;
+        const bool is_array = one.kind == NodeKind::array;
+        const StoreLock lock = store.lock(one.path, 0, LockMode::exclusive);
+        store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
+    }
+    store.erase_below(prefix);
+}
+
+void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
+    if (!probe_node(store, from) && child_nodes(store, from).empty()) {
+        throw not_found(fmt::format("{}: no array or group here to move", name_of(store, from)));
+    }
+    require_movable(store.name(), from, to);
+    require_absent(store, to);
+    // An array's writers hold this lock shared and look again whether the array is there.
+    const StoreLock lock = store.lock(from, 0, LockMode::exclusive);
+    make_parent_groups(store, to);
+    store.move(from, to);
+}
+
+void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
+    std::vector<std::string_view> missing;
+    while (!prefix.empty()) {
+        prefix = parent_of(prefix);
+        const auto above = probe_node(store, prefix);
+        if (!above) {
+            missing.push_back(prefix);
+            continue;
+        }
+        if (above->kind == NodeKind::array) {
+            throw already_exists(fmt::format("{}: an array, and nothing can be below it", name_of(store, prefix)));
+        }
+        for (const std::string_view group : missing) above->dialect->save_group(store, group, Value::object());
+        return;
+    }
+}
+
+// ---- Group
+
+Group Group::open(const fs::path& path, bool read_only) {
+    Place place = find_place(path, read_only);
+    return open(std::move(place.store), place.prefix);
+}
+
+Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    const std::optional<Node> node = probe_node(*store, prefix);
+    if ((node && node->kind == NodeKind::array) || (!node && child_nodes(*store, prefix).empty())) {
+        throw not_found(absence_message(*store, prefix, "group"));
+    }
+    return Group(std::make_shared<NodeState>(std::move(store), prefix, node ? node->dialect : nullptr));
+}
+
+Group Group::create(const fs::path& path, const Dialect& dialect, const Value& attributes) {
+    if (auto place = probe_place(path, false)) {
+        if (place->store->read_only()) return create(std::move(place->store), place->prefix, dialect, attributes);
+    }
+    const Place seen = enclosing_place(path);
+    make_parent_groups(*seen.store, seen.prefix);
+    return create(directory_store(path), "", dialect, attributes);
+}
+
+Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                    const Value& attributes) {
+    if (dialect.save_group == nullptr) {
+        throw unsupported(fmt::format("{}: the format {} has no groups but plain directories; v2 and v3 have",
+                                      name_of(*store, prefix), dialect.name));
+    }
+    (void)attributes.as_object();
+    require_absent(*store, prefix);
+    make_parent_groups(*store, prefix);
+    dialect.save_group(*store, prefix, attributes);
+    return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));
+}
+
+const std::string& Group::name() const {
+    return state_->name;
+}
+
+const Dialect* Group::dialect() const {
+    return state_->dialect;
+}
+
+Attributes Group::attributes() const {
+    return Attributes(state_);
+}
+
+std::vector<Node> Group::children() const {
+    return child_nodes(*state_->store, state_->prefix);
+}
+
+std::vector<Node> Group::nodes() const {
+    return nodes_below(*state_->store, state_->prefix);
+}
+
+Array Group::open_array(std::string_view path) const {
+    return Array::open(state_->store, join_key(state_->prefix, path));
+}
+
+Group Group::open_group(std::string_view path) const {
+    return open(state_->store, join_key(state_->prefix, path));
+}
+
+Array Group::create_array(std::string_view path, ArrayOptions options) {
+    const std::string prefix = join_key(state_->prefix, path);
+    if (state_->dialect != nullptr) options.format = state_->dialect->name;
+    require_absent(*state_->store, prefix);
+    make_parent_groups(*state_->store, prefix);
+    return Array::create(state_->store, prefix, options);
+}
+
+Group Group::create_group(std::string_view path, const Value& attributes, std::string_view format) {
+    const Dialect& dialect = state_->dialect != nullptr ? *state_->dialect : dialect_named(format);
+    return create(state_->store, join_key(state_->prefix, path), dialect, attributes);
+}
+
+void Group::remove(std::string_view path, bool recursive) {
+    remove_node(*state_->store, join_key(state_->prefix, path), recursive);
+}
+
+void Group::move(std::string_view from, std::string_view to) {
+    move_node(*state_->store, join_key(state_->prefix, from), join_key(state_->prefix, to));
+}
+
+// ---- consolidated metadata
+
+void Group::consolidate() {
+    const Dialect* dialect = state_->dialect;
+    if (dialect == nullptr || dialect->save_consolidated == nullptr) {
+        throw unsupported(fmt::format("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
+                                      dialect == nullptr ? "a plain directory" : dialect->name));
+    }
+    Value nodes = Value::object();
+    for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {
+        nodes.set(path, std::move(documents));
+    }
+    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    dialect->save_consolidated(*state_->store, state_->prefix, nodes);
+}
+
+ConsolidatedState Group::consolidated_state() const {
+    const std::optional<Value> consolidated = load_consolidated(*state_);
+    if (!consolidated) return {};
+    ConsolidatedState state{.present = true, .stale = {}};
+    Documents there = documents_below(*state_->store, *state_->dialect, state_->prefix);
+    if (consolidated->find("") != nullptr) {
+        there.emplace("", documents_of(*state_->store, *state_->dialect, state_->prefix));
+    }
+    for (const auto& [path, documents] : consolidated->as_object()) {
+        const auto found = there.find(path);
+        if (found == there.end() || found->second != without_nested_copies(documents)) state.stale.push_back(path);
+        if (found != there.end()) there.erase(found);
+    }
+    for (const auto& [path, documents] : there) state.stale.push_back(path);
+    std::ranges::sort(state.stale);
+    return state;
+}
+
+bool Group::consolidated_matches(std::string_view path) const {
+    const std::optional<Value> consolidated = load_consolidated(*state_);
+    if (!consolidated) return true;
+    const std::string prefix = join_key(state_->prefix, path);
+    const auto node = probe_node(*state_->store, prefix);
+    const bool listed = node && node->dialect == state_->dialect;
+    const Value* entry = consolidated->find(path);
+    if (entry == nullptr && path.empty()) return true;  // v3 has no copy of the group itself
+    if (entry == nullptr || !listed) return (entry != nullptr) == listed;
+    return without_nested_copies(*entry) == documents_of(*state_->store, *state_->dialect, prefix);
+}
+
+std::vector<fs::path> stale_above(const fs::path& path) {
+    std::vector<fs::path> stale;
+    std::error_code ignored;
+    const fs::path node = fs::weakly_canonical(path, ignored);
+    for (fs::path above = node; above != above.root_path(); above = above.parent_path()) {
+        const auto store = directory_store(above, true);
+        if (probe_group_dialect(*store, "") == nullptr || probe_dialect(*store, "") != nullptr) continue;
+        const std::string path_below = above == node ? "" : node.lexically_relative(above).generic_string();
+        if (!Group::open(store).consolidated_matches(path_below)) stale.push_back(above);
+    }
+    return stale;
+}
+
+}  // namespace tessera

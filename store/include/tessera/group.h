@@ -1,0 +1,103 @@
+// Groups: the hierarchy above arrays. A thin handle, and functions on the nodes of a store.
+//
+// A node is an array or a group. A group has metadata of a dialect, or is a plain folder that holds nodes (dialect
+// nullptr): so a directory of zmeta or v1 arrays, dialects without group metadata, is a group too. Names that begin
+// with ".tessera" are never nodes; a folder whose name begins with '.' is one only where it has metadata.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/array.h>
+#include <tessera/dialect.h>
+#include <tessera/key_value_store.h>
+
+namespace tessera {
+
+enum class NodeKind : std::uint8_t { array, group };
+
+struct Node {
+    std::string path;  ///< below the group or prefix that was asked: "sub/b"
+    NodeKind kind = NodeKind::group;
+    const Dialect* dialect = nullptr;  ///< nullptr for a plain folder
+};
+
+/// The array or group with metadata at `prefix`; its path is `prefix`. An array counts before a group.
+[[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
+/// The nodes directly below `prefix`, sorted by name.
+[[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
+/// All nodes below `prefix`: each group before what it holds, siblings sorted by name.
+[[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
+
+/// Removes the array or group at `prefix` with everything below it. Throws not_found when nothing is there;
+/// invalid_argument for a group with nodes below, unless `recursive`; and naming them, when there are files that belong
+/// to no node: nothing is removed then. What was removed in part only does not open.
+void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive);
+/// Moves the array or group at `from` to `to`, with everything below it. Groups that are missing above `to` are made,
+/// as by make_parent_groups. Throws not_found, already_exists (never onto something), invalid_argument (into itself).
+void move_node(KeyValueStore& store, std::string_view from, std::string_view to);
+/// Where a group with metadata lies above `prefix`, gives metadata of its dialect to every folder in between that has
+/// none, as zarr-python does. Throws already_exists when one of them is an array.
+void make_parent_groups(KeyValueStore& store, std::string_view prefix);
+
+/// What the consolidated metadata of a group say about the nodes below it.
+struct ConsolidatedState {
+    bool present = false;
+    std::vector<std::string> stale;  ///< paths of nodes that they have otherwise, have not, or that are no more; sorted
+    [[nodiscard]] bool fresh() const { return present && stale.empty(); }
+};
+
+/// A handle to a group; copies are the same group. Reading always goes by the nodes themselves, never by consolidated
+/// metadata, which may be stale. Thread rule: as Array.
+class Group {
+public:
+    /// Opens an existing group, also a plain folder that holds nodes. Throws not_found (saying what is there instead),
+    /// corrupt, unsupported.
+    [[nodiscard]] static Group open(const std::filesystem::path& path, bool read_only = false);
+    [[nodiscard]] static Group open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
+    /// Makes a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists when an array or
+    /// a group with metadata is there, unsupported for a dialect without groups.
+    static Group create(const std::filesystem::path& path, const Dialect& dialect,
+                        const Value& attributes = Value::object());
+    static Group create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                        const Value& attributes = Value::object());
+
+    [[nodiscard]] const std::string& name() const;
+    [[nodiscard]] const Dialect* dialect() const;  ///< nullptr for a plain folder
+    /// Setting those of a plain folder throws unsupported.
+    [[nodiscard]] Attributes attributes() const;
+
+    [[nodiscard]] std::vector<Node> children() const;
+    [[nodiscard]] std::vector<Node> nodes() const;  ///< as nodes_below
+    [[nodiscard]] Array open_array(std::string_view path) const;
+    [[nodiscard]] Group open_group(std::string_view path) const;
+    /// Makes an array or group below, and the groups that are missing on the way. They are of this group's dialect,
+    /// whatever `options.format` says; below a plain folder, of the format that is given.
+    Array create_array(std::string_view path, ArrayOptions options);
+    Group create_group(std::string_view path, const Value& attributes = Value::object(),
+                       std::string_view format = "v3");
+    void remove(std::string_view path, bool recursive = false);
+    void move(std::string_view from, std::string_view to);
+
+    /// Writes consolidated metadata made from the nodes of this dialect below. Throws unsupported for a dialect that
+    /// has no such thing.
+    void consolidate();
+    [[nodiscard]] ConsolidatedState consolidated_state() const;
+    /// Whether the consolidated metadata, if there are any, say what there is (nothing, too) at one path below, or "".
+    [[nodiscard]] bool consolidated_matches(std::string_view path) const;
+
+private:
+    explicit Group(std::shared_ptr<struct NodeState> state) : state_(std::move(state)) {}
+    std::shared_ptr<struct NodeState> state_;
+};
+
+/// The groups at and above a path in the file system whose consolidated metadata do not say what lies there (any more),
+/// as the paths of their directories, the nearest first.
+[[nodiscard]] std::vector<std::filesystem::path> stale_above(const std::filesystem::path& path);
+
+}  // namespace tessera
