@@ -6,13 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "dialects.h"
 
 namespace tessera {
 
 std::span<const Dialect> dialect_table() {
-    static const std::array table{zmeta_dialect};
+    static const std::array table{zmeta_dialect, v1_dialect, v2_dialect, v3_dialect};
     return table;
 }
 
@@ -28,14 +29,15 @@ const Dialect& dialect_named(std::string_view name) {
 }
 
 const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix) {
-    for (const Dialect& dialect : dialect_table()) {
+    // The newest first: of an array that was migrated and kept its old metadata, zarr-python reads those too.
+    for (const Dialect& dialect : std::views::reverse(dialect_table())) {
         if (dialect.probe(store, prefix)) return &dialect;
     }
     return nullptr;
 }
 
 const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix) {
-    for (const Dialect& dialect : dialect_table()) {
+    for (const Dialect& dialect : std::views::reverse(dialect_table())) {
         if (dialect.probe_group != nullptr && dialect.probe_group(store, prefix)) return &dialect;
     }
     return nullptr;

@@ -6,5 +6,8 @@
 namespace tessera {
 
 extern const Dialect zmeta_dialect;
+extern const Dialect v1_dialect;
+extern const Dialect v2_dialect;
+extern const Dialect v3_dialect;
 
 }  // namespace tessera

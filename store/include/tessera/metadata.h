@@ -48,6 +48,9 @@ struct ArrayMetadata {
     KeyScheme keys;
     std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one per dimension
     Value unknown = Value::object();                          ///< members that the dialect keeps without knowing them
+    /// How the dialect that read it spelt what it could have spelt otherwise ("dimension_separator": "." in v2), so
+    /// that it is written back the same. Says nothing that the members above do not.
+    Value spelling = Value::object();
 };
 
 /// The sharding_indexed codec for inner chunks of this shape with these codecs, as zarr-python writes it by default:

@@ -1,0 +1,215 @@
+// The dialect of zarr-python 1.0 and 1.1: `meta`, `attrs` (always there) and chunks `1.0` in one flat folder.
+//
+// Its trap: only blosc honoured order F. With every other compressor the bytes are C-ordered although `meta` says F, so
+// F becomes a transpose with blosc alone; elsewhere it is kept as it was spelt and means nothing.
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <array>
+
+#include "dialects.h"
+#include "metadata_json.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view metadata_name = "meta";
+constexpr std::string_view attributes_name = "attrs";
+constexpr std::array<std::string_view, 2> document_keys{metadata_name, attributes_name};
+constexpr std::array<std::string_view, 8> members{"chunks", "compression", "compression_opts", "dtype", "fill_value",
+                                                  "order",  "shape",       "zarr_format"};
+constexpr std::array<std::string_view, 6> compressions{"none", "zlib", "gzip", "bz2", "lzma", "blosc"};
+constexpr std::array<std::string_view, 2> orders{"C", "F"};
+
+KeyScheme default_keys() {
+    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+}
+
+// ---- reading
+
+/// The compressor, or nothing for "none".
+std::optional<CodecConfig> read_compressor(const Value& meta) {
+    const std::string name = member(meta, "compression", [](const Value& v) { return read_choice(v, compressions); });
+    return member(meta, "compression_opts", [&](const Value& v) -> std::optional<CodecConfig> {
+        if (name == "none") return {};
+        if (name == "blosc") return read_numbered_blosc(v);
+        // zarr 1 wrote zlib's format under either name.
+        CodecConfig codec{"numcodecs." + (name == "gzip" ? "zlib" : name)};
+        if (name == "lzma") {
+            (void)v.as_object();
+            codec.configuration = v;
+        } else {
+            codec.configuration.set("level", read_number(v, name == "bz2" ? 1 : 0, 9));
+        }
+        return codec;
+    });
+}
+
+ArrayMetadata parse_metadata(const Value& meta) {
+    require_format(meta, 1);
+    ArrayMetadata m;
+    m.dtype = member(meta, "dtype", [](const Value& v) { return read_numpy_dtype(v, "v1"); });
+    m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
+    m.chunks = member(meta, "chunks", [](const Value& v) { return read_dims(v, 1); });
+    require_sizes(m);
+    m.fill = member(meta, "fill_value", [&](const Value& v) { return read_plain_fill(m.dtype, v); });
+    const auto compressor = read_compressor(meta);
+    if (member(meta, "order", [](const Value& v) { return read_choice(v, orders); }) == "F") {
+        if (compressor && compressor->name == "blosc" && m.shape.rank() > 1) {
+            m.codecs.push_back(reversal(m.shape.rank()));
+        } else {
+            m.spelling.set("order", "F");
+        }
+    }
+    m.codecs.push_back({"bytes"});
+    if (compressor) m.codecs.push_back(*compressor);
+    m.keys = default_keys();
+    m.unknown = unknown_members(meta, members);
+    return m;
+}
+
+bool probe(const KeyValueStore& store, std::string_view prefix) {
+    // `meta` alone is a name that anything may have.
+    return store.open(join_key(prefix, metadata_name)) != nullptr &&
+           store.open(join_key(prefix, attributes_name)) != nullptr;
+}
+
+ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, metadata_name);
+    const Buffer bytes = get_metadata(store, key, "v1");
+    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+}
+
+// ---- writing
+
+/// compression and compression_opts; throws unsupported for a codec that was not in zarr 1.
+std::pair<Value, Value> compressor_json(const CodecConfig& codec, const DType& dtype) {
+    const Value& configuration = codec.configuration;
+    if (codec.name == "blosc") return {"blosc", numbered_blosc_json(codec, dtype, "v1")};
+    for (const std::string_view name : {"zlib", "bz2"}) {
+        if (codec.name != fmt::format("numcodecs.{}", name)) continue;
+        const Value* level = configuration.find("level");
+        return {name, level ? *level : Value(1)};
+    }
+    if (codec.name == "numcodecs.lzma") {
+        Value options = Value::object();
+        for (const auto& [name, otherwise] : std::initializer_list<std::pair<std::string_view, Value>>{
+                 {"check", -1}, {"filters", nullptr}, {"format", 1}, {"preset", nullptr}}) {
+            const Value* v = configuration.find(name);
+            options.set(name, v ? *v : otherwise);
+        }
+        return {"lzma", options};
+    }
+    throw unsupported(fmt::format("v1 cannot express the codec {}: it has blosc, zlib, bz2, lzma or none", codec.name));
+}
+
+/// The whole of `meta`, or an error for what cannot be in it.
+Value metadata_json(const ArrayMetadata& m) {
+    require_numpy_dtype(m.dtype, "v1");
+    require_sizes(m);
+    if (m.shape.rank() == 0) {
+        throw unsupported("v1 cannot store an array without dimensions: the key of its chunk would be empty");
+    }
+    require_keys(m, default_keys(), "v1");
+    require_no_dimension_names(m, "v1");
+
+    std::span<const CodecConfig> chain = m.codecs;
+    const bool reversed = !chain.empty() && chain.front() == reversal(m.shape.rank());
+    if (reversed) chain = chain.subspan(1);
+    if (chain.empty() || chain.size() > 2 || chain.front().name != "bytes") {
+        throw unsupported(fmt::format(
+            "v1 cannot express the codecs {}: they must be [bytes] and at most one compressor, for order F [transpose] "
+            "(all dimensions reversed) before them",
+            chain_text(m.codecs)));
+    }
+    const bool blosc = chain.size() == 2 && chain.back().name == "blosc";
+    if (reversed && !blosc) {
+        throw unsupported(fmt::format(
+            "v1 cannot express order F with the codecs {}: zarr 1 read and wrote it with blosc only, and C order with "
+            "all else",
+            chain_text(m.codecs)));
+    }
+    // An F that means nothing stays as it was found.
+    const bool spelt_f = m.spelling.find("order") != nullptr && (!blosc || m.shape.rank() < 2);
+
+    Value meta = m.unknown;
+    auto [compression, options] =
+        chain.size() == 2 ? compressor_json(chain.back(), m.dtype) : std::pair<Value, Value>("none", nullptr);
+    meta.set("chunks", dims_json(m.chunks));
+    meta.set("compression", std::move(compression));
+    meta.set("compression_opts", std::move(options));
+    meta.set("dtype", m.dtype.descr());
+    meta.set("fill_value", plain_fill_json("v1", m.dtype, m.fill));
+    meta.set("order", reversed || spelt_f ? "F" : "C");
+    meta.set("shape", dims_json(m.shape));
+    meta.set("zarr_format", 1);
+    return meta;
+}
+
+void require_expressible(const ArrayMetadata& metadata) {
+    (void)metadata_json(metadata);
+}
+
+std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
+    return get_object(store, join_key(prefix, attributes_name));
+}
+
+void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+    put_object(store, join_key(prefix, attributes_name), attributes);
+}
+
+void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
+    const Value json = metadata_json(metadata);
+    if (attributes != nullptr) {
+        save_attributes(store, prefix, *attributes);
+    } else if (store.open(join_key(prefix, attributes_name)) == nullptr) {
+        save_attributes(store, prefix, Value::object());
+    }
+    put_object(store, join_key(prefix, metadata_name), json);
+}
+
+std::vector<std::string> remarks(const ArrayMetadata& m) {
+    std::vector<std::string> said;
+    if (m.shape.rank() == 0) said.emplace_back("zarr 1 could not write arrays without dimensions.");
+    if (m.spelling.find("order") != nullptr && m.shape.rank() > 1) {
+        said.emplace_back("The chunks are in C order although the metadata say F, as zarr 1 wrote them.");
+    }
+    const Value* cname = m.codecs.back().configuration.find("cname");
+    if (cname != nullptr && *cname == Value("zstd")) {
+        said.emplace_back("zarr 1.0 could not read chunks compressed with zstd; zarr 1.1 could.");
+    }
+    return said;
+}
+
+bool owns(const ArrayMetadata& metadata, std::string_view name) {
+    return name == metadata_name || name == attributes_name || is_chunk_name(metadata, name);
+}
+
+}  // namespace
+
+constinit const Dialect v1_dialect{
+    .name = "v1",
+    .about = "zarr-python 1 (meta, attrs)",
+    .metadata_key = metadata_name,
+    .group_key = "",
+    .probe = probe,
+    .load = load,
+    .save = save,
+    .require_expressible = require_expressible,
+    .probe_group = nullptr,
+    .save_group = nullptr,
+    .load_attributes = load_attributes,
+    .save_attributes = save_attributes,
+    .load_consolidated = nullptr,
+    .save_consolidated = nullptr,
+    .default_keys = default_keys,
+    .default_fill = plain_default_fill,
+    .remarks = remarks,
+    .owns = owns,
+    .documents = document_keys,
+    .consolidated_key = "",
+};
+
+}  // namespace tessera

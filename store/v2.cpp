@@ -1,0 +1,413 @@
+// The dialect of zarr-python 2: `.zarray`, `.zattrs`, `.zgroup`, `.zmetadata`, chunks `1.0` or `1/0`.
+//
+// `filters` and `compressor` are numcodecs' configurations. As a chain in v3's terms they are: for order F a transpose
+// that reverses all dimensions, the filters, "bytes" where the elements become bytes and no filter does it, and the
+// compressor. Strings and bytes of variable length have dtype |O, and the filter that encodes them says which they are.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base64.h"
+#include "dialects.h"
+#include "metadata_json.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view array_name = ".zarray";
+constexpr std::string_view group_name = ".zgroup";
+constexpr std::string_view attributes_name = ".zattrs";
+constexpr std::string_view consolidated_name = ".zmetadata";
+constexpr std::array<std::string_view, 3> document_keys{array_name, group_name, attributes_name};
+constexpr std::array<std::string_view, 9> members{
+    "chunks", "compressor", "dimension_separator", "dtype", "fill_value", "filters", "order", "shape", "zarr_format"};
+constexpr std::array<std::string_view, 2> orders{"C", "F"};
+constexpr std::array<std::string_view, 2> separators{".", "/"};
+
+/// numcodecs' ids that v3 took over under the same name, with the same bytes.
+constexpr std::array<std::string_view, 6> native_ids{"blosc", "gzip", "zstd", "crc32c", "vlen-utf8", "vlen-bytes"};
+/// What may stand as `compressor`; everything else is a filter.
+constexpr std::array<std::string_view, 8> compressors{
+    "blosc", "numcodecs.blosc", "gzip", "zstd", "numcodecs.zlib", "numcodecs.lz4", "numcodecs.lzma", "numcodecs.bz2"};
+
+KeyScheme default_keys() {
+    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+}
+
+// ---- fill values
+
+ElementBytes read_fill_bytes(const DType& dtype, const Value& v) {
+    switch (dtype.kind()) {
+        case Kind::variable_text:
+            if (v == Value(0)) return {};  // zarr-python's default, which it encodes as ""
+            return element_from_value(dtype, v, Assign::exact);
+        case Kind::variable_bytes:
+            if (v == Value(0)) return {};
+            return read_base64(v, 0, INT64_MAX);
+        case Kind::bytes:
+            if (auto bytes = v.is_string() ? base64_decode(v.as_string()) : std::nullopt) {
+                bytes->resize(static_cast<std::size_t>(dtype.size()));
+                return *bytes;
+            }
+            return element_from_value(dtype, v, Assign::numpy);  // as it stood before fills were base64
+        case Kind::raw:
+        case Kind::structure:
+            return read_base64(v, dtype.size(), dtype.size());
+        default:
+            return element_from_value(dtype, v, Assign::numpy);
+    }
+}
+
+Value write_fill_bytes(const DType& dtype, const ElementBytes& bytes) {
+    switch (dtype.kind()) {
+        case Kind::variable_text:
+            return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        case Kind::bytes:
+            return base64_encode(without_trailing_zeros(bytes));
+        case Kind::variable_bytes:
+        case Kind::raw:
+        case Kind::structure:
+            return base64_encode(bytes);
+        default:
+            return strict_number_json(dtype, bytes.data());
+    }
+}
+
+std::string_view fill_limits(const DType& dtype) {
+    switch (dtype.kind()) {
+        case Kind::real:
+        case Kind::complex:
+            return "a NaN must be the usual one, positive and without a payload";
+        case Kind::extended:
+        case Kind::extended_complex:
+            return "it must be a number that a double holds";
+        default:
+            return "no JSON value reads back as these bytes";
+    }
+}
+
+constexpr FillRules fill_rules{.read = read_fill_bytes, .write = write_fill_bytes, .limits = fill_limits};
+
+FillValue read_fill(const DType& dtype, const Value& v) {
+    FillValue fill{.bytes = {}, .spelling = v, .error = {}};
+    if (!v.is_null()) fill.bytes = read_fill_bytes(dtype, v);
+    return fill;
+}
+
+// ---- codecs
+
+/// A filter or compressor under its canonical name.
+CodecConfig read_codec(const Value& object) {
+    const std::string id = object.at("id").as_string();
+    CodecConfig codec{id};
+    codec.configuration = object;
+    codec.configuration.erase("id");
+    const Value* shuffle = id == "blosc" ? object.find("shuffle") : nullptr;
+    if (shuffle != nullptr && *shuffle != Value(-1)) {
+        codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(read_number(*shuffle, 0, 2))]);
+    }
+    // The automatic shuffle, and a checksum in front, have no name in v3.
+    const bool native = shuffle != nullptr ? *shuffle != Value(-1)
+                                           : std::ranges::find(native_ids, id) != native_ids.end() &&
+                                                 (id != "crc32c" || codec.configuration.as_object().empty());
+    if (!native) codec.name = "numcodecs." + id;
+    return codec;
+}
+
+std::vector<CodecConfig> read_filters(const Value& filters) {
+    std::vector<CodecConfig> codecs;
+    if (filters.is_null()) return codecs;
+    for (const Value& filter : filters.as_array()) codecs.push_back(read_codec(filter));
+    return codecs;
+}
+
+/// Appends a codec, after a "bytes" where it needs bytes and there are still elements.
+void append_codec(std::vector<CodecConfig>& chain, bool& is_bytes, CodecConfig codec) {
+    const CodecRow& row = codec_row(codec.name);
+    if (row.bytes_to_bytes == nullptr && is_bytes) {
+        throw unsupported(
+            fmt::format("{} needs elements, but stands after {}, which gives bytes", codec.name, chain.back().name));
+    }
+    if (row.bytes_to_bytes != nullptr && !is_bytes) chain.push_back({"bytes"});
+    is_bytes = row.array_to_array == nullptr;
+    chain.push_back(std::move(codec));
+}
+
+/// What the elements of dtype |O are, by the filter that encodes them.
+DType object_dtype(const std::vector<CodecConfig>& filters) {
+    if (filters.empty()) {
+        throw unsupported(
+            "the elements are Python objects (dtype |O), and no filter says how they are encoded; vlen-utf8, "
+            "vlen-bytes, vlen-array, json2 and categorize are known");
+    }
+    const std::string& name = filters.front().name;
+    if (name == "vlen-utf8" || name == "numcodecs.json2" || name == "numcodecs.categorize") {
+        return DType::variable_text();
+    }
+    if (name == "vlen-bytes" || name == "numcodecs.vlen-array") return DType::variable_bytes();
+    throw unsupported(
+        fmt::format("the elements are Python objects (dtype |O) encoded by {}, which Tessera does not read; vlen-utf8, "
+                    "vlen-bytes, vlen-array, json2 and categorize are known",
+                    name.starts_with("numcodecs.") ? name.substr(10) : name));
+}
+
+// ---- reading
+
+ArrayMetadata parse_metadata(const Value& meta) {
+    require_format(meta, 2);
+    ArrayMetadata m;
+    const auto filters = member(meta, "filters", read_filters);
+    m.dtype = member(meta, "dtype", [&](const Value& v) {
+        return v == Value("|O") ? object_dtype(filters) : read_numpy_dtype(v, "v2");
+    });
+    m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
+    m.chunks = member(meta, "chunks", [](const Value& v) { return read_dims(v, 1); });
+    require_sizes(m);
+    m.fill = member(meta, "fill_value", [&](const Value& v) { return read_fill(m.dtype, v); });
+
+    const bool fortran = member(meta, "order", [](const Value& v) { return read_choice(v, orders); }) == "F";
+    if (fortran && m.shape.rank() > 1) {
+        m.codecs.push_back(reversal(m.shape.rank()));
+    } else if (fortran) {
+        m.spelling.set("order", "F");
+    }
+    bool is_bytes = false;
+    in_member("filters", [&] {
+        for (const CodecConfig& filter : filters) append_codec(m.codecs, is_bytes, filter);
+    });
+    member(meta, "compressor", [&](const Value& v) {
+        if (!v.is_null()) append_codec(m.codecs, is_bytes, read_codec(v));
+        return 0;
+    });
+    if (!is_bytes) m.codecs.push_back({"bytes"});
+
+    m.keys = default_keys();
+    if (const Value* separator = meta.find("dimension_separator")) {
+        m.keys.separator = in_member("dimension_separator", [&] { return read_choice(*separator, separators); });
+        m.spelling.set("dimension_separator", *separator);
+    }
+    m.unknown = unknown_members(meta, members);
+    return m;
+}
+
+bool probe(const KeyValueStore& store, std::string_view prefix) {
+    return store.open(join_key(prefix, array_name)) != nullptr;
+}
+
+ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, array_name);
+    const Buffer bytes = get_metadata(store, key, "v2");
+    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+}
+
+// ---- writing
+
+/// A codec as numcodecs configures it. `item_size` is that of the elements before they became bytes.
+Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
+    const bool native = std::ranges::find(native_ids, codec.name) != native_ids.end();
+    if (!native && !codec.name.starts_with("numcodecs.")) {
+        throw unsupported(fmt::format("v2 cannot express the codec {}", codec.name));
+    }
+    Value json = codec.configuration;
+    if (codec.name == "blosc") {
+        require_member(codec, "typesize", item_size > 255 ? 1 : item_size, "v2");
+        json.erase("typesize");
+        json.set("shuffle", shuffle_number(codec.configuration, "v2"));
+        if (json.find("clevel") == nullptr) json.set("clevel", 5);
+        if (json.find("blocksize") == nullptr) json.set("blocksize", 0);
+    }
+    // Older numcodecs refuse the member, and without it there is no checksum.
+    if (codec.name == "zstd" && json.find("checksum") != nullptr && json.at("checksum") == Value(false)) {
+        json.erase("checksum");
+    }
+    json.set("id", native ? codec.name : codec.name.substr(std::string_view("numcodecs.").size()));
+    return json;
+}
+
+/// "bytes" says nothing that v2 does not know, unless it has another byte order than the elements that it is given.
+void require_own_order(const CodecConfig& bytes, const DType& dtype) {
+    const Value* endian = bytes.configuration.find("endian");
+    if (endian == nullptr || dtype.order() == ByteOrder::none) return;
+    if ((endian->as_string() == "big") == (dtype.order() == ByteOrder::big)) return;
+    throw unsupported(fmt::format("v2 cannot express the codec bytes with endian {} for elements of type {}",
+                                  endian->dump(), dtype.to_string()));
+}
+
+/// Sets order, filters and compressor; throws unsupported for a chain that v2 does not have.
+void set_codecs(Value& meta, const ArrayMetadata& m) {
+    std::span<const CodecConfig> chain = m.codecs;
+    const bool fortran = !chain.empty() && chain.front() == reversal(m.shape.rank());
+    const DType dtype = encoded_spec({m.dtype, m.chunks, m.fill.bytes}, chain).dtype;
+    if (fortran) chain = chain.subspan(1);
+    meta.set("order", fortran || (m.shape.rank() < 2 && m.spelling.find("order") != nullptr) ? "F" : "C");
+
+    Value compressor;
+    Value filters = Value::array();
+    std::int64_t item_size = dtype.size();
+    for (const CodecConfig& codec : chain) {
+        if (codec.name == "bytes") {
+            require_own_order(codec, dtype);
+            continue;
+        }
+        Value json = codec_json(codec, item_size);
+        const bool last = &codec == &chain.back();
+        if (last && std::ranges::find(compressors, codec.name) != compressors.end()) {
+            compressor = std::move(json);
+        } else {
+            filters.push_back(std::move(json));
+        }
+        if (codec_row(codec.name).array_to_array == nullptr) item_size = 1;
+    }
+    meta.set("compressor", std::move(compressor));
+    meta.set("filters", filters.as_array().empty() ? Value() : std::move(filters));
+}
+
+/// The whole of `.zarray`, or an error for what cannot be in it.
+Value metadata_json(const ArrayMetadata& m) {
+    if (!m.dtype.is_variable()) require_numpy_dtype(m.dtype, "v2");
+    require_sizes(m);
+    require_no_dimension_names(m, "v2");
+    KeyScheme keys = default_keys();
+    if (m.keys.separator == "/") keys.separator = "/";
+    require_keys(m, keys, "v2");
+
+    Value meta = m.unknown;
+    meta.set("chunks", dims_json(m.chunks));
+    if (keys.separator == "/" || m.spelling.find("dimension_separator") != nullptr) {
+        meta.set("dimension_separator", keys.separator);
+    }
+    meta.set("dtype", m.dtype.is_variable() ? Value("|O") : m.dtype.descr());
+    meta.set("fill_value", m.fill.bytes ? fill_json(fill_rules, "v2", m.dtype, m.fill) : Value());
+    meta.set("shape", dims_json(m.shape));
+    meta.set("zarr_format", 2);
+    set_codecs(meta, m);
+    return meta;
+}
+
+void require_expressible(const ArrayMetadata& metadata) {
+    (void)metadata_json(metadata);
+}
+
+std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
+    return get_object(store, join_key(prefix, attributes_name));
+}
+
+void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+    put_object(store, join_key(prefix, attributes_name), attributes);
+}
+
+void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
+    const Value json = metadata_json(metadata);
+    if (attributes != nullptr) save_attributes(store, prefix, *attributes);
+    put_object(store, join_key(prefix, array_name), json);
+}
+
+std::vector<std::string> remarks(const ArrayMetadata& m) {
+    std::vector<std::string> said;
+    for (const CodecConfig& codec : m.codecs) {
+        const Value* cname = codec.configuration.find("cname");
+        if (cname != nullptr && *cname == Value("snappy")) {
+            said.emplace_back(
+                "Zarr for Python with numcodecs 0.16 or newer cannot read chunks compressed with snappy.");
+        }
+        const Value* checksum = codec.name == "zstd" ? codec.configuration.find("checksum") : nullptr;
+        if (checksum != nullptr && *checksum == Value(true)) {
+            said.emplace_back("Zarr for Python with numcodecs before 0.13 does not know zstd's checksum.");
+        }
+    }
+    if (m.dtype.kind() == Kind::extended || m.dtype.kind() == Kind::extended_complex) {
+        said.emplace_back("zarr-python 3 cannot open arrays of long doubles.");
+    }
+    return said;
+}
+
+bool owns(const ArrayMetadata& metadata, std::string_view name) {
+    return name == array_name || name == attributes_name || is_chunk_name(metadata, name);
+}
+
+// ---- groups
+
+bool probe_group(const KeyValueStore& store, std::string_view prefix) {
+    return store.open(join_key(prefix, group_name)) != nullptr;
+}
+
+void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+    Value group = Value::object();
+    group.set("zarr_format", 2);
+    // As zarr-python 2: no file for no attributes, but what was there does not stay.
+    if (!attributes.as_object().empty() || store.open(join_key(prefix, attributes_name)) != nullptr) {
+        save_attributes(store, prefix, attributes);
+    }
+    put_object(store, join_key(prefix, group_name), group);
+}
+
+std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, consolidated_name);
+    const std::optional<Value> document = get_object(store, key);
+    if (!document) return {};
+    return reading(name_of(store, key), [&] {
+        member(*document, "zarr_consolidated_format", [](const Value& v) {
+            if (v != Value(1)) throw unsupported(fmt::format("{} was found, expected 1", v.dump()));
+            return 0;
+        });
+        return member(*document, "metadata", [](const Value& v) {
+            std::map<std::string, Value::Object> nodes;
+            for (const auto& [path, metadata] : v.as_object()) {
+                const std::size_t slash = path.rfind('/');
+                const std::string node = slash == std::string::npos ? "" : path.substr(0, slash);
+                nodes[node].emplace_back(path.substr(slash + 1), metadata);  // npos + 1 is 0
+            }
+            Value::Object list;
+            for (auto& [path, documents] : nodes) list.emplace_back(path, std::move(documents));
+            return Value(std::move(list));
+        });
+    });
+}
+
+void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
+    Value::Object metadata;
+    for (const std::string_view name : {group_name, attributes_name}) {
+        if (auto own = get_object(store, join_key(prefix, name))) metadata.emplace_back(name, std::move(*own));
+    }
+    for (const auto& [node, documents] : nodes.as_object()) {
+        for (const auto& [name, document] : documents.as_object()) {
+            metadata.emplace_back(join_key(node, name), document);
+        }
+    }
+    Value consolidated = Value::object();
+    consolidated.set("metadata", std::move(metadata));
+    consolidated.set("zarr_consolidated_format", 1);
+    put_object(store, join_key(prefix, consolidated_name), consolidated);
+}
+
+}  // namespace
+
+constinit const Dialect v2_dialect{
+    .name = "v2",
+    .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
+    .metadata_key = array_name,
+    .group_key = group_name,
+    .probe = probe,
+    .load = load,
+    .save = save,
+    .require_expressible = require_expressible,
+    .probe_group = probe_group,
+    .save_group = save_group,
+    .load_attributes = load_attributes,
+    .save_attributes = save_attributes,
+    .load_consolidated = load_consolidated,
+    .save_consolidated = save_consolidated,
+    .default_keys = default_keys,
+    .default_fill = zero_fill,
+    .remarks = remarks,
+    .owns = owns,
+    .documents = document_keys,
+    .consolidated_key = consolidated_name,
+};
+
+}  // namespace tessera

@@ -1,0 +1,440 @@
+// The dialect of Zarr v3 as zarr-python 3 writes it: one document, `zarr.json`, for an array or a group with its
+// attributes and, in a group, consolidated metadata; chunks `c/1/0`, or named as in v2.
+//
+// A data type of v3 has no byte order: it is that of the "bytes" codec. Here it is the dtype's, and the codec says
+// nothing; where a codec between the two changes the elements, the codec keeps its endian and the dtype is
+// little-endian.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <array>
+
+#include "dialects.h"
+#include "metadata_json.h"
+#include "v3_types.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view document_name = "zarr.json";
+constexpr std::array<std::string_view, 1> document_keys{document_name};
+constexpr std::array<std::string_view, 11> members{
+    "shape",      "data_type",       "chunk_grid",  "chunk_key_encoding", "fill_value",          "codecs",
+    "attributes", "dimension_names", "zarr_format", "node_type",          "storage_transformers"};
+constexpr std::array<std::string_view, 2> separators{".", "/"};
+
+KeyScheme default_keys() {
+    return {.prefix = "c/", .separator = "/", .suffix = "", .zero_d = "c"};
+}
+
+KeyScheme v2_keys() {
+    return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+}
+
+// ---- the byte order of elements
+
+/// Codecs that give elements of the dtype that they get, whatever its byte order.
+bool keeps_dtype(const CodecConfig& codec) {
+    return codec.name == "transpose" || codec.name == "scale_offset" || codec.name == "numcodecs.bitround";
+}
+
+/// Takes the endian out of the chain's "bytes", also the one of inner chunks, and gives it to the dtype.
+void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) {
+    constexpr int deepest = 8;  // each level is copied
+    if (depth > deepest) throw unsupported(fmt::format("shards are nested more than {} deep", deepest));
+    const auto innermost = std::ranges::find_if_not(codecs, keeps_dtype);
+    if (innermost == codecs.end()) return;
+    Value& configuration = innermost->configuration;
+    if (innermost->name == "sharding_indexed") {
+        auto inner = read_codecs(configuration.at("codecs"));
+        take_endian(dtype, inner, depth + 1);
+        configuration.set("codecs", plain_codecs_json(inner));
+    }
+    const Value* endian = innermost->name == "bytes" ? configuration.find("endian") : nullptr;
+    if (endian == nullptr) return;
+    constexpr std::array<std::string_view, 2> choices{"little", "big"};
+    const bool big =
+        in_context([] { return "codec \"bytes\": endian"; }, [&] { return read_choice(*endian, choices); }) == "big";
+    if (big && dtype.kind() == Kind::structure) {
+        throw unsupported("codec \"bytes\": the fields of a structure are little-endian, and endian is \"big\"");
+    }
+    dtype = dtype.with_order(big ? ByteOrder::big : ByteOrder::little);
+    configuration.erase("endian");
+}
+
+// ---- reading
+
+/// The configuration of an extension point, {"name": …, "configuration": …} or a bare name.
+struct Named {
+    std::string name;
+    Value configuration = Value::object();
+};
+
+Named read_named(const Value& v) {
+    CodecConfig named = codec_from_json(v);
+    return {std::move(named.name), std::move(named.configuration)};
+}
+
+Shape read_chunk_grid(const Value& v) {
+    const Named grid = read_named(v);
+    if (grid.name != "regular") {
+        throw unsupported(
+            fmt::format("the grid \"{}\" was found; Tessera reads chunks of one shape only (\"regular\")", grid.name));
+    }
+    return member(grid.configuration, "chunk_shape", [](const Value& shape) { return read_dims(shape, 1); });
+}
+
+KeyScheme read_key_encoding(const Value& v) {
+    const Named encoding = read_named(v);
+    if (encoding.name != "default" && encoding.name != "v2") {
+        throw unsupported(fmt::format("\"{}\" was found, expected \"default\" or \"v2\"", encoding.name));
+    }
+    const KeyScheme keys = encoding.name == "v2" ? v2_keys() : default_keys();
+    const Value* separator = encoding.configuration.find("separator");
+    return separator == nullptr ? keys : keys.with_separator(read_choice(*separator, separators));
+}
+
+std::vector<std::optional<std::string>> read_dimension_names(const Value& v, int rank) {
+    std::vector<std::optional<std::string>> names;
+    if (v.is_null()) return names;
+    for (const Value& name : v.as_array()) {
+        names.push_back(name.is_null() ? std::nullopt : std::optional(name.as_string()));
+    }
+    if (names.size() != static_cast<std::size_t>(rank)) {
+        throw corrupt(fmt::format("{} names were found for {} dimensions", names.size(), rank));
+    }
+    return names;
+}
+
+void require_optional(const Value& unknown) {
+    for (const auto& [name, value] : unknown.as_object()) {
+        const Value* must = value.is_object() ? value.find("must_understand") : nullptr;
+        if (must != nullptr && *must == Value(false)) continue;
+        throw unsupported(
+            fmt::format("member \"{}\" is not known, and does not say that it need not be understood "
+                        "(\"must_understand\": false)",
+                        name));
+    }
+}
+
+std::string node_type(const Value& document) {
+    return member(document, "node_type", [](const Value& v) { return v.as_string(); });
+}
+
+ArrayMetadata parse_metadata(const Value& meta) {
+    require_format(meta, 3);
+    if (const std::string type = node_type(meta); type != "array") {
+        throw corrupt(fmt::format("member \"node_type\": \"{}\" was found, expected \"array\"", type));
+    }
+    ArrayMetadata m;
+    m.unknown = unknown_members(meta, members);
+    require_optional(m.unknown);
+    const Value& data_type = meta.at("data_type");
+    m.dtype = in_member("data_type", [&] { return read_data_type(data_type); });
+    if (data_type_json(m.dtype) != data_type) m.spelling.set("data_type", data_type);
+    m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
+    m.chunks = member(meta, "chunk_grid", read_chunk_grid);
+    require_sizes(m);
+    m.keys = member(meta, "chunk_key_encoding", read_key_encoding);
+    m.codecs = member(meta, "codecs", read_codecs);
+    in_member("codecs", [&] { take_endian(m.dtype, m.codecs); });
+    m.fill = member(meta, "fill_value", [&](const Value& v) {
+        return FillValue{.bytes = v3_fill_rules.read(m.dtype, v), .spelling = v, .error = {}};
+    });
+    if (const Value* names = meta.find("dimension_names")) {
+        m.dimension_names = in_member("dimension_names", [&] { return read_dimension_names(*names, m.shape.rank()); });
+    }
+    if (const Value* transformers = meta.find("storage_transformers")) {
+        if (!in_member("storage_transformers", [&] { return transformers->as_array().empty(); })) {
+            throw unsupported("member \"storage_transformers\": Tessera knows none, and some were found");
+        }
+    }
+    return m;
+}
+
+std::optional<Value> load_document(const KeyValueStore& store, std::string_view prefix) {
+    return get_object(store, join_key(prefix, document_name));
+}
+
+bool probe_group(const KeyValueStore& store, std::string_view prefix) {
+    try {
+        const auto document = load_document(store, prefix);
+        const Value* type = document ? document->find("node_type") : nullptr;
+        return type != nullptr && *type == Value("group");
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+bool probe(const KeyValueStore& store, std::string_view prefix) {
+    // What cannot be read is an array that is damaged: loading it says how.
+    return store.open(join_key(prefix, document_name)) != nullptr && !probe_group(store, prefix);
+}
+
+ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, document_name);
+    const Buffer bytes = get_metadata(store, key, "v3");
+    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+}
+
+// ---- writing
+
+/// A member that v3 demands, where other dialects may leave it out.
+void set_default(Value& configuration, std::string_view name, Value otherwise) {
+    if (configuration.find(name) == nullptr) configuration.set(name, std::move(otherwise));
+}
+
+Value codecs_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured);
+
+/// One codec as v3 spells it. `spec` is what the chain has made of the elements so far.
+Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool structured) {
+    Value& configuration = codec.configuration;
+    if (codec.name == "bytes") {
+        const bool ordered = spec.dtype.order() != ByteOrder::none || spec.dtype.kind() == Kind::structure;
+        if (ordered && !structured) {
+            set_default(configuration, "endian", spec.dtype.order() == ByteOrder::big ? "big" : "little");
+        }
+        return codec_to_json(codec);
+    }
+    if (codec.name == "crc32c") return codec_to_json(codec);
+    if (codec.name == "sharding_indexed") {
+        ChunkSpec inner = spec;
+        inner.shape = read_dims(configuration.at("chunk_shape"), 1);
+        configuration.set("codecs", codecs_json(inner, read_codecs(configuration.at("codecs")), structured));
+    }
+    if (codec.name == "blosc") {
+        const std::int64_t size = is_bytes || spec.dtype.size() > 255 ? 1 : spec.dtype.size();
+        set_default(configuration, "typesize", size);
+        set_default(configuration, "clevel", 5);
+        set_default(configuration, "shuffle", "shuffle");
+        set_default(configuration, "blocksize", 0);
+    }
+    if (codec.name == "zstd") {
+        set_default(configuration, "level", 0);
+        set_default(configuration, "checksum", false);
+    }
+    if (codec.name == "gzip") set_default(configuration, "level", 5);
+    Value json = Value::object();
+    json.set("name", codec.name);
+    json.set("configuration", std::move(configuration));  // empty too: zarr-python demands it of numcodecs' codecs
+    return json;
+}
+
+Value codecs_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured) {
+    Value list = Value::array();
+    bool is_bytes = false;  // what the codec before gave are bytes that have no items
+    for (std::size_t i = 0; i < codecs.size(); ++i) {
+        in_context([&] { return fmt::format("codec \"{}\"", codecs[i].name); },
+                   [&] { list.push_back(codec_json(codecs[i], spec, is_bytes, structured)); });
+        const CodecRow& row = codec_row(codecs[i].name);
+        is_bytes = row.bytes_to_bytes != nullptr || (row.array_to_bytes != nullptr && codecs[i].name != "bytes");
+        if (row.array_to_array != nullptr) spec = encoded_spec(std::move(spec), codecs.subspan(i, 1));
+    }
+    return list;
+}
+
+Value named_json(std::string_view name, std::string_view member_name, Value v) {
+    CodecConfig named{std::string(name)};
+    named.configuration.set(member_name, std::move(v));
+    return codec_to_json(named);
+}
+
+Value key_encoding_json(const KeyScheme& keys) {
+    for (const auto& [name, scheme] : {std::pair("default", default_keys()), std::pair("v2", v2_keys())}) {
+        for (const std::string_view separator : separators) {
+            if (keys == scheme.with_separator(separator)) return named_json(name, "separator", separator);
+        }
+    }
+    throw unsupported(fmt::format("v3 cannot express chunk keys such as {}: they are c/0/0 or c.0.0, or 0.0 or 0/0",
+                                  keys.key({0, 0})));
+}
+
+/// The data type as it was spelt where that is still what the elements are.
+Value spelt_data_type(const ArrayMetadata& m) {
+    const Value* spelt = m.spelling.find("data_type");
+    if (spelt != nullptr && read_data_type(*spelt).equal_but_order(m.dtype)) return *spelt;
+    return data_type_json(m.dtype);
+}
+
+/// The whole of an array's `zarr.json`, or an error for what cannot be in it.
+Value metadata_json(const ArrayMetadata& m, Value attributes) {
+    require_sizes(m);
+    require_optional(m.unknown);
+    if (!m.fill.bytes) {
+        throw unsupported("v3 cannot express the fill_value null (undefined): choose a value");
+    }
+    Value data_type = spelt_data_type(m);
+    // zarr-python 3.1 wrote structures under another name, and their fill as base64.
+    const bool structured = data_type.is_object() && data_type.at("name") == Value("structured");
+    Value codecs = codecs_json({m.dtype, m.chunks, m.fill.bytes}, m.codecs, structured);
+
+    DType read_again = read_data_type(data_type);
+    auto chain = read_codecs(codecs);
+    take_endian(read_again, chain);
+    if (!(read_again == m.dtype)) {
+        throw unsupported(fmt::format(
+            "v3 cannot express the byte order of elements of type {} with the codecs {}: they would read as {}",
+            m.dtype.to_string(), chain_text(m.codecs), read_again.to_string()));
+    }
+    Value meta = Value::object();
+    meta.set("shape", dims_json(m.shape));
+    meta.set("data_type", std::move(data_type));
+    meta.set("chunk_grid", named_json("regular", "chunk_shape", dims_json(m.chunks)));
+    meta.set("chunk_key_encoding", key_encoding_json(m.keys));
+    meta.set("fill_value", fill_json(structured ? v3_structured_fill_rules : v3_fill_rules, "v3", m.dtype, m.fill));
+    meta.set("codecs", std::move(codecs));
+    meta.set("attributes", std::move(attributes));
+    if (!m.dimension_names.empty()) {
+        Value names = Value::array();
+        for (const auto& name : m.dimension_names) names.push_back(name ? Value(*name) : Value());
+        (void)read_dimension_names(names, m.shape.rank());
+        meta.set("dimension_names", std::move(names));
+    }
+    meta.set("zarr_format", 3);
+    meta.set("node_type", "array");
+    meta.set("storage_transformers", Value::array());
+    for (const auto& [name, value] : m.unknown.as_object()) meta.set(name, value);
+    return meta;
+}
+
+void require_expressible(const ArrayMetadata& metadata) {
+    (void)metadata_json(metadata, Value::object());
+}
+
+void put_document(KeyValueStore& store, std::string_view prefix, const Value& document) {
+    put_object(store, join_key(prefix, document_name), document, zarr3_json_style);
+}
+
+std::optional<Value> load_attributes(const KeyValueStore& store, std::string_view prefix) {
+    const auto document = load_document(store, prefix);
+    const Value* attributes = document ? document->find("attributes") : nullptr;
+    if (attributes == nullptr) return {};
+    return reading(name_of(store, join_key(prefix, document_name)), [&] {
+        (void)in_member("attributes", [&] { return attributes->as_object().size(); });
+        return *attributes;
+    });
+}
+
+void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes) {
+    Value kept = Value::object();
+    if (attributes != nullptr) {
+        (void)attributes->as_object();
+        kept = *attributes;
+    } else if (auto there = load_attributes(store, prefix)) {
+        kept = std::move(*there);
+    }
+    put_document(store, prefix, metadata_json(metadata, std::move(kept)));
+}
+
+/// The document that is there, to be changed.
+Value document_at(const KeyValueStore& store, std::string_view prefix) {
+    auto document = load_document(store, prefix);
+    if (!document) throw not_found(fmt::format("{} is not there", name_of(store, join_key(prefix, document_name))));
+    return std::move(*document);
+}
+
+void save_attributes(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+    (void)attributes.as_object();
+    Value document = document_at(store, prefix);
+    document.set("attributes", attributes);
+    put_document(store, prefix, document);
+}
+
+std::vector<std::string> remarks(const ArrayMetadata& m) {
+    std::vector<std::string> said;
+    for (const CodecConfig& codec : m.codecs) {
+        const Value* cname = codec.configuration.find("cname");
+        if (cname != nullptr && *cname == Value("snappy")) {
+            said.emplace_back(
+                "Zarr for Python with numcodecs 0.16 or newer cannot read chunks compressed with snappy.");
+        }
+        if (codec.name.starts_with("numcodecs.")) {
+            said.push_back(fmt::format("Of other programs, few but zarr-python know the codec {}.", codec.name));
+        }
+        if (codec.name == "scale_offset")
+            said.emplace_back("zarr-python before 3.3 cannot read the codec scale_offset.");
+    }
+    if (m.dtype.kind() == Kind::structure && m.spelling.find("data_type") == nullptr) {
+        said.emplace_back("zarr-python before 3.3 cannot read structures spelt \"struct\".");
+    }
+    return said;
+}
+
+bool owns(const ArrayMetadata& metadata, std::string_view name) {
+    return name == document_name || is_chunk_name(metadata, name);
+}
+
+// ---- groups
+
+void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+    (void)attributes.as_object();
+    Value group = Value::object();
+    group.set("attributes", attributes);
+    group.set("zarr_format", 3);
+    group.set("node_type", "group");
+    put_document(store, prefix, group);
+}
+
+std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) {
+    const auto document = load_document(store, prefix);
+    const Value* consolidated = document ? document->find("consolidated_metadata") : nullptr;
+    if (consolidated == nullptr || consolidated->is_null()) return {};
+    return reading(name_of(store, join_key(prefix, document_name)), [&] {
+        return in_member("consolidated_metadata", [&] {
+            member(*consolidated, "kind", [](const Value& v) {
+                if (v != Value("inline"))
+                    throw unsupported(fmt::format("{} was found, expected \"inline\"", excerpt(v)));
+                return 0;
+            });
+            return member(*consolidated, "metadata", [](const Value& v) {
+                Value::Object nodes;
+                for (const auto& [path, node] : v.as_object()) {
+                    nodes.emplace_back(path, Value::Object{{std::string(document_name), node}});
+                }
+                return Value(std::move(nodes));
+            });
+        });
+    });
+}
+
+void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
+    Value::Object metadata;
+    for (const auto& [path, documents] : nodes.as_object()) metadata.emplace_back(path, documents.at(document_name));
+    Value consolidated = Value::object();
+    consolidated.set("kind", "inline");
+    consolidated.set("must_understand", false);
+    consolidated.set("metadata", std::move(metadata));
+    Value document = document_at(store, prefix);
+    document.set("consolidated_metadata", std::move(consolidated));
+    put_document(store, prefix, document);
+}
+
+}  // namespace
+
+constinit const Dialect v3_dialect{
+    .name = "v3",
+    .about = "zarr-python 3 (zarr.json)",
+    .metadata_key = document_name,
+    .group_key = document_name,
+    .probe = probe,
+    .load = load,
+    .save = save,
+    .require_expressible = require_expressible,
+    .probe_group = probe_group,
+    .save_group = save_group,
+    .load_attributes = load_attributes,
+    .save_attributes = save_attributes,
+    .load_consolidated = load_consolidated,
+    .save_consolidated = save_consolidated,
+    .default_keys = default_keys,
+    .default_fill = zero_fill,
+    .remarks = remarks,
+    .owns = owns,
+    .documents = document_keys,
+    .consolidated_key = "",
+};
+
+}  // namespace tessera

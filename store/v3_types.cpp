@@ -1,0 +1,338 @@
+#include "v3_types.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+
+#include "base64.h"
+
+namespace tessera {
+
+namespace {
+
+struct CoreType {
+    std::string_view name;
+    Kind kind;
+    int size;
+};
+constexpr CoreType core_types[] = {
+    {"bool", Kind::boolean, 1},
+    {"int8", Kind::integer, 1},
+    {"int16", Kind::integer, 2},
+    {"int32", Kind::integer, 4},
+    {"int64", Kind::integer, 8},
+    {"uint8", Kind::unsigned_integer, 1},
+    {"uint16", Kind::unsigned_integer, 2},
+    {"uint32", Kind::unsigned_integer, 4},
+    {"uint64", Kind::unsigned_integer, 8},
+    {"float16", Kind::real, 2},
+    {"float32", Kind::real, 4},
+    {"float64", Kind::real, 8},
+    {"complex64", Kind::complex, 8},
+    {"complex128", Kind::complex, 16},
+    {"bfloat16", Kind::bfloat16, 2},
+};
+
+constexpr std::array<std::string_view, 14> time_units{"generic", "Y",  "M",  "W",  "D",  "h",  "m",
+                                                      "s",       "ms", "us", "ns", "ps", "fs", "as"};
+
+constexpr std::int64_t longest_item = INT32_MAX;
+
+// ---- data types
+
+DType read_time(Kind kind, const Value& configuration) {
+    std::string unit = member(configuration, "unit", [](const Value& v) { return v.as_string(); });
+    if (unit == "\u00b5s" || unit == "\u03bcs") unit = "us";
+    const std::int64_t multiple =
+        member(configuration, "scale_factor", [](const Value& v) { return read_number(v, 1, INT32_MAX); });
+    (void)in_member("unit", [&] { return read_choice(unit, time_units); });
+    if (unit == "generic") return DType::time(kind, {}, ByteOrder::little);
+    return DType::parse(fmt::format("<{}8[{}{}]", kind == Kind::datetime ? 'M' : 'm', multiple, unit));
+}
+
+/// {"name": …, "data_type": …}, or [name, data_type] as zarr-python 3.1 wrote.
+std::pair<std::string, DType> read_field(const Value& v) {
+    if (!v.is_array()) return {v.at("name").as_string(), read_data_type(v.at("data_type"))};
+    if (v.as_array().size() != 2) throw corrupt("a field takes a name and a data type");
+    return {v.as_array()[0].as_string(), read_data_type(v.as_array()[1])};
+}
+
+DType read_structure(const Value& configuration) {
+    return member(configuration, "fields", [](const Value& list) {
+        std::vector<Field> fields;
+        std::int64_t size = 0;
+        for (const Value& v : list.as_array()) {
+            auto [name, dtype] = read_field(v);
+            const std::int64_t bytes = dtype.size();
+            fields.push_back({.name = std::move(name),
+                              .title = {},
+                              .dtype = std::move(dtype),
+                              .shape = {},
+                              .offset = size,
+                              .unnamed = false});
+            size = checked_add(size, bytes, "the size of a structure");
+        }
+        return DType::structure(std::move(fields), size);
+    });
+}
+
+/// r24 is three bytes.
+std::optional<DType> read_bits(std::string_view name) {
+    if (!name.starts_with('r') || name.size() < 2 || name.size() > 11) return {};
+    std::int64_t bits = 0;
+    for (const char c : name.substr(1)) {
+        if (c < '0' || c > '9') return {};
+        bits = bits * 10 + (c - '0');
+    }
+    if (bits == 0 || bits % 8 != 0) {
+        throw corrupt(fmt::format("\"{}\": the number of bits must be a multiple of 8", name));
+    }
+    return DType::raw(bits / 8);
+}
+
+Value sized(std::string_view name, std::int64_t bytes) {
+    CodecConfig type{std::string(name)};
+    type.configuration.set("length_bytes", bytes);
+    return codec_to_json(type);
+}
+
+Value structure_json(const DType& dtype) {
+    Value fields = Value::array();
+    std::int64_t end = 0;
+    const auto refuse = [&](std::string_view what) {
+        throw unsupported(fmt::format("v3 cannot express {} in elements of type {}", what, dtype.to_string()));
+    };
+    for (const Field& field : dtype.fields()) {
+        if (field.offset != end) refuse("padding");
+        if (!field.shape.empty()) refuse(fmt::format("the sub-array '{}'", field.name));
+        if (field.title) refuse(fmt::format("the title of '{}'", field.name));
+        if (field.dtype.order() == ByteOrder::big) refuse(fmt::format("the byte order of '{}'", field.name));
+        Value json = Value::object();
+        json.set("name", field.name);
+        json.set("data_type", data_type_json(field.dtype));
+        fields.push_back(std::move(json));
+        end = field.offset + field.size();
+    }
+    if (dtype.size() != end) refuse("padding");
+    CodecConfig type{"struct"};
+    type.configuration.set("fields", std::move(fields));
+    return codec_to_json(type);
+}
+
+// ---- fill values
+
+DType half_of(const DType& dtype) {
+    return DType::scalar(Kind::real, dtype.size() / 2, dtype.order());
+}
+
+/// The bits of a float as "0x" and all their digits, the highest first.
+ElementBytes read_bits_fill(const DType& dtype, const std::string& text) {
+    // The bytes of V are written in order: those of a big-endian number.
+    ElementBytes bytes = element_from_value(DType::raw(dtype.size()), text, Assign::exact);
+    if (dtype.order() == ByteOrder::little) std::ranges::reverse(bytes);
+    return bytes;
+}
+
+ElementBytes read_float_fill(const DType& dtype, const Value& v) {
+    if (v.is_string() && v.as_string().starts_with("0x")) return read_bits_fill(dtype, v.as_string());
+    if (v.is_string() && v != Value("NaN") && v != Value("Infinity") && v != Value("-Infinity")) {
+        throw invalid_argument(fmt::format(
+            "{} was found, expected a number, \"NaN\", \"Infinity\", \"-Infinity\" or the bits as \"0x\" and {} digits",
+            excerpt(v), 2 * dtype.size()));
+    }
+    return element_from_value(dtype, v, Assign::exact);
+}
+
+/// Bytes as base64, or as a list of numbers.
+ElementBytes read_bytes_fill(const Value& v, std::int64_t least, std::int64_t most) {
+    if (!v.is_array()) return read_base64(v, least, most);
+    ElementBytes bytes;
+    for (const Value& byte : v.as_array()) bytes.push_back(static_cast<std::byte>(read_number(byte, 0, 255)));
+    const auto size = static_cast<std::int64_t>(bytes.size());
+    if (size < least || size > most) {
+        throw invalid_argument(fmt::format("{} bytes were found, expected {}", size, most));
+    }
+    return bytes;
+}
+
+ElementBytes read_fill(const DType& dtype, const Value& v);
+
+ElementBytes read_structure_fill(const DType& dtype, const Value& v) {
+    if (v.is_string()) return read_base64(v, dtype.size(), dtype.size());
+    if (v.as_object().size() != dtype.fields().size()) {
+        throw invalid_argument(
+            fmt::format("{} values were found for {} fields", v.as_object().size(), dtype.fields().size()));
+    }
+    std::map<std::string_view, const Value*> values;  // a structure may have very many fields
+    for (const auto& [name, value] : v.as_object()) values.emplace(name, &value);
+    ElementBytes bytes = zero_element(dtype);
+    for (const Field& field : dtype.fields()) {
+        const auto value = values.find(field.name);
+        if (value == values.end()) throw invalid_argument(fmt::format("the field '{}' has no value", field.name));
+        const ElementBytes element = in_context([&] { return fmt::format("the field '{}'", field.name); },
+                                                [&] { return read_fill(field.dtype, *value->second); });
+        std::ranges::copy(element, bytes.begin() + field.offset);
+    }
+    return bytes;
+}
+
+ElementBytes read_fill(const DType& dtype, const Value& v) {
+    const auto require = [&](bool good, std::string_view expected) {
+        if (!good) throw invalid_argument(fmt::format("{} was found, expected {}", excerpt(v), expected));
+    };
+    switch (dtype.kind()) {
+        case Kind::boolean:
+            require(v.is_bool(), "true or false");
+            break;
+        case Kind::real:
+        case Kind::bfloat16:
+            return read_float_fill(dtype, v);
+        case Kind::complex: {
+            require(v.is_array() && v.as_array().size() == 2, "[real, imaginary]");
+            ElementBytes bytes = read_float_fill(half_of(dtype), v.as_array()[0]);
+            std::ranges::copy(read_float_fill(half_of(dtype), v.as_array()[1]), std::back_inserter(bytes));
+            return bytes;
+        }
+        case Kind::datetime:
+        case Kind::timedelta:
+            require(v.is_integer() || v == Value("NaT"), "an integer or \"NaT\"");
+            break;
+        case Kind::bytes: {
+            ElementBytes bytes = read_bytes_fill(v, 0, dtype.size());
+            bytes.resize(static_cast<std::size_t>(dtype.size()));
+            return bytes;
+        }
+        case Kind::raw:
+            return read_bytes_fill(v, dtype.size(), dtype.size());
+        case Kind::variable_bytes:
+            return read_bytes_fill(v, 0, INT64_MAX);
+        case Kind::structure:
+            return read_structure_fill(dtype, v);
+        default:
+            break;
+    }
+    return element_from_value(dtype, v, Assign::exact);
+}
+
+Value float_fill_json(const DType& dtype, const std::byte* p) {
+    Value v = strict_number_json(dtype, p);
+    const ElementBytes bytes(p, p + dtype.size());
+    if (v != Value("NaN") || read_float_fill(dtype, v) == bytes) return v;
+    ElementBytes digits = bytes;
+    if (dtype.order() == ByteOrder::little) std::ranges::reverse(digits);
+    return element_to_value(DType::raw(dtype.size()), digits.data());
+}
+
+Value write_fill(const DType& dtype, const ElementBytes& bytes) {
+    switch (dtype.kind()) {
+        case Kind::real:
+        case Kind::bfloat16:
+            return float_fill_json(dtype, bytes.data());
+        case Kind::complex: {
+            const DType part = half_of(dtype);
+            return Value::Array{float_fill_json(part, bytes.data()), float_fill_json(part, bytes.data() + part.size())};
+        }
+        case Kind::bytes:
+            return base64_encode(without_trailing_zeros(bytes));
+        case Kind::raw:
+        case Kind::variable_bytes:
+            return base64_encode(bytes);
+        case Kind::variable_text:
+            return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        case Kind::structure: {
+            Value::Object fields;
+            for (const Field& field : dtype.fields()) {
+                const std::byte* first = bytes.data() + field.offset;
+                fields.emplace_back(field.name, write_fill(field.dtype, {first, first + field.dtype.size()}));
+            }
+            return fields;
+        }
+        default:
+            return element_to_value(dtype, bytes.data());
+    }
+}
+
+Value write_structured_fill(const DType& /*dtype*/, const ElementBytes& bytes) {
+    return base64_encode(bytes);
+}
+
+std::string_view limits(const DType& /*dtype*/) {
+    return "no JSON value reads back as these bytes";
+}
+
+}  // namespace
+
+DType read_data_type(const Value& v) {
+    const CodecConfig type = codec_from_json(v);
+    const auto length = [&](std::int64_t least) {
+        return member(type.configuration, "length_bytes",
+                      [&](const Value& n) { return read_number(n, least, longest_item); });
+    };
+    const auto* core = std::ranges::find(core_types, type.name, &CoreType::name);
+    if (core != std::end(core_types)) return DType::scalar(core->kind, core->size, ByteOrder::little);
+    if (type.name == "string") return DType::variable_text();
+    if (type.name == "variable_length_bytes" || type.name == "bytes") return DType::variable_bytes();
+    if (type.name == "null_terminated_bytes") return DType::bytes(length(0));
+    if (type.name == "raw_bytes") return DType::raw(length(0));
+    if (type.name == "fixed_length_utf32") {
+        const std::int64_t bytes = length(0);
+        if (bytes % 4 != 0) throw corrupt(fmt::format("length_bytes is {}, expected a multiple of 4", bytes));
+        return DType::text(bytes / 4, ByteOrder::little);
+    }
+    if (type.name == "numpy.datetime64") return read_time(Kind::datetime, type.configuration);
+    if (type.name == "numpy.timedelta64") return read_time(Kind::timedelta, type.configuration);
+    if (type.name == "struct" || type.name == "structured") return read_structure(type.configuration);
+    if (const auto bits = read_bits(type.name)) return *bits;
+    throw unsupported(fmt::format("{} is not known to Tessera", excerpt(type.name)));
+}
+
+Value data_type_json(const DType& dtype) {
+    const auto* core = std::ranges::find_if(
+        core_types, [&](const CoreType& type) { return type.kind == dtype.kind() && type.size == dtype.size(); });
+    if (core != std::end(core_types)) return core->name;
+    switch (dtype.kind()) {
+        case Kind::variable_text:
+            return "string";
+        case Kind::variable_bytes:
+            return "variable_length_bytes";
+        case Kind::bytes:
+            return sized("null_terminated_bytes", dtype.size());
+        case Kind::raw:
+            return sized("raw_bytes", dtype.size());
+        case Kind::text:
+            return sized("fixed_length_utf32", dtype.size());
+        case Kind::datetime:
+        case Kind::timedelta: {
+            // "<M8[10ns]" without what stands around the unit, whose multiple is a member of its own.
+            CodecConfig type{dtype.kind() == Kind::datetime ? "numpy.datetime64" : "numpy.timedelta64"};
+            const std::string text = dtype.str();
+            const std::size_t unit = text.find_first_not_of("[0123456789", std::min<std::size_t>(3, text.size()));
+            type.configuration.set("unit",
+                                   unit == std::string::npos ? "generic" : text.substr(unit, text.size() - unit - 1));
+            type.configuration.set("scale_factor", dtype.time_unit().multiple);
+            return codec_to_json(type);
+        }
+        case Kind::structure:
+            return structure_json(dtype);
+        default:
+            throw unsupported(fmt::format("v3 has no data_type for elements of type {}", dtype.to_string()));
+    }
+}
+
+constinit const FillRules v3_fill_rules{.read = read_fill, .write = write_fill, .limits = limits};
+constinit const FillRules v3_structured_fill_rules{.read = read_fill, .write = write_structured_fill, .limits = limits};
+
+std::vector<CodecConfig> read_codecs(const Value& list) {
+    std::vector<CodecConfig> codecs;
+    for (const Value& codec : list.as_array()) codecs.push_back(codec_from_json(codec));
+    return codecs;
+}
+
+Value plain_codecs_json(const std::vector<CodecConfig>& codecs) {
+    Value list = Value::array();
+    for (const CodecConfig& codec : codecs) list.push_back(codec_to_json(codec));
+    return list;
+}
+
+}  // namespace tessera

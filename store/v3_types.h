@@ -1,0 +1,22 @@
+// Data types, fill values and codec lists in the spelling of Zarr v3. Private to the store module.
+#pragma once
+
+#include <vector>
+
+#include "metadata_json.h"
+
+namespace tessera {
+
+/// The dtype of a data_type; multi-byte parts are little-endian. Throws unsupported for a name that is not known.
+[[nodiscard]] DType read_data_type(const Value& v);
+/// How zarr-python 3.3 spells a dtype, whatever its byte order; throws unsupported for what v3 has no data type for.
+[[nodiscard]] Value data_type_json(const DType& dtype);
+
+extern const FillRules v3_fill_rules;
+/// The same, but a structure is written as the base64 of its bytes, as zarr-python 3.1 did.
+extern const FillRules v3_structured_fill_rules;
+
+[[nodiscard]] std::vector<CodecConfig> read_codecs(const Value& list);
+[[nodiscard]] Value plain_codecs_json(const std::vector<CodecConfig>& codecs);
+
+}  // namespace tessera
