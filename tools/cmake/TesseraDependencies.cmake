@@ -10,7 +10,7 @@ find_package(fmt ${tessera_required} QUIET)
 find_package(BZip2 ${tessera_required} QUIET)
 find_package(PkgConfig ${tessera_required} QUIET)
 # libzip by pkg-config, because Debian's CMake package of it also asks for programs that libzip-dev does not depend on.
-foreach(tessera_package blosc libdeflate libisal liblz4 liblzma libzip libzstd minizip zlib)
+foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip libzstd minizip zlib)
   if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
     pkg_check_modules(${tessera_package} ${tessera_required} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
   endif()

@@ -21,7 +21,7 @@ if(BUILD_SHARED_LIBS)
   set(tessera_pc_requires)
   set(tessera_pc_libs)
 else()
-  set(tessera_pc_requires "blosc, libdeflate, libisal, liblz4, liblzma, libzip, libzstd, tbb, fmt")
+  set(tessera_pc_requires "blosc, libcrypto, libdeflate, libisal, liblz4, liblzma, libzip, libzstd, tbb, fmt")
   set(tessera_pc_libs " -lminizip -lbz2 -lz")
 endif()
 # The prefix is found from where the file lies, so that an installed tree can be moved.

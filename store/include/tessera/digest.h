@@ -1,0 +1,28 @@
+// The digest of an array: one hash of dtype, shape and content, whatever the chunks, codecs, generation or file format.
+//
+// Version 1, so that anybody can compute it again:
+//
+//   digest = "tessera1:" + hex(SHA-256(header + leaf digests))
+//   header = "tessera1\n" + dtype + "\n" + shape + "\n", UTF-8; the dtype is NumPy's descr in little-endian order as
+//            Python prints it ("<i4", "[('a', '<i4'), ('b', '<f8')]"; "string" and "bytes" for variable length), the
+//            shape its tuple ("(3, 4)")
+//   leaves: the array is cut into a grid of boxes. A box begins as the whole shape; as long as it has more than 2^20
+//   bytes
+//            (an element of variable length counts as 16), the longest of its lengths (the first of equals) is halved,
+//            rounded up. At the end of the array boxes are cut off. Leaves are in C order of the grid; an empty array
+//            has none.
+//   leaf digest = the 32 bytes of SHA-256 of the box's elements in C order, little-endian, padding of structures zero.
+//   An
+//            element of variable length is its number of bytes as a little-endian u64, and then the bytes.
+#pragma once
+
+#include <string>
+
+#include <tessera/array_io.h>
+
+namespace tessera {
+
+/// The digest, computed in parallel within io.max_memory (beside 32 bytes for each box).
+[[nodiscard]] std::string digest(const ArraySource& source, const IoOptions& io = {});
+
+}  // namespace tessera
