@@ -418,6 +418,7 @@ constinit const Dialect v3_dialect{
     .name = "v3",
     .about = "zarr-python 3 (zarr.json)",
     .metadata_key = document_name,
+    .dimension_names = true,
     .group_key = document_name,
     .probe = probe,
     .load = load,
