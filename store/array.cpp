@@ -6,6 +6,8 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/shard.h>
+#include <tessera/place.h>
 #include <algorithm>
 
 #include "array_state.h"
@@ -46,8 +48,30 @@ void ScratchPool::give_back(std::unique_ptr<WorkerScratch> scratch) {
     idle_.push_back(std::move(scratch));
 }
 
+NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d)
+    : store(std::move(s)), prefix(p), dialect(d), name(join_key(store->name(), prefix)) {}
+
+std::optional<Value> NodeState::attributes() const {
+    if (!published) return unpublished_attributes;
+    return dialect == nullptr ? std::nullopt : dialect->load_attributes(*store, prefix);
+}
+
+void NodeState::save_attributes(const Value& attributes) {
+    if (dialect == nullptr) {
+        throw unsupported(fmt::format(
+            "{}: a plain directory that holds arrays cannot have attributes; `tessera group {}` makes it a group that "
+            "can",
+            name, name));
+    }
+    if (published) {
+        dialect->save_attributes(*store, prefix, attributes);
+    } else {
+        unpublished_attributes = attributes;
+    }
+}
+
 ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)
-    : store(std::move(s)), prefix(p), dialect(&d), name(join_key(store->name(), prefix)) {}
+    : NodeState(std::move(s), p, &d) {}
 
 std::shared_ptr<const LoadedArray> ArrayState::loaded() const {
     const std::lock_guard lock(mutex_);
@@ -94,48 +118,11 @@ void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
     metadata_bytes_.resize(0);  // not known to be what was written: the next refresh reads it again
 }
 
-void ArrayState::save_attributes(const Value& attributes) {
-    if (published) {
-        dialect->save_attributes(*store, prefix, attributes);
-    } else {
-        unpublished_attributes = attributes;
-    }
-}
-
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
     return join_key(prefix, l.metadata.keys.key(chunk));
 }
 
 namespace {
-
-std::string no_array_message(const KeyValueStore& store, std::string_view prefix) {
-    const std::string place = join_key(store.name(), prefix);
-    const Listing below = store.list(prefix);
-    if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
-        return fmt::format(
-            "{}: an unfinished copy, not an array yet; the same command with --resume goes on with it, --overwrite "
-            "starts afresh",
-            place);
-    }
-    if (below.keys.empty() && below.prefixes.empty()) {
-        return fmt::format("{}: no array here: there is nothing, or an empty directory", place);
-    }
-    std::string names;
-    for (const auto* list : {&below.prefixes, &below.keys}) {
-        for (const std::string& n : *list) {
-            if (names.size() > 60) {
-                names += ", …";
-                break;
-            }
-            names += (names.empty() ? "" : ", ") + n;
-        }
-    }
-    std::string looked_for;
-    for (const Dialect& d : dialect_table()) {
-        looked_for += (looked_for.empty() ? "" : ", ") + std::string(d.metadata_key);
-    }
-    return fmt::format("{}: no array here: looked for {}, found {}", place, looked_for, names);
-}
 
 /// The view with its dropped dimensions put back as length 1. `v` may have them already.
 template <class View>
@@ -160,8 +147,7 @@ View with_dropped(const Selection& selection, const View& v, const std::string& 
 // ---- Attributes
 
 std::optional<Value> Attributes::stored() const {
-    if (!state_->published) return state_->unpublished_attributes;
-    return state_->dialect->load_attributes(*state_->store, state_->prefix);
+    return state_->attributes();
 }
 
 Value Attributes::all() const {
@@ -198,18 +184,13 @@ void Attributes::replace(const Value& attributes) {
 // ---- opening and creating
 
 Array Array::open(const std::filesystem::path& path, bool read_only) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored))
-        throw not_found(fmt::format("{}: no such file or directory", path.string()));
-    if (!std::filesystem::is_directory(path, ignored)) {
-        throw invalid_argument(fmt::format("{}: a file, not the directory of an array", path.string()));
-    }
-    return open(directory_store(path, read_only));
+    Place place = find_place(path, read_only);
+    return open(std::move(place.store), place.prefix);
 }
 
 Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     const Dialect* dialect = probe_dialect(*store, prefix);
-    if (dialect == nullptr) throw not_found(no_array_message(*store, prefix));
+    if (dialect == nullptr) throw not_found(absence_message(*store, prefix, "array"));
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, *dialect);
     state->refresh();
     return Array(std::move(state));
@@ -309,9 +290,17 @@ void Array::publish() {
 
 // ---- what it is
 
+ArrayInfo array_info(const LoadedArray& loaded) {
+    ArrayInfo info{.dtype = loaded.metadata.dtype, .shape = loaded.metadata.shape, .chunks = loaded.metadata.chunks};
+    if (const ShardCodec* shards = loaded.pipeline.shard()) {
+        info.shards = info.chunks;
+        info.chunks = shards->innermost();
+    }
+    return info;
+}
+
 ArrayInfo Array::info() const {
-    const auto l = state_->loaded();
-    return {.dtype = l->metadata.dtype, .shape = l->metadata.shape, .chunks = l->metadata.chunks};
+    return array_info(*state_->loaded());
 }
 
 const std::string& Array::name() const {
@@ -387,11 +376,7 @@ void Array::read_into(const Region& region, const MutableArrayView& out, const I
 
 void Array::read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
     const MutableArrayView full = with_dropped(selection, out, name());
-    if (selection.is_region()) {
-        read_region(*state_, *state_->loaded(), selection.bounds(), full, io);
-    } else {
-        read_stepped(*state_, *state_->loaded(), selection, full, io);
-    }
+    read_selected(*state_, *state_->loaded(), selection, full, io);
 }
 
 // ---- writing
@@ -402,15 +387,16 @@ void Array::write(const Region& region, const ArrayView& in, const IoOptions& io
     write_region(*state_, *l, region, in, io);
 }
 
+std::unique_ptr<ArraySink> Array::open_shard(const Region& region) {
+    StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    return shard_sink(*state_, state_->refresh(), region, std::move(lock));
+}
+
 void Array::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     const ArrayView full = with_dropped(selection, in, name());
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
     const auto l = state_->refresh();
-    if (selection.is_region()) {
-        write_region(*state_, *l, selection.bounds(), full, io);
-    } else {
-        write_stepped(*state_, *l, selection, full, io);
-    }
+    write_selected(*state_, *l, selection, full, io);
 }
 
 void Array::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {

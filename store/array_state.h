@@ -34,6 +34,9 @@ private:
     std::optional<Error> fill_error_;
 };
 
+/// What Array::info() says of it.
+[[nodiscard]] ArrayInfo array_info(const LoadedArray& loaded);
+
 /// Scratch memory of one worker.
 struct WorkerScratch {
     Buffer encoded;
@@ -66,8 +69,10 @@ private:
     std::vector<std::unique_ptr<WorkerScratch>> idle_;
 };
 
-struct ArrayState {
-    ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
+/// An array or a group in a store, and its attributes.
+struct NodeState {
+    /// `d` is nullptr for a plain directory.
+    NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d);
 
     std::shared_ptr<KeyValueStore> store;
     std::string prefix;
@@ -75,6 +80,16 @@ struct ArrayState {
     std::string name;
     bool published = true;                        ///< false until a new array's metadata are written
     std::optional<Value> unpublished_attributes;  ///< written with them
+
+    /// Nothing when there are none and never were.
+    [[nodiscard]] std::optional<Value> attributes() const;
+    /// The caller holds the shape lock.
+    void save_attributes(const Value& attributes);
+};
+
+struct ArrayState : NodeState {
+    ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
+
     mutable ScratchPool scratch;
 
     [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const;
@@ -83,8 +98,6 @@ struct ArrayState {
     std::shared_ptr<const LoadedArray> refresh();
     /// Writes metadata and makes them current.
     void save(std::shared_ptr<const LoadedArray> l);
-    /// The caller holds the shape lock.
-    void save_attributes(const Value& attributes);
 
     [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <tessera/npy.h>
 
 #include <algorithm>
@@ -24,14 +25,21 @@ constexpr std::int64_t ample_block = std::int64_t{32} << 20;
 /// One side of a copy, as far as the plan is concerned.
 struct Side {
     Shape chunks;  ///< empty for a plain file
+    Shape shards;  ///< empty where chunks are not kept together
     Order order = Order::C;
     bool in_order = false;  ///< only regions in ascending memory order are good
+    bool in_turn = false;   ///< only one block at a time
 
     [[nodiscard]] bool plain(int rank) const { return chunks.rank() != rank || rank == 0; }
+    /// What a sink writes as a whole.
+    [[nodiscard]] const Shape& unit() const { return shards.empty() ? chunks : shards; }
 };
 
 Side side_of(const ArrayInfo& info) {
-    return {.chunks = info.chunks, .order = info.order, .in_order = info.access != Access::any};
+    return {.chunks = info.chunks,
+            .shards = info.shards,
+            .order = info.order,
+            .in_order = info.access != Access::any};
 }
 
 /// Bytes that this side moves when an array of `shape` goes through it in blocks of `block`: chunks are decoded as a
@@ -68,6 +76,7 @@ struct Plan {
     Order block_order = Order::C;  ///< in which blocks follow each other
     bool each = false;             ///< each thread has a block of its own; else all work on one after another
     bool spool = false;            ///< first into a plain temporary file: see below
+    bool shards = false;           ///< a block is a shard, too large for memory: it is a copy of its own
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
@@ -108,7 +117,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
 
     Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
     const Side& chunked = sink.plain(rank) ? source : sink;
-    if (!chunked.plain(rank)) unit = chunked.chunks;
+    if (!chunked.plain(rank)) unit = &chunked == &sink ? sink.unit() : source.chunks;
     for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
     if (sink.plain(rank)) {
         // A plain sink does not mind small blocks; a source's chunk may then be cut to meet the budget.
@@ -119,6 +128,9 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         }
     }
     const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
+    if (least > memory && !sink.shards.empty()) {
+        return {.block = unit, .order = Order::C, .spool = source.in_order, .shards = true};
+    }
     if (least > memory) {
         throw over_budget(fmt::format(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
@@ -128,7 +140,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     Plan plan;
     // A thread with a block of its own reads while another writes, which one file does not let two do at once. Where
     // regions must come in order, all threads work on one block.
-    plan.each = !sink.in_order && !source.in_order;
+    plan.each = !sink.in_order && !source.in_order && !sink.in_turn;
     const std::int64_t unit_bytes = byte_count(unit, item);
     plan.threads = static_cast<int>(std::clamp<std::int64_t>(
         plan.each ? memory / least : (memory - unit_bytes) / per_thread, 1, thread_count(options.io)));
@@ -220,13 +232,19 @@ Region keep_axes(const Region& r, const Selection& selection) {
     return kept;
 }
 
+/// A shape without the selection's dropped dimensions, with them as length 1.
+Shape full_shape(const Shape& kept, const Selection& selection) {
+    Shape full;
+    int k = 0;
+    for (const Selection::Axis& a : selection.axes()) full.push_back(a.dropped ? 1 : kept[k++]);
+    return full;
+}
+
 /// A sink's chunk shape seen with the selection's dropped dimensions as length 1.
 Side with_dropped(Side side, const Selection& selection) {
     if (side.chunks.rank() != selection.shape().rank() || selection.rank() == side.chunks.rank()) return side;
-    Shape full;
-    int k = 0;
-    for (const Selection::Axis& a : selection.axes()) full.push_back(a.dropped ? 1 : side.chunks[k++]);
-    side.chunks = full;
+    side.chunks = full_shape(side.chunks, selection);
+    if (!side.shards.empty()) side.shards = full_shape(side.shards, selection);
     return side;
 }
 
@@ -249,6 +267,19 @@ std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOption
     const auto sink = create_npy(create_file(file), source.info().dtype, selection.shape(), source.info().order);
     copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
     return open_npy(open_file(file));  // stays open, and with it the file, when its name is removed
+}
+
+void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+                 const CopyOptions& options);
+
+/// Copies what a selection picks into one shard, block by block.
+void copy_shard(const ArraySource& source, ArraySink& shard, const Selection& selection, const CopyOptions& options) {
+    const ArrayInfo to = shard.info();
+    Side side = with_dropped(side_of(to), selection);
+    side.in_turn = true;
+    const Plan plan = make_plan(selection.full_shape(), to.dtype.size(), side_of(source.info()), side, options);
+    copy_blocks(source, shard, selection, plan, {.io = options.io, .selection = std::nullopt, .done = nullptr});
+    shard.finish();
 }
 
 /// Copies block by block as planned.
@@ -278,28 +309,36 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
         }
         return index;
     };
+    // With too few blocks for all threads, the threads share each block instead.
+    const bool each = plan.each && blocks.chunk_count() >= 2 * plan.threads;
+    IoOptions within = io;
+    if (each) within.threads = 1;
     const auto copy_block = [&](std::int64_t n, NDArray& memory) {
         Region block = intersection(blocks.chunk_region(index_of(n)), {begin, shape});
         for (int d = 0; d < shape.rank(); ++d) block.start[d] -= begin[d];
         const Region place = keep_axes(block, selection);
-        if (!options.done || !options.done(place)) {
+        const bool done = options.done && options.done(place);
+        if (!done && plan.shards) {
+            copy_shard(source, *sink.open_shard(place), sub_selection(selection, block), options);
+            return;
+        }
+        if (!done) {
             if (memory.bytes().empty() || !(memory.shape() == block.extent) || dtype.is_variable()) {
                 memory = NDArray();  // freed before the next is made
                 memory = NDArray(dtype, block.extent, plan.order);
             }
             const Selection part = sub_selection(selection, block);
             if (part.is_region()) {
-                source.read_into(part.bounds(), memory.view(), io);
+                source.read_into(part.bounds(), memory.view(), within);
             } else {
-                read_selection_into(source, part, memory.view(), io);
+                read_selection_into(source, part, memory.view(), within);
             }
-            sink.write(place, keep_axes(ArrayView(memory.view()), selection), io);
+            sink.write(place, keep_axes(ArrayView(memory.view()), selection), within);
         }
         if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, dtype.size()));
     };
 
-    // With too few blocks for all threads, the threads share each block instead.
-    if (!plan.each || blocks.chunk_count() < 2 * plan.threads) {
+    if (!each) {
         NDArray memory;
         for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
@@ -355,15 +394,15 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     const ArrayPath parts = split_array_path(path);
-    std::error_code ignored;
-    if (std::filesystem::is_directory(parts.path, ignored)) {
+    if (auto place = probe_place(parts.path, true)) {
         if (parts.member) {
             throw invalid_argument(
-                fmt::format("{}: \"::\" names a member of a file such as .npz; this is a directory: write {}/{}", path,
+                fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,
                             parts.path.string(), *parts.member));
         }
-        return std::make_unique<Array>(Array::open(parts.path, true));
+        return std::make_unique<Array>(Array::open(std::move(place->store), place->prefix));
     }
+    std::error_code ignored;
     if (!std::filesystem::exists(parts.path, ignored)) {
         throw not_found(fmt::format("{}: no such file or directory", parts.path.string()));
     }

@@ -34,7 +34,7 @@ std::string_view parent_of(std::string_view prefix) {
 void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
              std::vector<Node>& nodes) {
     for (const std::string& name : store.list(prefix).prefixes) {
-        if (name.find(own_prefix) != std::string::npos) continue;
+        if (name.starts_with('.') && name.find(own_prefix) != std::string::npos) continue;
         const std::string child_prefix = join_key(prefix, name);
         const std::string child_path = join_key(path, name);
         const std::size_t place = nodes.size();
@@ -167,7 +167,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     std::optional<Node> node = probe_node(store, prefix);
     std::vector<Node> all;
     if (!node || node->kind == NodeKind::group) all = nodes_below(store, prefix);
-    if (!node && all.empty()) throw not_found(absence_message(store, prefix, "node"));
+    if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
     if (!all.empty() && !recursive) {
         throw invalid_argument(fmt::format("{}: a group that holds {} nodes; only recursively removed",
                                            name_of(store, prefix), all.size()));

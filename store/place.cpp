@@ -5,7 +5,8 @@
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 
-#include <set>
+#include <algorithm>
+#include <vector>
 
 #include "array_state.h"
 #include "zip_store.h"
@@ -69,31 +70,32 @@ Place find_place(const fs::path& path, bool read_only) {
 
 std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
     const std::string name = join_key(store.name(), prefix);
+    const std::string_view article = wanted.starts_with('a') ? "an" : "a";
     if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
         return fmt::format(
-            "{}: an unfinished copy, not an {} yet; the same command with --resume goes on with it, --overwrite "
+            "{}: an unfinished copy, not {} {} yet; the same command with --resume goes on with it, --overwrite "
             "starts afresh",
-            name, wanted);
+            name, article, wanted);
     }
     if (const Dialect* there = probe_dialect(store, prefix)) {
-        return fmt::format("{}: an array ({}), not a {}", name, there->name, wanted);
+        return fmt::format("{}: an array ({}), not {} {}", name, there->name, article, wanted);
     }
-    const Dialect* group = probe_group_dialect(store, prefix);
+    if (const Dialect* there = probe_group_dialect(store, prefix)) {
+        return fmt::format("{}: a group ({}), not {} {}", name, there->name, article, wanted);
+    }
     const Listing below = store.list(prefix);
-    if (group == nullptr && below.keys.empty() && below.prefixes.empty()) {
+    if (below.keys.empty() && below.prefixes.empty()) {
         return fmt::format("{}: no {} here: there is nothing, or an empty directory", name, wanted);
     }
-    std::string looked_for;
-    std::set<std::string_view> keys;
+    std::vector<std::string_view> looked_for;
     for (const Dialect& d : dialect_table()) {
-        const std::string_view key = wanted == "array" ? d.metadata_key : d.group_key;
-        if (!key.empty() && keys.insert(key).second)
-            looked_for += fmt::format("{}{}", looked_for.empty() ? "" : ", ", key);
+        for (const std::string_view key :
+             {wanted == "group" ? "" : d.metadata_key, wanted == "array" ? "" : d.group_key}) {
+            if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
+        }
     }
-    return fmt::format("{}: {}: looked for {}, found {}", name,
-                       group != nullptr ? fmt::format("a group ({}), not an {}", group->name, wanted)
-                                        : fmt::format("no {} here", wanted),
-                       looked_for, names_text(below));
+    return fmt::format("{}: no {} here: looked for {}, found {}", name, wanted, fmt::join(looked_for, ", "),
+                       names_text(below));
 }
 
 Place enclosing_place(const fs::path& path) {

@@ -42,7 +42,7 @@ struct ArrayOptions {
 /// The attributes, with dimension names as xarray's `_ARRAY_DIMENSIONS` where the dialect has no other place for them.
 [[nodiscard]] Value new_attributes(const ArrayOptions& options);
 
-/// How much of an array is stored.
+/// How much of an array is stored. With shards each shard counts as one chunk here.
 struct StoredSize {
     std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
     std::int64_t chunks_possible = 0;
@@ -50,7 +50,7 @@ struct StoredSize {
     std::int64_t strays = 0;  ///< other values among them: outside the grid, locks, leftovers
 };
 
-/// Attributes of one array, read and written through at once. Thread rule: as Array.
+/// Attributes of one array or group, read and written through at once. Thread rule: as Array.
 class Attributes {
 public:
     [[nodiscard]] Value all() const;                    ///< an object
@@ -62,8 +62,9 @@ public:
 
 private:
     friend class Array;
-    explicit Attributes(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
-    std::shared_ptr<struct ArrayState> state_;
+    friend class Group;
+    explicit Attributes(std::shared_ptr<struct NodeState> state) : state_(std::move(state)) {}
+    std::shared_ptr<struct NodeState> state_;
 };
 
 /// A handle to a chunked array; copies are the same array.
@@ -111,6 +112,7 @@ public:
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
     /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
+    [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
     void finish() override {}  ///< nothing is left to do: every write is complete when it returns
 
     /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks; chunks outside
@@ -121,7 +123,7 @@ public:
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 
     [[nodiscard]] StoredSize stored_size() const;
-    /// Whether every chunk that a region touches is stored.
+    /// Whether every chunk (with shards: every shard) that a region touches is stored.
     [[nodiscard]] bool is_stored(const Region& region) const;
 
 private:

@@ -1,8 +1,8 @@
 // Groups: the hierarchy above arrays. A thin handle, and functions on the nodes of a store.
 //
 // A node is an array or a group. A group has metadata of a dialect, or is a plain folder that holds nodes (dialect
-// nullptr): so a directory of zmeta or v1 arrays, dialects without group metadata, is a group too. Names that begin
-// with ".tessera" are never nodes; a folder whose name begins with '.' is one only where it has metadata.
+// nullptr): so a directory of zmeta or v1 arrays, dialects without group metadata, is a group too. A folder whose name
+// begins with '.' is a node only where it has metadata, and never where the name holds ".tessera".
 #pragma once
 
 #include <cstdint>

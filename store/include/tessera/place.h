@@ -26,7 +26,8 @@ struct Place {
 /// The same; throws not_found or invalid_argument, saying what is there instead.
 [[nodiscard]] Place find_place(const std::filesystem::path& path, bool read_only);
 
-/// What lies at a place that holds no `wanted` ("array", "group"), for an error: what was looked for and found.
+/// What lies at a place that holds no `wanted` ("array", "group", "array or group"), for an error: what was looked for
+/// and found.
 [[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
 /// A path in the file system, which need not exist, as seen from the outermost group (with metadata) above it; from its
