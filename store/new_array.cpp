@@ -152,6 +152,14 @@ Occupant occupant(const fs::path& path) {
     return ours ? Occupant::nothing : Occupant::other;
 }
 
+void remove_unfinished(const fs::path& path) {
+    require_nothing_foreign(path);
+    erase_own(path);
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
 struct NewArray::State {
     fs::path place;  ///< where the array will be
     fs::path built;  ///< where it is written: `place`, or a hidden directory beside it

@@ -1,12 +1,14 @@
 // tessera attrs
 #include <fmt/format.h>
 
-#include <tessera/array.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "command.h"
+#include "hierarchy.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -26,6 +28,18 @@ Value parse_attribute(const std::string& text) {
     }
 }
 
+/// Of the array or group at a path.
+Attributes attributes_at(const std::string& path, bool read_only) {
+    Place place = find_place(path, read_only);
+    if (probe_dialect(*place.store, place.prefix) != nullptr) {
+        return Array::open(std::move(place.store), place.prefix).attributes();
+    }
+    if (probe_group_dialect(*place.store, place.prefix) == nullptr && child_nodes(*place.store, place.prefix).empty()) {
+        throw not_found(absence_message(*place.store, place.prefix, "array or group"));
+    }
+    return Group::open(std::move(place.store), place.prefix).attributes();
+}
+
 int attrs(Session& session, const AttrsOptions& o) {
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
@@ -37,7 +51,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     };
     if (o.action.empty()) {
-        const Value all = Array::open(o.path, true).attributes().all();
+        const Value all = attributes_at(o.path, true).all();
         if (session.options().json) {
             print(all.dump() + "\n");
         } else {
@@ -45,18 +59,20 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     } else if (o.action == "get") {
         require(true, false);
-        const std::optional<Value> value = Array::open(o.path, true).attributes().get(o.key);
+        const std::optional<Value> value = attributes_at(o.path, true).get(o.key);
         if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         print(value->dump() + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);
-        Array::open(o.path).attributes().set(o.key, value);
+        attributes_at(o.path, false).set(o.key, value);
+        note_stale(session, o.path);
     } else if (o.action == "rm") {
         require(true, false);
-        if (!Array::open(o.path).attributes().erase(o.key)) {
+        if (!attributes_at(o.path, false).erase(o.key)) {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
+        note_stale(session, o.path);
     } else {
         throw invalid_argument(fmt::format("attrs: expected get, set or rm after the path, found '{}'", o.action));
     }
@@ -67,7 +83,7 @@ int attrs(Session& session, const AttrsOptions& o) {
 
 Run declare_attrs(CLI::App& app) {
     auto o = std::make_shared<AttrsOptions>();
-    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("ACTION", o->action, "get, set or rm")->option_text(" ");
     app.add_option("KEY", o->key, "the attribute's name")->option_text(" ");
     app.add_option("JSON", o->json, "its new value")->option_text(" ");

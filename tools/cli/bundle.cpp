@@ -5,30 +5,22 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <tessera/mldf.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
+#include <tessera/place.h>
 #include <filesystem>
 #include <memory>
 
 #include "options.h"
 #include "report.h"
-#include "tree.h"
 
 namespace tessera::cli {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-void collect(const Node& node, const std::string& prefix, std::vector<std::string>& names) {
-    for (const Node& child : node.children) {
-        const std::string name = prefix + child.name;
-        if (child.leaf && !child.leaf->error.empty()) throw corrupt(fmt::format("{}: {}", name, child.leaf->error));
-        if (child.leaf && child.leaf->chunks) names.push_back(name);
-        if (!child.leaf && !child.is_file) collect(child, name + "/", names);
-    }
-}
 
 void write_npz(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
@@ -59,9 +51,15 @@ void write_fields(Session& session, const TransferOptions& o, const std::vector<
 
 }  // namespace
 
-std::vector<std::string> arrays_below(const std::string& directory) {
+std::vector<std::string> arrays_below(const std::string& path) {
     std::vector<std::string> names;
-    if (fs::is_directory(directory) && occupant(directory) == Occupant::other) collect(scan(directory), "", names);
+    const auto place = probe_place(path, true);
+    if (!place || probe_dialect(*place->store, place->prefix) != nullptr || occupant(path) == Occupant::unfinished) {
+        return names;
+    }
+    for (const Node& node : nodes_below(*place->store, place->prefix)) {
+        if (node.kind == NodeKind::array) names.push_back(node.path);
+    }
     return names;
 }
 
@@ -70,7 +68,7 @@ void write_bundle(Session& session, const TransferOptions& o, const std::vector<
     const fs::path extension = path.path.extension();
     if (path.member || (extension != ".npz" && extension != ".mldf")) {
         throw invalid_argument(fmt::format(
-            "{} is a directory that holds {}, and {} takes one: name one of them "
+            "{} holds {}, and {} takes one: name one of them "
             "(`tessera tree {}` lists them), or a file that ends in .npz or .mldf",
             o.source, count_text(static_cast<std::int64_t>(names.size()), "array"), o.destination, o.source));
     }

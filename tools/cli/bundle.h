@@ -9,9 +9,9 @@
 
 namespace tessera::cli {
 
-/// The arrays below a directory, by their paths in it: "elevation", "group/elevation". Array files are not among them;
-/// an array itself, or no directory, has none. Throws corrupt for an array that cannot be read.
-[[nodiscard]] std::vector<std::string> arrays_below(const std::string& directory);
+/// The arrays below a directory, a zip or a group in one, by their paths in it: "elevation", "group/elevation". Array
+/// files are not among them; an array itself, or another file, has none.
+[[nodiscard]] std::vector<std::string> arrays_below(const std::string& path);
 
 /// Writes those arrays of the directory options.source as members of the .npz or fields of the .mldf
 /// options.destination. Throws invalid_argument for a file of one array.

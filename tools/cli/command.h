@@ -74,6 +74,10 @@ Run declare_rechunk(CLI::App& app);
 Run declare_set(CLI::App& app);
 Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
+Run declare_group(CLI::App& app);
+Run declare_mv(CLI::App& app);
+Run declare_rm(CLI::App& app);
+Run declare_consolidate(CLI::App& app);
 
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found

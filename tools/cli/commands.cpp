@@ -9,6 +9,7 @@ constexpr const char* make = "Make";
 constexpr const char* inspect = "Inspect";
 constexpr const char* move = "Move";
 constexpr const char* edit = "Edit";
+constexpr const char* arrange = "Arrange";
 
 constexpr Command table[] = {
     {"create", make, "make a new array", "create PATH --shape SHAPE --dtype DTYPE [options]",
@@ -19,14 +20,15 @@ constexpr Command table[] = {
      declare_create},
     {"info", inspect, "what lies at a path, at a glance", "info PATH [options]",
      "For an array: format, dtype, shape, chunks, codec, fill, chunks stored of those possible, bytes and ratio,\n"
-     "attributes, and what the original program could not read of it. Array files and directories are explained too.\n"
+     "attributes, and what the original program could not read of it. Groups, zips, array files and directories are\n"
+     "explained too.\n"
      "Exit code 1 for an array that was never finished.\n\n"
      "Examples:\n"
      "  tessera info grid.zarr\n"
      "  tessera info elevation.npz --json",
      declare_info},
-    {"tree", inspect, "arrays and array files below a directory", "tree PATH [options]",
-     "Shows directories that lead to arrays; .npz files show their members.\n"
+    {"tree", inspect, "groups, arrays and array files below a directory", "tree PATH [options]",
+     "Shows groups, and directories that lead to arrays; zips and .npz files show what is in them.\n"
      "Exit code 1 when one of the arrays cannot be read.\n\n"
      "Example:\n"
      "  tessera tree survey/",
@@ -103,6 +105,31 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera resize grid.zarr 2000000,1000",
      declare_resize},
+    {"group", arrange, "make a group, which holds arrays and groups", "group PATH [options]",
+     "Groups between PATH and a group further above are made too. The format is that of the group above, else v3;\n"
+     "zmeta and v1 have no groups but plain directories.\n\n"
+     "Examples:\n"
+     "  tessera group survey.zarr --attrs '{\"title\": \"Survey\"}'\n"
+     "  tessera group survey.zarr/2026/soundings",
+     declare_group},
+    {"mv", arrange, "move or rename an array or a group", "mv SRC DST [options]",
+     "DST is the new path itself, where nothing may be yet. Both are on one file system.\n\n"
+     "Example:\n"
+     "  tessera mv survey.zarr/draft survey.zarr/2026/final",
+     declare_mv},
+    {"rm", arrange, "remove an array, a group or an unfinished copy", "rm PATH [options]",
+     "Nothing is asked. What is none of these, or holds files that are no part of it, is left alone.\n\n"
+     "Example:\n"
+     "  tessera rm survey.zarr/2025 --recursive",
+     declare_rm},
+    {"consolidate", arrange, "copy the metadata of everything below a group into one document",
+     "consolidate PATH [--check] [options]",
+     "Other programs open a hierarchy by this copy without looking at each node. Tessera itself always reads the\n"
+     "nodes, so that a stale copy only misleads others; its commands say when a copy becomes stale.\n"
+     "Exit code 1 when --check finds that the copy is stale.\n\n"
+     "Example:\n"
+     "  tessera consolidate survey.zarr",
+     declare_consolidate},
 };
 
 }  // namespace

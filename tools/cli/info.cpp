@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
+#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -70,67 +74,167 @@ void add_shape(Facts& facts, const Shape& shape) {
     facts.add("shape", fmt::format("{} ({})", shape_text(shape), count_text(element_count(shape), "element")));
 }
 
-int info_array(Session& session, const std::string& path) {
-    const Array array = Array::open(path, true);
+/// The order of the elements in a chunk, by the codecs that lay them out.
+std::string order_text(const std::vector<CodecConfig>& codecs) {
+    const auto found = std::ranges::find(codecs, "transpose", &CodecConfig::name);
+    if (found == codecs.end()) return "C";
+    const Value& order = found->configuration.at("order");
+    Value reversed = Value::array();
+    for (std::int64_t d = std::ssize(order.as_array()) - 1; d >= 0; --d) reversed.push_back(d);
+    return order == reversed ? "F" : "transposed " + order.dump();
+}
+
+Value codec_list(const std::vector<CodecConfig>& codecs) {
+    Value list = Value::array();
+    for (const CodecConfig& codec : codecs) {
+        Value one = Value::object();
+        one.set("name", codec.name);
+        one.set("configuration", codec.configuration);
+        list.push_back(std::move(one));
+    }
+    return list;
+}
+
+Value dimension_list(const ArrayMetadata& metadata) {
+    Value list = Value::array();
+    for (const auto& name : metadata.dimension_names) list.push_back(name ? Value(*name) : Value());
+    return list;
+}
+
+void add_attributes(Facts& facts, const Value& attributes) {
+    facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
+    for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
+}
+
+Value info_array_value(const std::string& path, const Array& array, const StoredSize& stored, std::uint64_t logical) {
+    const ArrayMetadata metadata = array.metadata();
+    const ChunkLayout layout = chunk_layout(metadata);
+    Value report = Value::object();
+    report.set("path", path_value(path));
+    report.set("kind", "array");
+    report.set("format", array.dialect().name);
+    report.set("dtype", array.dtype().descr());
+    report.set("shape", shape_value(array.shape()));
+    report.set("chunks", shape_value(layout.chunks));
+    if (!layout.shards.empty()) report.set("shards", shape_value(layout.shards));
+    report.set("order", order_text(layout.codecs));
+    report.set("codec", codecs_text(layout.codecs));
+    report.set("codecs", codec_list(metadata.codecs));
+    report.set("separator", metadata.keys.separator);
+    if (!metadata.dimension_names.empty()) report.set("dimension_names", dimension_list(metadata));
+    report.set("fill_value", fill_json(metadata));
+    report.set("chunks_stored", stored.chunks);
+    report.set("chunks_possible", stored.chunks_possible);
+    report.set("stored_bytes", stored.bytes);
+    report.set("logical_bytes", logical);
+    report.set("ratio", ratio(logical, stored.bytes));
+    report.set("stray_files", stored.strays);
+    report.set("attributes", array.attributes().all());
+    if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
+    Value remarks = Value::array();
+    for (const std::string& remark : array.dialect().remarks(metadata)) remarks.push_back(remark);
+    report.set("remarks", std::move(remarks));
+    return report;
+}
+
+std::string lengths_and_bytes(const Shape& lengths, const DType& dtype) {
+    return fmt::format("{} ({} each)", shape_text(lengths),
+                       bytes_text(static_cast<std::uint64_t>(byte_count(lengths, dtype.size()))));
+}
+
+void add_layout(Facts& facts, const ArrayMetadata& metadata) {
+    const ChunkLayout layout = chunk_layout(metadata);
+    facts.add("chunks", lengths_and_bytes(layout.chunks, metadata.dtype));
+    if (!layout.shards.empty()) facts.add("shards", lengths_and_bytes(layout.shards, metadata.dtype));
+    facts.add("chunk keys", metadata.keys.key(Index::filled(metadata.shape.rank(), 0)));
+    facts.add("order", order_text(layout.codecs));
+    facts.add("codec", codecs_text(layout.codecs));
+}
+
+void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, bool sharded) {
+    const double percent = stored.chunks_possible == 0 ? 100.0
+                                                       : 100.0 * static_cast<double>(stored.chunks) /
+                                                             static_cast<double>(stored.chunks_possible);
+    facts.add(sharded ? "shards stored" : "chunks stored",
+              fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
+                          grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
+    facts.add("stored", bytes_exactly(stored.bytes));
+    facts.add("logical", bytes_exactly(logical));
+    facts.add("ratio", ratio_text(logical, stored.bytes));
+}
+
+int info_array(Session& session, const std::string& path, const Place& place) {
+    const Array array = Array::open(place.store, place.prefix);
     const ArrayMetadata metadata = array.metadata();
     const StoredSize stored = array.stored_size();
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
-    const Value attributes = array.attributes().all();
-    const std::vector<std::string> remarks = array.dialect().remarks(metadata);
-
     if (session.options().json) {
-        Value report = Value::object();
-        report.set("path", path_value(path));
-        report.set("kind", "array");
-        report.set("format", array.dialect().name);
-        report.set("dtype", array.dtype().descr());
-        report.set("shape", shape_value(array.shape()));
-        report.set("chunks", shape_value(array.chunks()));
-        report.set("order", "C");
-        report.set("codec", codecs_text(metadata.codecs));
-        report.set("fill_value", fill_json(metadata));
-        report.set("chunks_stored", stored.chunks);
-        report.set("chunks_possible", stored.chunks_possible);
-        report.set("stored_bytes", stored.bytes);
-        report.set("logical_bytes", logical);
-        report.set("ratio", ratio(logical, stored.bytes));
-        report.set("stray_files", stored.strays);
-        report.set("attributes", attributes);
-        if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
-        Value remark_list = Value::array();
-        for (const std::string& remark : remarks) remark_list.push_back(remark);
-        report.set("remarks", std::move(remark_list));
-        print_json(report);
+        print_json(info_array_value(path, array, stored, logical));
         return exit_done;
     }
-
     Facts facts;
     facts.add("path", path);
     facts.add("format", fmt::format("{}: {}", array.dialect().name, array.dialect().about));
     add_dtype(facts, array.dtype());
     add_shape(facts, array.shape());
-    facts.add("chunks",
-              fmt::format("{} ({} each)", shape_text(array.chunks()),
-                          bytes_text(static_cast<std::uint64_t>(byte_count(array.chunks(), array.dtype().size())))));
-    facts.add("order", "C");
-    facts.add("codec", codecs_text(metadata.codecs));
+    if (!metadata.dimension_names.empty()) facts.add("dimensions", dimension_list(metadata).dump());
+    add_layout(facts, metadata);
     facts.add("fill value", fill_text(metadata));
-    const double percent = stored.chunks_possible == 0 ? 100.0
-                                                       : 100.0 * static_cast<double>(stored.chunks) /
-                                                             static_cast<double>(stored.chunks_possible);
-    facts.add("chunks stored", fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
-                                           grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
-    facts.add("stored", bytes_exactly(stored.bytes));
-    facts.add("logical", bytes_exactly(logical));
-    facts.add("ratio", ratio_text(logical, stored.bytes));
+    add_stored(facts, stored, logical, !array.shards().empty());
     if (!metadata.unknown.as_object().empty()) facts.add("unknown members", abbreviated(metadata.unknown.dump()));
-    facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
-    for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
+    add_attributes(facts, array.attributes().all());
     if (stored.strays > 0) {
         facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
-    for (const std::string& remark : remarks) facts.add("remark", remark);
+    for (const std::string& remark : array.dialect().remarks(metadata)) facts.add("remark", remark);
+    facts.print();
+    return exit_done;
+}
+
+std::string consolidated_text(const ConsolidatedState& state) {
+    if (!state.present) return "none";
+    if (state.fresh()) return "as the nodes have them";
+    return fmt::format("stale for {}; `tessera consolidate` renews them", count_text(std::ssize(state.stale), "node"));
+}
+
+/// A group, also a plain folder or zip that holds nodes.
+int info_group(Session& session, const std::string& path, const Place& place) {
+    const Group group = Group::open(place.store, place.prefix);
+    const Value attributes = group.attributes().all();
+    const std::vector<tessera::Node> nodes = group.nodes();
+    const auto arrays = std::ranges::count(nodes, NodeKind::array, &tessera::Node::kind);
+    const std::size_t children = group.children().size();
+    const ConsolidatedState consolidated = group.consolidated_state();
+    const bool zip = !fs::is_directory(path);
+    if (session.options().json) {
+        Value report = Value::object();
+        report.set("path", path_value(path));
+        report.set("kind", group.dialect() != nullptr ? "group" : "directory");
+        report.set("store", zip ? "zip" : "directory");
+        if (group.dialect() != nullptr) report.set("format", group.dialect()->name);
+        report.set("attributes", attributes);
+        report.set("children", children);
+        report.set("arrays", arrays);
+        report.set("consolidated", state_name(consolidated));
+        print_json(report);
+        return exit_done;
+    }
+    Facts facts;
+    facts.add("path", path);
+    if (group.dialect() != nullptr) {
+        facts.add("format", fmt::format("{} group: {}", group.dialect()->name, group.dialect()->about));
+    } else {
+        facts.add("what", fmt::format("a plain {} that holds {}", zip ? "zip or folder in one" : "directory",
+                                      count_text(arrays, "array")));
+    }
+    facts.add("holds", fmt::format("{} directly, {} in all", count_text(static_cast<std::int64_t>(children), "node"),
+                                   count_text(arrays, "array")));
+    if (group.dialect() != nullptr) {
+        facts.add("consolidated", consolidated_text(consolidated));
+        add_attributes(facts, attributes);
+    }
+    facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
     return exit_done;
 }
@@ -212,7 +316,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     }
     if (!members.empty()) facts.add("members", grouped(members.size()));
     facts.print();
-    for (const Node& member : scan(path.path).children) {
+    for (const TreeNode& member : scan(path.path).children) {
         if (members.empty()) break;
         const std::string what = member.leaf->error.empty()
                                      ? shape_text(member.leaf->shape) + "  " + member.leaf->dtype.to_string()
@@ -223,21 +327,22 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
 }
 
 int info(Session& session, const std::string& name, bool reverse_dims) {
-    if (fs::is_directory(name)) {
-        switch (occupant(name)) {
-            case Occupant::array:
-                return info_array(session, name);
-            case Occupant::unfinished:
-                return info_unfinished(session, name);
-            default:
-                return info_directory(session, name);
+    if (const auto place = probe_place(name, true)) {
+        if (probe_dialect(*place->store, place->prefix) != nullptr) return info_array(session, name, *place);
+        if (occupant(name) == Occupant::unfinished) return info_unfinished(session, name);
+        if (probe_group_dialect(*place->store, place->prefix) != nullptr ||
+            !child_nodes(*place->store, place->prefix).empty()) {
+            return info_group(session, name, *place);
         }
+        if (fs::is_directory(name)) return info_directory(session, name);
+        throw not_found(absence_message(*place->store, place->prefix, "array or group"));
     }
     const ArrayPath path = split_array_path(name);
     if (!fs::exists(path.path)) throw not_found(fmt::format("{}: no such file or directory", path.path.string()));
     const ArrayFileFormat* format = find_array_file_format(path.path);
     if (format == nullptr) {
-        throw invalid_argument(fmt::format("{}: neither an array directory nor an array file", path.path.string()));
+        throw invalid_argument(
+            fmt::format("{}: neither a directory, a zip of arrays nor an array file", path.path.string()));
     }
     return info_file(session, name, path, *format, reverse_dims);
 }
@@ -247,7 +352,8 @@ int info(Session& session, const std::string& name, bool reverse_dims) {
 Run declare_info(CLI::App& app) {
     auto path = std::make_shared<std::string>();
     auto reverse_dims = std::make_shared<bool>(false);
-    app.add_option("PATH", *path, "an array, an array file, a member of one (file.npz::name), or a directory")
+    app.add_option("PATH", *path,
+                   "an array, a group, a zip, an array file, a member of one (file.npz::name), or a directory")
         ->required()
         ->option_text(" ");
     app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");

@@ -61,6 +61,14 @@ Order parse_order(std::string_view option, std::string_view text) {
         fmt::format("{}: expected C (last index fastest) or F (first index fastest), found '{}'", option, text));
 }
 
+Value parse_attributes_option(std::string_view text) {
+    if (text.empty()) return Value::object();
+    Value attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(text); });
+    if (attributes.is_object()) return attributes;
+    throw invalid_argument(fmt::format("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
+                                       attributes.kind_name()));
+}
+
 Value json_or_text(std::string_view text) {
     try {
         return Value::parse(text);

@@ -18,6 +18,8 @@ namespace tessera::cli {
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
 /// "C" or "F".
 [[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
+/// The object of --attrs; an empty one for "".
+[[nodiscard]] Value parse_attributes_option(std::string_view text);
 /// JSON, or else the text itself as a string.
 [[nodiscard]] Value json_or_text(std::string_view text);
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/dialect.h>
+#include <tessera/convert.h>
 #include <tessera/error.h>
-#include <tessera/key_value_store.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -20,20 +20,34 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Node array_node(std::string name, const KeyValueStore& store, const Dialect& dialect) {
-    Leaf leaf{.format = std::string(dialect.name)};
+TreeNode array_node(std::string name, const KeyValueStore& store, const tessera::Node& array) {
+    Leaf leaf{.format = std::string(array.dialect->name)};
     try {
-        const ArrayMetadata metadata = dialect.load(store, "");
+        const ArrayMetadata metadata = array.dialect->load(store, array.path);
+        ChunkLayout layout = chunk_layout(metadata);
         leaf.dtype = metadata.dtype;
         leaf.shape = metadata.shape;
-        leaf.chunks = metadata.chunks;
+        leaf.chunks = std::move(layout.chunks);
+        leaf.shards = std::move(layout.shards);
     } catch (const Error& e) {
         leaf.error = e.what();
     }
-    return {std::move(name), std::move(leaf), {}, false};
+    return {.name = std::move(name), .leaf = std::move(leaf)};
 }
 
-Node file_array_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
+GroupFacts group_facts(const std::shared_ptr<KeyValueStore>& store, const tessera::Node& node) {
+    GroupFacts facts{.format = std::string(node.dialect->name)};
+    try {
+        const Group group = Group::open(store, node.path);
+        facts.attributes = group.attributes().all().as_object().size();
+        facts.consolidated = group.consolidated_state();
+    } catch (const Error& e) {
+        facts.error = e.what();
+    }
+    return facts;
+}
+
+TreeNode file_array_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
     Leaf leaf{.format = std::string(format.name)};
     try {
         const auto source = format.open(path, {});
@@ -42,18 +56,18 @@ Node file_array_node(std::string name, const ArrayFileFormat& format, const Arra
     } catch (const Error& e) {
         leaf.error = e.what();
     }
-    return {std::move(name), std::move(leaf), {}, false};
+    return {.name = std::move(name), .leaf = std::move(leaf)};
 }
 
-Node file_node(std::string name, const ArrayFileFormat& format, const fs::path& path) {
+TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::path& path) {
     std::vector<std::string> members;
     try {
         members = format.members(path);
     } catch (const Error& e) {
-        return {std::move(name), Leaf{.format = std::string(format.name), .error = e.what()}, {}, false};
+        return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = e.what()}};
     }
     if (members.empty()) return file_array_node(std::move(name), format, {path, {}});
-    Node node{std::move(name), {}, {}, true};
+    TreeNode node{.name = std::move(name), .is_file = true};
     for (const std::string& member : members) {
         node.children.push_back(file_array_node(member, format, {path, member}));
     }
@@ -64,28 +78,50 @@ bool has_array_file_extension(const fs::path& path) {
     return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return path.extension() == f.extension; });
 }
 
-/// `above` holds the directories on the way down, so that a link back to one of them ends there.
-Node directory_node(std::string name, const fs::path& path, std::vector<fs::path>& above) {
-    const auto store = directory_store(path, true);
-    if (const Dialect* dialect = probe_dialect(*store, "")) return array_node(std::move(name), *store, *dialect);
-    Node node{std::move(name), {}, {}, false};
-    const fs::path real = fs::canonical(path);
-    if (std::ranges::find(above, real) != above.end()) return node;
-    above.push_back(real);
-    const Listing listing = store->list("");
-    for (const std::string& child : listing.prefixes) {
-        if (child.starts_with('.')) continue;
-        Node below = directory_node(child, path / child, above);
-        if (below.leaf || !below.children.empty()) node.children.push_back(std::move(below));
-    }
-    for (const std::string& child : listing.keys) {
-        const fs::path file = path / child;
-        if (child.starts_with('.') || !has_array_file_extension(file)) continue;
-        if (const ArrayFileFormat* format = find_array_file_format(file)) {
-            node.children.push_back(file_node(child, *format, file));
+TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
+                    const fs::path& directory);
+
+/// A file among others: nothing when it is none that holds arrays.
+std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
+    if (name.starts_with('.')) return std::nullopt;
+    try {
+        if (file.extension() == ".zip") {
+            const auto place = probe_place(file, true);
+            if (!place) return std::nullopt;
+            TreeNode node = store_node(name, place->store, "", {});
+            if (!node.leaf && !node.group && node.children.empty()) return std::nullopt;
+            node.is_file = true;
+            return node;
         }
+        if (!has_array_file_extension(file)) return std::nullopt;
+        const ArrayFileFormat* format = find_array_file_format(file);
+        return format == nullptr ? std::nullopt : std::optional(file_node(name, *format, file));
+    } catch (const Error& e) {
+        return TreeNode{.name = name, .leaf = Leaf{.format = file.extension().string().substr(1), .error = e.what()}};
     }
-    above.pop_back();
+}
+
+/// What is at and below a prefix. `directory` is the place in the file system where files are looked at too; empty in a
+/// zip.
+TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
+                    const fs::path& directory) {
+    const auto known = probe_node(*store, prefix);
+    if (known && known->kind == NodeKind::array) return array_node(std::move(name), *store, *known);
+    TreeNode node{.name = std::move(name)};
+    if (known) node.group = group_facts(store, *known);
+    if (store->leads_back(prefix)) return node;
+    const Listing listing = store->list(prefix);
+    for (const std::string& child : listing.prefixes) {
+        const std::string below = join_key(prefix, child);
+        if (child.starts_with('.') && (child.find(".tessera") != std::string::npos || !probe_node(*store, below)))
+            continue;
+        TreeNode found = store_node(child, store, below, directory.empty() ? directory : directory / child);
+        if (found.leaf || found.group || !found.children.empty()) node.children.push_back(std::move(found));
+    }
+    if (directory.empty()) return node;
+    for (const std::string& child : listing.keys) {
+        if (auto found = found_file(child, directory / child)) node.children.push_back(*std::move(found));
+    }
     return node;
 }
 
@@ -93,33 +129,55 @@ std::string leaf_text(const Leaf& leaf) {
     if (!leaf.error.empty()) return fmt::format("{}: {}", leaf.format, leaf.error);
     std::string text = fmt::format("{}  {}  {}", leaf.format, shape_text(leaf.shape), leaf.dtype.to_string());
     if (leaf.chunks) text += "  chunks " + shape_text(*leaf.chunks);
+    if (!leaf.shards.empty()) text += " in shards of " + shape_text(leaf.shards);
     return text;
 }
 
-void print_below(const Node& node, const std::string& indent) {
+/// The name of what has children, and what is known of it.
+std::string branch_text(const TreeNode& node) {
+    std::string text = node.name + (node.is_file ? "" : "/");
+    if (!node.group) return text;
+    if (!node.group->error.empty()) return fmt::format("{}  {} group: {}", text, node.group->format, node.group->error);
+    text += fmt::format("  {} group", node.group->format);
+    if (node.group->attributes > 0) {
+        text += ", " + count_text(static_cast<std::int64_t>(node.group->attributes), "attribute");
+    }
+    if (node.group->consolidated.present) {
+        text += node.group->consolidated.fresh() ? ", consolidated" : ", consolidated metadata stale";
+    }
+    return text;
+}
+
+void print_below(const TreeNode& node, const std::string& indent) {
     std::size_t width = 0;
-    for (const Node& child : node.children) {
+    for (const TreeNode& child : node.children) {
         if (child.leaf) width = std::max(width, child.name.size());
     }
-    for (const Node& child : node.children) {
+    for (const TreeNode& child : node.children) {
         const bool last = &child == &node.children.back();
         print(indent + (last ? "└── " : "├── "));
         if (child.leaf) {
             print(printable(fmt::format("{:<{}}  {}", child.name, width, leaf_text(*child.leaf))) + "\n");
         } else {
-            print(printable(child.name) + (child.is_file ? "\n" : "/\n"));
+            print(printable(branch_text(child)) + "\n");
             print_below(child, indent + (last ? "    " : "│   "));
         }
     }
 }
 
-Value node_value(const Node& node) {
+Value node_value(const TreeNode& node) {
     Value value = Value::object();
     value.set("name", path_value(node.name));
     if (!node.leaf) {
-        value.set("kind", node.is_file ? "file" : "directory");
+        value.set("kind", node.group ? "group" : node.is_file ? "file" : "directory");
+        if (node.group) {
+            value.set("format", node.group->format);
+            value.set("attributes", node.group->attributes);
+            value.set("consolidated", state_name(node.group->consolidated));
+            if (!node.group->error.empty()) value.set("error", node.group->error);
+        }
         Value children = Value::array();
-        for (const Node& child : node.children) children.push_back(node_value(child));
+        for (const TreeNode& child : node.children) children.push_back(node_value(child));
         value.set("children", std::move(children));
         return value;
     }
@@ -132,17 +190,18 @@ Value node_value(const Node& node) {
     value.set("dtype", node.leaf->dtype.descr());
     value.set("shape", shape_value(node.leaf->shape));
     if (node.leaf->chunks) value.set("chunks", shape_value(*node.leaf->chunks));
+    if (!node.leaf->shards.empty()) value.set("shards", shape_value(node.leaf->shards));
     return value;
 }
 
 int tree(Session& session, const std::string& path) {
-    const Node root = scan(path);
+    const TreeNode root = scan(path);
     if (session.options().json) {
         print_json(node_value(root));
     } else if (root.leaf) {
         print(printable(fmt::format("{}  {}", root.name, leaf_text(*root.leaf))) + "\n");
     } else {
-        print(printable(root.name) + "\n");
+        print(printable(root.group ? branch_text(root) : root.name) + "\n");
         print_below(root, "");
         if (root.children.empty()) print("(no arrays)\n");
     }
@@ -151,32 +210,43 @@ int tree(Session& session, const std::string& path) {
 
 }  // namespace
 
-Node scan(const fs::path& path) {
-    if (fs::is_directory(path)) {
-        std::vector<fs::path> above;
-        return directory_node(path.string(), path, above);
+TreeNode scan(const fs::path& path) {
+    if (const auto place = probe_place(path, true)) {
+        const bool directory = fs::is_directory(path);
+        TreeNode node = store_node(path.string(), place->store, place->prefix, directory ? path : fs::path());
+        node.is_file = !directory;
+        if (!place->prefix.empty() && !node.leaf && !node.group && node.children.empty()) {
+            throw not_found(absence_message(*place->store, place->prefix, "array or group"));
+        }
+        return node;
     }
     if (!fs::exists(path)) throw not_found(fmt::format("{}: no such file or directory", path.string()));
     const ArrayFileFormat* format = find_array_file_format(path);
     if (format == nullptr) {
-        throw invalid_argument(fmt::format("{}: neither a directory nor an array file", path.string()));
+        throw invalid_argument(fmt::format("{}: neither a directory, a zip nor an array file", path.string()));
     }
     return file_node(path.string(), *format, path);
 }
 
-std::int64_t count_arrays(const Node& node) {
+std::string_view state_name(const ConsolidatedState& state) {
+    return !state.present ? "none" : state.fresh() ? "fresh" : "stale";
+}
+
+std::int64_t count_arrays(const TreeNode& node) {
     std::int64_t n = node.leaf ? 1 : 0;
-    for (const Node& child : node.children) n += count_arrays(child);
+    for (const TreeNode& child : node.children) n += count_arrays(child);
     return n;
 }
 
-bool any_unreadable(const Node& node) {
-    return (node.leaf && !node.leaf->error.empty()) || std::ranges::any_of(node.children, any_unreadable);
+bool any_unreadable(const TreeNode& node) {
+    return (node.leaf && !node.leaf->error.empty()) || (node.group && !node.group->error.empty()) ||
+           std::ranges::any_of(node.children, any_unreadable);
 }
 
 Run declare_tree(CLI::App& app) {
     auto path = std::make_shared<std::string>(".");
-    app.add_option("PATH", *path, "a directory or an array file (default: the current directory)")->option_text(" ");
+    app.add_option("PATH", *path, "a directory, a zip or an array file (default: the current directory)")
+        ->option_text(" ");
     return [path](Session& session) { return tree(session, *path); };
 }
 

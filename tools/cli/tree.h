@@ -1,4 +1,4 @@
-// What lies below a directory: arrays and array files.
+// What lies below a directory or in a zip: groups, arrays and array files.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/dtype.h>
+#include <tessera/group.h>
 #include <tessera/shape.h>
 
 namespace tessera::cli {
@@ -17,20 +18,33 @@ struct Leaf {
     DType dtype = {};
     Shape shape = {};
     std::optional<Shape> chunks = {};  ///< none for array files
+    Shape shards = {};                 ///< empty where chunks are not kept together
     std::string error = {};            ///< why it cannot be read; the rest is then unknown
 };
 
-/// A directory or a file of several arrays, with children; or one array.
-struct Node {
+/// A group with metadata.
+struct GroupFacts {
+    std::string format = {};
+    std::size_t attributes = 0;
+    ConsolidatedState consolidated = {};
+    std::string error = {};  ///< why its attributes cannot be read
+};
+
+/// A directory, a zip or a file of several arrays, with children; or one array.
+struct TreeNode {
     std::string name;
-    std::optional<Leaf> leaf;
-    std::vector<Node> children;
-    bool is_file = false;  ///< without a leaf: of several arrays
+    std::optional<Leaf> leaf = {};
+    std::optional<GroupFacts> group = {};
+    std::vector<TreeNode> children = {};
+    bool is_file = false;  ///< without a leaf: of several arrays, or a zip
 };
 
 /// Everything at and below a path. Throws not_found and io.
-[[nodiscard]] Node scan(const std::filesystem::path& path);
-[[nodiscard]] std::int64_t count_arrays(const Node& node);
-[[nodiscard]] bool any_unreadable(const Node& node);
+[[nodiscard]] TreeNode scan(const std::filesystem::path& path);
+[[nodiscard]] std::int64_t count_arrays(const TreeNode& node);
+[[nodiscard]] bool any_unreadable(const TreeNode& node);
+
+/// "none", "fresh" or "stale".
+[[nodiscard]] std::string_view state_name(const ConsolidatedState& state);
 
 }  // namespace tessera::cli

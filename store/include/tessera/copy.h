@@ -38,6 +38,9 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path);
 
+/// Removes an unfinished copy. Throws already_exists, naming it, for a directory that holds anything else.
+void remove_unfinished(const std::filesystem::path& path);
+
 /// What NewArray may do where something is already.
 struct Existing {
     bool overwrite = false;  ///< replace an array, or an unfinished copy of our own; never anything else

@@ -1,0 +1,202 @@
+// tessera group, mv, rm, consolidate
+#include "hierarchy.h"
+
+#include <fmt/format.h>
+
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "options.h"
+#include "report.h"
+#include "tree.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// As a person would type it: relative to the current directory for what is below that.
+std::string short_path(const fs::path& path) {
+    const fs::path relative = path.lexically_relative(fs::current_path());
+    return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+}
+
+void report(Session& session, const Value& value, const std::string& line) {
+    if (session.options().json) {
+        print_json(value);
+    } else if (!session.options().quiet) {
+        print(printable(line) + "\n");
+    }
+}
+
+// ---- group
+
+struct GroupOptions {
+    std::string path, format, attributes;
+};
+
+/// The format of the nearest group above, else v3.
+const Dialect& format_above(const std::string& path) {
+    const Place seen = enclosing_place(path);
+    for (std::string above = seen.prefix; !above.empty();) {
+        above = fs::path(above).parent_path().string();
+        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return *dialect;
+    }
+    return dialect_named("v3");
+}
+
+int group(Session& session, const GroupOptions& o) {
+    const Dialect& dialect = o.format.empty() ? format_above(o.path) : dialect_named(o.format);
+    const Value attributes = parse_attributes_option(o.attributes);
+    (void)Group::create(o.path, dialect, attributes);
+    note_stale(session, o.path);
+    Value value = Value::object();
+    value.set("path", path_value(o.path));
+    value.set("format", dialect.name);
+    report(session, value, fmt::format("created {}: a group, {}", o.path, dialect.name));
+    return exit_done;
+}
+
+// ---- mv, rm
+
+/// The node that a path names, itself and not what a link leads to.
+fs::path node_path(const std::string& path) {
+    std::error_code error;
+    const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
+    if (fs::is_symlink(plain, error)) {
+        throw invalid_argument(fmt::format("{}: a symbolic link, which is left alone; name what it leads to", path));
+    }
+    fs::path node = fs::weakly_canonical(plain, error);
+    if (error) throw io_error("cannot follow", path, error.value());
+    return node;
+}
+
+/// What lies in a zip cannot be changed: the store says so.
+void require_no_zip(const std::string& path) {
+    const auto place = probe_place(path, false);
+    if (place && place->store->read_only()) place->store->erase_below(place->prefix);
+}
+
+fs::path common_directory(const fs::path& a, const fs::path& b) {
+    fs::path common;
+    auto in_a = a.begin();
+    for (auto in_b = b.begin(); in_a != a.end() && in_b != b.end() && *in_a == *in_b; ++in_a, ++in_b) common /= *in_a;
+    return common;
+}
+
+struct MoveOptions {
+    std::string from, to;
+};
+
+int mv(Session& session, const MoveOptions& o) {
+    require_no_zip(o.from);
+    require_no_zip(o.to);
+    const fs::path from = node_path(o.from);
+    const fs::path to = node_path(o.to);
+    if (fs::exists(to)) throw already_exists(fmt::format("{}: something is there already", o.to));
+    const fs::path root = common_directory(enclosing_place(from).store->name(), enclosing_place(to).store->name());
+    move_node(*directory_store(root), from.lexically_relative(root).string(), to.lexically_relative(root).string());
+    note_stale(session, o.from);
+    note_stale(session, o.to);
+    Value value = Value::object();
+    value.set("from", path_value(o.from));
+    value.set("path", path_value(o.to));
+    report(session, value, fmt::format("moved {} → {}", o.from, o.to));
+    return exit_done;
+}
+
+struct RemoveOptions {
+    std::string path;
+    bool recursive = false;
+};
+
+int rm(Session& session, const RemoveOptions& o) {
+    require_no_zip(o.path);
+    const fs::path node = node_path(o.path);
+    if (occupant(node) == Occupant::unfinished) {
+        remove_unfinished(node);
+    } else {
+        if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
+        if (!fs::is_directory(node)) throw invalid_argument(fmt::format("{}: a file, and no array or group", o.path));
+        remove_node(*directory_store(node.parent_path()), node.filename().string(), o.recursive);
+    }
+    note_stale(session, node.string());
+    Value value = Value::object();
+    value.set("path", path_value(o.path));
+    report(session, value, fmt::format("removed {}", o.path));
+    return exit_done;
+}
+
+// ---- consolidate
+
+int consolidate(Session& session, const std::string& path, bool check) {
+    Group group = Group::open(path, check);
+    if (!check) group.consolidate();
+    const ConsolidatedState state = group.consolidated_state();
+    const auto nodes = static_cast<std::int64_t>(group.nodes().size());
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("consolidated", state_name(state));
+    value.set("nodes", nodes);
+    Value stale = Value::array();
+    for (const std::string& node : state.stale) stale.push_back(path_value(node.empty() ? "." : node));
+    value.set("stale", stale);
+    std::string line = fmt::format("consolidated {}: {}", path, count_text(nodes, "node"));
+    if (check && state.fresh()) line = fmt::format("{}: consolidated metadata as the nodes have them", path);
+    if (check && !state.present) line = fmt::format("{}: no consolidated metadata", path);
+    if (!state.stale.empty()) {
+        line = fmt::format("{}: stale consolidated metadata of {}:", path, count_text(std::ssize(state.stale), "node"));
+        for (const Value& node : stale.as_array()) line += " " + node.as_string();
+    }
+    report(session, value, line);
+    return state.stale.empty() ? exit_done : exit_differences;
+}
+
+}  // namespace
+
+void note_stale(Session& session, const std::string& path) {
+    for (const fs::path& group : stale_above(path)) {
+        const std::string shown = short_path(group);
+        session.note(fmt::format("the consolidated metadata of {} are stale now; `tessera consolidate {}` renews them",
+                                 shown, shown));
+    }
+}
+
+Run declare_group(CLI::App& app) {
+    auto o = std::make_shared<GroupOptions>();
+    app.add_option("PATH", o->path, "where the group is made: a directory")->required()->option_text(" ");
+    app.add_option("--format", o->format, "generation: v2 or v3 (default: that of the group above, else v3)")
+        ->option_text("FORMAT");
+    app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
+    return [o](Session& session) { return group(session, *o); };
+}
+
+Run declare_mv(CLI::App& app) {
+    auto o = std::make_shared<MoveOptions>();
+    app.add_option("SRC", o->from, "an array or a group")->required()->option_text(" ");
+    app.add_option("DST", o->to, "its new path")->required()->option_text(" ");
+    return [o](Session& session) { return mv(session, *o); };
+}
+
+Run declare_rm(CLI::App& app) {
+    auto o = std::make_shared<RemoveOptions>();
+    app.add_option("PATH", o->path, "an array, a group or an unfinished copy")->required()->option_text(" ");
+    app.add_flag("--recursive", o->recursive, "remove a group with everything below it");
+    return [o](Session& session) { return rm(session, *o); };
+}
+
+Run declare_consolidate(CLI::App& app) {
+    auto path = std::make_shared<std::string>();
+    auto check = std::make_shared<bool>(false);
+    app.add_option("PATH", *path, "a group")->required()->option_text(" ");
+    app.add_flag("--check", *check, "write nothing, compare the copy with the nodes");
+    return [path, check](Session& session) { return consolidate(session, *path, *check); };
+}
+
+}  // namespace tessera::cli
