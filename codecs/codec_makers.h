@@ -11,8 +11,19 @@ namespace tessera {
 
 // array → array
 [[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_transpose_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_delta_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_fixedscaleoffset_codec(const Value& configuration,
+                                                                             const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_quantize_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_astype_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_scale_offset_codec(const Value& configuration,
+                                                                         const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_packbits_codec(const Value& configuration, const ChunkSpec& in);
+[[nodiscard]] std::unique_ptr<ArrayToArrayCodec> make_categorize_codec(const Value& configuration, const ChunkSpec& in);
 
 // array → bytes
+[[nodiscard]] std::unique_ptr<ArrayToBytesCodec> make_json2_codec(const Value& configuration, const ChunkSpec& in);
 [[nodiscard]] std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, const ChunkSpec& in);
 [[nodiscard]] std::unique_ptr<ArrayToBytesCodec> make_sharding_codec(const Value& configuration, const ChunkSpec& in);
 [[nodiscard]] std::unique_ptr<ArrayToBytesCodec> make_vlen_utf8_codec(const Value& configuration, const ChunkSpec& in);

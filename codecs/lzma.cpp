@@ -131,7 +131,15 @@ protected:
         Stream stream;
         require_started(start_decoder(stream.lzma));
         give(stream.lzma, in, out);
-        const lzma_ret result = lzma_code(&stream.lzma, LZMA_FINISH);
+        lzma_ret result = lzma_code(&stream.lzma, LZMA_FINISH);
+        if (is_waiting(result) && stream.lzma.avail_out == 0) {
+            // It may wait for room only to find that the end has come.
+            std::byte beyond{};
+            stream.lzma.next_out = reinterpret_cast<std::uint8_t*>(&beyond);
+            stream.lzma.avail_out = 1;
+            result = lzma_code(&stream.lzma, LZMA_FINISH);
+            if (stream.lzma.avail_out == 0) return std::nullopt;
+        }
         if (result == LZMA_STREAM_END) {
             if (stream.lzma.avail_in > 0) {
                 throw corrupt(fmt::format("{} bytes follow the lzma data", stream.lzma.avail_in));
@@ -142,13 +150,14 @@ protected:
         if (result == LZMA_MEMLIMIT_ERROR) {
             throw corrupt(fmt::format("the lzma data ask for a dictionary of more than {} MiB", memory_limit >> 20));
         }
-        // A decoder that waits for more input or more output stops without an error.
-        if ((result == LZMA_OK || result == LZMA_BUF_ERROR) && stream.lzma.avail_out == 0) return std::nullopt;
-        if (result == LZMA_OK || result == LZMA_BUF_ERROR) throw corrupt("the lzma data are cut short");
+        if (is_waiting(result)) throw corrupt("the lzma data are cut short");
         throw corrupt(fmt::format("the lzma data are damaged ({})", static_cast<int>(result)));
     }
 
 private:
+    /// A coder that needs more input or more room stops without an error.
+    static bool is_waiting(lzma_ret result) { return result == LZMA_OK || result == LZMA_BUF_ERROR; }
+
     static void give(lzma_stream& s, ByteSpan in, MutableByteSpan out) {
         s.next_in = reinterpret_cast<const std::uint8_t*>(in.data());
         s.avail_in = in.size();

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -35,32 +34,10 @@ Buffer read_file(const fs::path& path) {
     return Buffer(std::as_bytes(std::span(text)));
 }
 
-void write_file(const fs::path& path, ByteSpan bytes) {
-    std::ofstream out(path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    ASSERT_TRUE(out.good());
-}
-
-/// A folder that is removed at the end of the test.
-struct Folder {
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "tessera-blosc-XXXXXX").string();
-        if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-        path = name;
-    }
-    ~Folder() { fs::remove_all(path); }
-    fs::path path;
-};
-
 /// Runs numcodecs_frames.py and returns the number of frames that it says it dealt with.
 int numcodecs(std::string_view verb, const fs::path& folder) {
-    const std::string command = fmt::format("/usr/bin/python3 -B '{}/../unit/codecs/numcodecs_frames.py' {} '{}'",
-                                            TESSERA_GOLDEN, verb, folder.string());
-    FILE* pipe = ::popen(command.c_str(), "r");
-    int count = -1;
-    EXPECT_EQ(std::fscanf(pipe, "%d", &count), 1);
-    EXPECT_EQ(::pclose(pipe), 0) << command;
-    return count;
+    return python_count(
+        fmt::format("'{}/../unit/codecs/numcodecs_frames.py' {} '{}'", TESSERA_GOLDEN, verb, folder.string()));
 }
 
 TEST(Blosc, numcodecs_decodes_what_is_written_here) {

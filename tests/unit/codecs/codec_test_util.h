@@ -5,7 +5,12 @@
 #include <tessera/codec.h>
 #include <tessera/error.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -15,6 +20,35 @@ namespace tessera {
 
 inline bool same_bytes(ByteSpan a, ByteSpan b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+inline void write_file(const std::filesystem::path& path, ByteSpan bytes) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    ASSERT_TRUE(out.good());
+}
+
+/// A folder that is removed at the end of the test.
+struct Folder {
+    Folder() {
+        std::string name = (std::filesystem::temp_directory_path() / "tessera-codecs-XXXXXX").string();
+        if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
+        path = name;
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    std::filesystem::path path;
+};
+
+/// Runs a script of the system's Python, which has numcodecs, and returns the number that it prints.
+inline int python_count(const std::string& script_and_arguments) {
+    const std::string command = "/usr/bin/python3 -B " + script_and_arguments;
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    int count = -1;
+    EXPECT_EQ(std::fscanf(pipe, "%d", &count), 1);
+    EXPECT_EQ(::pclose(pipe), 0) << command;
+    return count;
 }
 
 /// `size` bytes that compress: little-endian counters of 4 bytes, with some noise.

@@ -1,0 +1,57 @@
+// "numcodecs.bitround": floats with only the first bits of their significand, rounded.
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include "codec_makers.h"
+#include "numeric_filter.h"
+
+namespace tessera {
+
+namespace {
+
+template <class Bits>
+void round_bits(std::span<Bits> v, int dropped) {
+    const Bits mask = static_cast<Bits>(~Bits{0} << dropped);
+    const Bits almost_half = static_cast<Bits>((Bits{1} << (dropped - 1)) - 1);
+    for (Bits& x : v) x = static_cast<Bits>(x + ((x >> dropped) & 1) + almost_half) & mask;
+}
+
+class BitRoundCodec final : public NumericFilter {
+public:
+    BitRoundCodec(const ChunkSpec& in, int dropped) : NumericFilter(in, in.dtype, in.dtype), dropped_(dropped) {}
+
+private:
+    [[nodiscard]] NDArray forward(NDArray a) const override {
+        if (dropped_ == 0) return a;
+        switch (a.dtype().size()) {
+            case 2:
+                round_bits(elements<std::uint16_t>(a), dropped_);
+                break;
+            case 4:
+                round_bits(elements<std::uint32_t>(a), dropped_);
+                break;
+            default:
+                round_bits(elements<std::uint64_t>(a), dropped_);
+                break;
+        }
+        return a;
+    }
+    [[nodiscard]] NDArray backward(NDArray a) const override { return a; }
+
+    int dropped_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuration, const ChunkSpec& in) {
+    require_known_members(configuration, {"keepbits"});
+    if (in.dtype.kind() != Kind::real) {
+        throw invalid_argument(fmt::format("it is for floats, not for {}", in.dtype.to_string()));
+    }
+    const int bits = in.dtype.size() == 2 ? 10 : in.dtype.size() == 4 ? 23 : 52;
+    (void)configuration.at("keepbits");
+    return std::make_unique<BitRoundCodec>(
+        in, bits - static_cast<int>(integer_member(configuration, "keepbits", 0, 0, bits)));
+}
+
+}  // namespace tessera

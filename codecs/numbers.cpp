@@ -1,0 +1,111 @@
+#include "numbers.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace tessera {
+
+namespace {
+
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
+
+/// The type that holds every T exactly.
+template <class T>
+using Wide = std::conditional_t<
+    is_complex<T>, std::complex<double>,
+    std::conditional_t<std::signed_integral<T>, std::int64_t,
+                       std::conditional_t<std::unsigned_integral<T> || std::same_as<T, Bool>, std::uint64_t, double>>>;
+
+/// A float cut to what a register of this size holds; its least integer for all else, as x86 does.
+template <class Register>
+Register cut(double v) {
+    constexpr double limit = -static_cast<double>(std::numeric_limits<Register>::min());
+    return v >= -limit && v < limit ? static_cast<Register>(v) : std::numeric_limits<Register>::min();
+}
+
+template <class To>
+To to_integer(double v) {
+    if constexpr (std::same_as<To, std::uint64_t>) {
+        constexpr double half = 9223372036854775808.0;  // 2^63
+        return v >= half ? static_cast<To>(cut<std::int64_t>(v - half)) ^ (To{1} << 63)
+                         : static_cast<To>(cut<std::int64_t>(v));
+    } else if constexpr (sizeof(To) < 4 || std::same_as<To, std::int32_t>) {
+        return static_cast<To>(cut<std::int32_t>(v));
+    } else {
+        return static_cast<To>(cut<std::int64_t>(v));
+    }
+}
+
+template <class To, class From>
+To convert(From v) {
+    if constexpr (std::same_as<To, Bool>) {
+        return Bool(v);
+    } else if constexpr (is_complex<From>) {
+        if constexpr (is_complex<To>)
+            return To(v);
+        else
+            return convert<To>(v.real());
+    } else if constexpr (is_complex<To>) {
+        return To(convert<typename To::value_type>(v));
+    } else if constexpr (std::same_as<To, Half>) {
+        if constexpr (std::integral<From>)
+            return Half(static_cast<float>(v));
+        else
+            return Half(v);
+    } else if constexpr (std::integral<To> && std::floating_point<From>) {
+        return to_integer<To>(v);
+    } else {
+        return static_cast<To>(v);
+    }
+}
+
+}  // namespace
+
+void require_numbers(const DType& dtype, std::string_view member, bool complex) {
+    const Kind kind = dtype.kind();
+    if (kind == Kind::integer || kind == Kind::unsigned_integer || kind == Kind::real) return;
+    if (complex && kind == Kind::complex) return;
+    throw unsupported(fmt::format("{} is {}, expected integers or floats", member, dtype.to_string()));
+}
+
+DType promoted(const DType& a, const DType& b) {
+    const auto is = [](Kind kind) { return [kind](const DType& d) { return d.kind() == kind; }; };
+    const auto either = [&](auto&& test) { return test(a) || test(b); };
+    if (either(is(Kind::complex)) || either(is(Kind::real))) {
+        // The floats that hold integers of 1, 2, 4, 8 bytes have 2, 4, 8, 8.
+        const auto float_size = [](const DType& d) {
+            if (d.kind() == Kind::complex) return d.size() / 2;
+            return d.kind() == Kind::real ? d.size() : std::min<std::int64_t>(2 * d.size(), 8);
+        };
+        const std::int64_t size = std::max(float_size(a), float_size(b));
+        if (!either(is(Kind::complex))) return DType::scalar(Kind::real, size);
+        return DType::scalar(Kind::complex, 2 * std::max<std::int64_t>(size, 4));
+    }
+    if (a.kind() == b.kind()) return DType::scalar(a.kind(), std::max(a.size(), b.size()));
+    const DType& with_sign = a.kind() == Kind::integer ? a : b;
+    const DType& without = a.kind() == Kind::integer ? b : a;
+    if (with_sign.size() > without.size()) return DType::scalar(Kind::integer, with_sign.size());
+    if (without.size() == 8) return DType::scalar(Kind::real, 8);
+    return DType::scalar(Kind::integer, 2 * without.size());
+}
+
+NDArray cast_numbers(NDArray a, const DType& dtype) {
+    if (a.dtype() == dtype) return a;
+    NDArray out(dtype, a.shape());
+    with_number(a.dtype(), [&](auto from_type) {
+        using From = typename decltype(from_type)::type;
+        const auto from = elements<From>(std::as_const(a));
+        with_number(dtype, [&](auto to_type) {
+            using To = typename decltype(to_type)::type;
+            const auto to = elements<To>(out);
+            for (std::size_t i = 0; i < to.size(); ++i) to[i] = convert<To>(static_cast<Wide<From>>(from[i]));
+        });
+    });
+    return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+#include "numeric_filter.h"
+
+#include <tessera/copy_elements.h>
+
+namespace tessera {
+
+namespace {
+
+/// `from` as elements of `dtype`, which differs in byte order only.
+NDArray copy_as(const ArrayView& from, const DType& dtype) {
+    NDArray a(dtype, from.shape);
+    copy_elements(from, a);
+    return a;
+}
+
+template <class View>
+View taken_as(View v, const DType& dtype) {
+    v.dtype = dtype;
+    return v;
+}
+
+}  // namespace
+
+NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded)
+    : in_dtype_(in.dtype), decoded_(decoded), encoded_{encoded, in.shape, std::nullopt} {
+    if (in.dtype.is_variable() || in.dtype.kind() == Kind::object || in.dtype.size() != decoded.size()) {
+        throw invalid_argument(fmt::format("the codec is for elements of {}, but they are of {}", decoded.to_string(),
+                                           in.dtype.to_string()));
+    }
+}
+
+NDArray NumericFilter::encode(const ArrayView& in) const {
+    // Views may come in the other byte order; their bytes have a meaning in the chunk's order only.
+    NDArray ordered;
+    const bool in_order = in.dtype == in_dtype_;
+    if (!in_order) ordered = copy_as(in, in_dtype_);
+    NDArray a = forward(copy_as(taken_as(in_order ? in : ordered.view(), decoded_), native_decoded()));
+    return a.dtype() == encoded_.dtype ? std::move(a) : copy_as(a, encoded_.dtype);
+}
+
+void NumericFilter::decode(const ArrayView& in, const MutableArrayView& out) const {
+    const NDArray a = backward(copy_as(in, native_encoded()));
+    if (out.dtype == in_dtype_) {
+        copy_elements(a, taken_as(out, decoded_));
+        return;
+    }
+    NDArray ordered(in_dtype_, encoded_.shape);
+    copy_elements(a, taken_as(ordered.view(), decoded_));
+    copy_elements(ordered, out);
+}
+
+}  // namespace tessera
