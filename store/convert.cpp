@@ -296,9 +296,11 @@ ChunkLayout chunk_layout(const ArrayMetadata& metadata) {
 }
 
 void set_chunk_layout(ArrayMetadata& metadata, const ChunkLayout& layout) {
-    metadata.chunks = layout.chunks;
-    metadata.codecs = layout.codecs;
-    if (layout.shards.empty()) return;
+    if (layout.shards.empty()) {
+        metadata.chunks = layout.chunks;
+        metadata.codecs = layout.codecs;
+        return;
+    }
     bool fits = layout.shards.rank() == layout.chunks.rank();
     for (int d = 0; fits && d < layout.shards.rank(); ++d) {
         fits = layout.chunks[d] > 0 && layout.shards[d] > 0 && layout.shards[d] % layout.chunks[d] == 0;

@@ -1,0 +1,232 @@
+// Every array that an original program wrote, converted to every other generation and back.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <tessera/convert.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "expect_error.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// The arrays of the original programs that can be opened and read, by path.
+std::vector<fs::path> golden_arrays() {
+    std::vector<fs::path> found;
+    for (const char* folder : {"zarr0", "zarr1", "zarr2", "zarr3"}) {
+        for (auto entry = fs::recursive_directory_iterator(fs::path(TESSERA_GOLDEN) / folder);
+             entry != fs::recursive_directory_iterator(); ++entry) {
+            if (!entry->is_directory() || entry->path().filename().string().starts_with("error_")) continue;
+            if (probe_dialect(*directory_store(entry->path(), true), "") != nullptr) {
+                found.push_back(entry->path());
+                entry.disable_recursion_pending();
+            }
+        }
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+/// All elements, as they compare: those of variable length by their content.
+std::vector<std::string> elements(const Array& array) {
+    const NDArray all = array.read();
+    std::vector<std::string> list;
+    const std::int64_t size = all.dtype().size();
+    for (std::int64_t i = 0; i < all.count(); ++i) {
+        const std::byte* p = all.bytes().data() + i * size;
+        if (all.dtype().is_variable()) {
+            list.emplace_back(reinterpret_cast<const VariableSlot*>(p)->view());
+        } else {
+            list.emplace_back(reinterpret_cast<const char*>(p), static_cast<std::size_t>(size));
+        }
+    }
+    return list;
+}
+
+/// The array in another generation, in memory, made as the program makes it.
+Array converted(const Array& from, const Dialect& to) {
+    const Conversion c = convert_metadata(from.metadata(), from.attributes().stored(), from.dialect(), to);
+    Array array = Array::create(memory_store(), "", to, c.metadata, false);
+    if (c.attributes) array.attributes().replace(*c.attributes);
+    if (why_recode(from.metadata(), c.metadata)) {
+        copy_array(from, array);
+    } else {
+        (void)copy_chunks(from, array, false);
+    }
+    array.publish();
+    return array;
+}
+
+TEST(Convert, every_pair_of_generations_there_and_back) {
+    std::map<std::string, int> done;
+    for (const fs::path& path : golden_arrays()) {
+        SCOPED_TRACE(path.filename().string());
+        std::optional<Array> original;
+        std::vector<std::string> content;
+        try {
+            original = Array::open(path, true);
+            if (element_count(original->shape()) > 1'000'000) continue;
+            content = elements(*original);
+        } catch (const Error& e) {
+            continue;  // what cannot be read is the business of other tests
+        }
+        for (const Dialect& to : dialect_table()) {
+            if (&to == &original->dialect()) continue;
+            SCOPED_TRACE(std::string(to.name));
+            std::optional<Array> there;
+            try {
+                there = converted(*original, to);
+            } catch (const Error& e) {
+                EXPECT_EQ(e.code(), ErrorCode::unsupported) << e.what();
+                EXPECT_THAT(e.what(), HasSubstr(std::string(to.name)));
+                continue;
+            }
+            EXPECT_EQ(there->shape(), original->shape());
+            EXPECT_EQ(there->dtype(), original->dtype());
+            EXPECT_EQ(there->metadata().fill.bytes, original->metadata().fill.bytes);
+            EXPECT_EQ(elements(*there), content);
+            // v1 could make an array without dimensions, but not write to it.
+            if (original->dialect().name == "v1" && original->shape().empty()) continue;
+            const Array back = converted(*there, original->dialect());
+            EXPECT_EQ(back.dtype(), original->dtype());
+            EXPECT_EQ(elements(back), content);
+            EXPECT_EQ(back.metadata().fill.bytes, original->metadata().fill.bytes);
+            EXPECT_EQ(back.metadata().dimension_names, original->metadata().dimension_names);
+            EXPECT_EQ(back.attributes().all(), original->attributes().all());
+            ++done[fmt::format("{} → {}", original->dialect().name, to.name)];
+        }
+    }
+    EXPECT_EQ(done.size(), dialect_table().size() * (dialect_table().size() - 1));
+    for (const auto& [pair, count] : done) EXPECT_GE(count, 20) << pair;
+}
+
+ArrayMetadata made(const char* format, const char* codec, Order order = Order::C) {
+    return make_metadata(
+        {.shape = {20, 30}, .chunks = {7, 8}, .dtype = "<i4", .codec = codec, .format = format, .order = order});
+}
+
+std::optional<std::string> recode(const ArrayMetadata& from, const char* source, const char* target) {
+    return why_recode(from, convert_metadata(from, {}, dialect_named(source), dialect_named(target)).metadata);
+}
+
+TEST(Convert, chunk_files_stay_valid_where_their_bytes_do) {
+    for (const char* source : {"zmeta", "v1", "v2"}) {
+        for (const char* target : {"zmeta", "v1", "v2", "v3"}) {
+            EXPECT_EQ(recode(made(source, "blosc:zstd:3"), source, target), std::nullopt) << source << target;
+        }
+    }
+    EXPECT_EQ(recode(made("v1", "zlib:3"), "v1", "v2"), std::nullopt);
+    EXPECT_EQ(recode(made("v2", "zstd:3"), "v2", "v3"), std::nullopt);
+    EXPECT_EQ(recode(made("v2", "blosc:lz4", Order::F), "v2", "v1"), std::nullopt);
+    EXPECT_EQ(recode(made("v2", "blosc:lz4", Order::F), "v2", "v3"), std::nullopt);
+    EXPECT_THAT(recode(made("v2", "zstd:3"), "v2", "zmeta").value_or(""), HasSubstr("zstd:3"));
+    EXPECT_THAT(recode(made("v2", "blosc:lz4", Order::F), "v2", "zmeta").value_or(""), HasSubstr("transpose"));
+    // gzip and zlib are not the same bytes.
+    EXPECT_NE(recode(made("v2", "gzip:3"), "v2", "v1"), std::nullopt);
+    ArrayMetadata other_fill = made("v2", "zstd");
+    other_fill.fill.bytes = element_from_value("<i4", 7, Assign::exact);
+    EXPECT_THAT(why_recode(made("v2", "zstd"), other_fill).value_or(""), HasSubstr("fill"));
+}
+
+TEST(Convert, the_nearest_codecs_are_chosen_and_named) {
+    const auto convert = [](const ArrayMetadata& m, const char* source, const char* target) {
+        return convert_metadata(m, {}, dialect_named(source), dialect_named(target));
+    };
+    Conversion c = convert(made("v2", "zstd:3"), "v2", "zmeta");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zstd:3:shuffle");
+    ASSERT_EQ(c.changes.size(), 1U);
+    EXPECT_THAT(c.changes[0], HasSubstr("zstd:3"));
+    EXPECT_EQ(codec_text(convert(made("v3", "gzip:6"), "v3", "v1").metadata.codecs.back()), "zlib:6");
+    EXPECT_EQ(codec_text(convert(made("v3", "none"), "v3", "zmeta").metadata.codecs.back()), "blosc:lz4:0:noshuffle");
+    c = convert(made("v3", "zstd:3,crc32c"), "v3", "zmeta");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zstd:3:shuffle");
+    EXPECT_THAT(c.changes[0], HasSubstr("crc32c"));
+    c = convert(made("v2", "delta,zlib:4"), "v2", "v1");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "zlib:4");
+    EXPECT_THAT(c.changes[0], HasSubstr("delta"));
+
+    ArrayMetadata sharded = made("v3", "zstd:1", Order::F);
+    set_chunk_layout(sharded, {.chunks = {7, 8}, .shards = {14, 16}, .codecs = sharded.codecs});
+    c = convert(sharded, "v3", "v2");
+    EXPECT_EQ(c.metadata.chunks, (Shape{7, 8}));
+    EXPECT_EQ(c.metadata.codecs.front().name, "transpose");
+    EXPECT_THAT(c.changes[0], HasSubstr("(14, 16)"));
+}
+
+TEST(Convert, a_layout_is_taken_apart_and_put_together) {
+    ArrayMetadata m = made("v3", "zstd:1");
+    const ChunkLayout layout{.chunks = {7, 8}, .shards = {14, 16}, .codecs = m.codecs};
+    set_chunk_layout(m, layout);
+    EXPECT_EQ(m.chunks, (Shape{14, 16}));
+    EXPECT_EQ(chunk_layout(m), layout);
+    expect_error(ErrorCode::invalid_argument, "multiple", [&] {
+        set_chunk_layout(m, {.chunks = {7, 8}, .shards = {14, 20}, .codecs = layout.codecs});
+    });
+    // A transpose before the shards: inner chunks are counted along the dimensions that it gives.
+    CodecConfig transpose{"transpose"};
+    transpose.configuration.set("order", Value::Array{1, 0});
+    m.codecs.insert(m.codecs.begin(), transpose);
+    m.codecs[1].configuration.set("chunk_shape", Value::Array{4, 2});
+    EXPECT_EQ(chunk_layout(m).chunks, (Shape{2, 4}));
+}
+
+TEST(Convert, dimension_names_become_xarrays_attribute_and_back) {
+    ArrayMetadata m = made("v3", "zstd");
+    m.dimension_names = {"y", std::nullopt};
+    Value attributes = Value::object();
+    attributes.set("units", "m");
+    const Dialect& v3 = dialect_named("v3");
+    const Dialect& v2 = dialect_named("v2");
+    const Conversion there = convert_metadata(m, attributes, v3, v2);
+    EXPECT_TRUE(there.metadata.dimension_names.empty());
+    ASSERT_TRUE(there.attributes);
+    EXPECT_EQ(there.attributes->at("_ARRAY_DIMENSIONS"), (Value(Value::Array{"y", Value()})));
+    const Conversion back = convert_metadata(there.metadata, there.attributes, v2, v3);
+    EXPECT_EQ(back.metadata.dimension_names, m.dimension_names);
+    EXPECT_EQ(back.attributes, attributes);
+    attributes.set("_ARRAY_DIMENSIONS", Value::Array{"lat", "lon"});
+    expect_error(ErrorCode::unsupported, "_ARRAY_DIMENSIONS", [&] { (void)convert_metadata(m, attributes, v3, v2); });
+    // What only looks like it stays an attribute.
+    attributes.set("_ARRAY_DIMENSIONS", Value::Array{"lat"});
+    EXPECT_EQ(convert_metadata(made("v2", "zstd"), attributes, v2, v3).attributes, attributes);
+}
+
+TEST(Convert, damaged_chunks_do_not_spread) {
+    const auto store = memory_store();
+    Array array = Array::create(store, "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
+    array.fill(Selection::all({8}), 3);
+    store->put("a/1", std::as_bytes(std::span("damaged", 7)));
+    Array copy = Array::create(store, "b", dialect_named("v2"), array.metadata(), false);
+    expect_error(ErrorCode::corrupt, "a/1", [&] { (void)copy_chunks(array, copy, false); });
+}
+
+TEST(Convert, links_share_the_file_and_a_later_write_does_not) {
+    const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-convert-{}", ::getpid());
+    fs::remove_all(folder);
+    Array array = Array::create(folder / "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
+    array.fill(Selection::all({8}), 3);
+    const Dialect& v3 = dialect_named("v3");
+    Array copy = Array::create(directory_store(folder / "b"), "", v3,
+                               convert_metadata(array.metadata(), {}, array.dialect(), v3).metadata, false);
+    const CopiedChunks copied = copy_chunks(array, copy, true);
+    copy.publish();
+    EXPECT_EQ(copied.chunks, 2);
+    EXPECT_EQ(copied.linked, 2);
+    EXPECT_EQ(fs::hard_link_count(folder / "a" / "0"), 2U);
+    copy.fill(Selection::parse("0", {8}), 9);
+    EXPECT_EQ(elements(array), elements(Array::open(folder / "a")));
+    EXPECT_EQ(array.read("0").values<std::int32_t>()[0], 3);
+    EXPECT_EQ(Array::open(folder / "b").read("0").values<std::int32_t>()[0], 9);
+    fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace tessera
