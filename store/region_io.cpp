@@ -4,7 +4,10 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/shard.h>
 #include <algorithm>
+#include <atomic>
+#include <optional>
 
 namespace tessera {
 
@@ -37,34 +40,161 @@ void require_inside(const ArrayState& array, const LoadedArray& loaded, const Re
     in_context([&] { return array.name; }, [&] { tessera::require_inside(region, loaded.grid.shape()); });
 }
 
-void read_chunk(const ArrayState& array, const LoadedArray& loaded, const ChunkPart& part, const MutableArrayView& out,
-                WorkerScratch& scratch) {
-    const std::string key = array.chunk_key(loaded, part.chunk);
-    in_context([&] { return where(array, part.chunk, key); },
-               [&] {
-                   if (part.in_chunk.extent == loaded.grid.chunks()) {
-                       if (array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
-                           loaded.pipeline.decode(scratch.encoded, out, scratch.codec);
-                           return;
-                       }
-                   } else if (const auto source = array.store->open(key)) {
-                       loaded.pipeline.decode_part(*source, part.in_chunk, out, scratch.codec);
-                       return;
-                   }
-                   fill_elements(out, loaded.fill());
-               });
+/// A selection of a whole array, and the memory of what it picks (shape full_shape(), dtype the array's but for order).
+template <class View>
+struct Request {
+    const Selection& selection;
+    View elements;
+};
+
+/// What a selection picks from one box of the array: a chunk, or an inner chunk of a shard.
+struct Picked {
+    Region in_request;   ///< in units of the selection's steps
+    Region in_box;       ///< the smallest region that holds what is picked
+    bool whole = false;  ///< picks every element of the box
+};
+
+/// `box` lies inside the array.
+Picked picked_from(const Selection& selection, const Region& box) {
+    Picked part{Region::whole(box.extent), Region::whole(box.extent), true};
+    for (int d = 0; d < box.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        const std::int64_t step = std::abs(axis.step);
+        // With a negative step the picked places are counted from the other end.
+        const std::int64_t lowest = axis.step > 0 ? axis.start : axis.start + (axis.count - 1) * axis.step;
+        const std::int64_t first = box.start[d] <= lowest ? 0 : ceil_div(box.start[d] - lowest, step);
+        const std::int64_t last_place = box.start[d] + box.extent[d] - 1 - lowest;
+        const std::int64_t end = last_place < 0 ? 0 : std::min(axis.count, last_place / step + 1);
+        const std::int64_t count = std::max<std::int64_t>(end - first, 0);
+        part.in_request.extent[d] = count;
+        part.in_request.start[d] = axis.step > 0 ? first : axis.count - first - count;
+        part.in_box.start[d] = count == 0 ? 0 : lowest + first * step - box.start[d];
+        part.in_box.extent[d] = count == 0 ? 0 : (count - 1) * step + 1;
+        part.whole = part.whole && count == box.extent[d];
+    }
+    return part;
 }
 
-/// The scratch's chunk array, of the array's chunk shape, with indeterminate elements.
-MutableArrayView chunk_buffer(const LoadedArray& loaded, WorkerScratch& scratch) {
+/// Of a view of `part.in_box`, the elements that the selection picks, in the selection's order.
+MutableArrayView picked(const MutableArrayView& box, const Picked& part, const Selection& selection) {
+    MutableArrayView v = box;
+    v.shape = part.in_request.extent;
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        const std::int64_t step = selection.axes()[static_cast<std::size_t>(d)].step;
+        if (step < 0) v.data += (box.shape[d] - 1) * box.strides[d];
+        v.strides[d] = box.strides[d] * step;
+    }
+    return v;
+}
+
+/// The scratch's chunk array, of this shape, with indeterminate elements.
+MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& shape, WorkerScratch& scratch) {
     const DType& dtype = loaded.metadata.dtype;
     // A fresh one for variable-length elements: their arena would grow with every chunk.
-    if (!(scratch.chunk.dtype() == dtype) || !(scratch.chunk.shape() == loaded.grid.chunks()) || dtype.is_variable()) {
+    if (!(scratch.chunk.dtype() == dtype) || !(scratch.chunk.shape() == shape) || dtype.is_variable()) {
         scratch.chunk = NDArray();
-        scratch.chunk = NDArray(dtype, loaded.grid.chunks());
+        scratch.chunk = NDArray(dtype, shape);
     }
     return scratch.chunk.view();
 }
+
+/// Calls each(index, what is picked from its chunk or shard, options for the work within) in parallel for every chunk
+/// or shard from which the selection picks something.
+template <class Each>
+void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                     const IoOptions& io, const Each& each) {
+    const Region bounds = selection.bounds();
+    require_inside(array, loaded, bounds);
+    if (bounds.empty()) return;
+    const Region overlapped = loaded.grid.overlapping(bounds);
+    // Few shards are taken one after another, and all threads work on the inner chunks of each.
+    const bool few = loaded.pipeline.shard() != nullptr && overlapped.count() < thread_count(io);
+    IoOptions outer = io;
+    IoOptions within = io;
+    (few ? outer : within).threads = 1;
+    parallel_for(overlapped.count(), outer, [&](std::int64_t n) {
+        const Index index = index_in(overlapped, n);
+        const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
+        if (!part.in_request.empty()) each(index, part, within);
+    });
+}
+
+// ---- inner chunks
+
+/// The inner chunks of a shard, which covers the region `shard` of the array, that the selection's bounds touch.
+Region touched_inner(const LoadedArray& loaded, const Region& shard, const Selection& selection) {
+    Region common = intersection(shard, selection.bounds());
+    for (int d = 0; d < common.rank(); ++d) common.start[d] -= shard.start[d];
+    return loaded.pipeline.shard()->grid().overlapping(common);
+}
+
+/// What an inner chunk covers of the array, cut at the array's edge; empty when it lies beyond.
+Region inner_box(const LoadedArray& loaded, const Region& shard, const Index& inner) {
+    Region box = loaded.pipeline.shard()->grid().chunk_region(inner);
+    for (int d = 0; d < box.rank(); ++d) {
+        box.extent[d] = std::clamp<std::int64_t>(shard.extent[d] - box.start[d], 0, box.extent[d]);
+        box.start[d] += shard.start[d];
+    }
+    return box;
+}
+
+// ---- reading
+
+/// Reads what is picked from a box of which `whole` is the full shape, by read(region of the box, memory).
+template <class Read>
+void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& request, const Picked& part,
+                 const Shape& whole, WorkerScratch& scratch, const Read& read) {
+    const MutableArrayView out = request.elements.part(part.in_request);
+    if (request.selection.is_region()) {
+        read(part.in_box, out);
+        return;
+    }
+    const MutableArrayView box = chunk_buffer(loaded, whole, scratch).part(part.in_box);
+    read(part.in_box, box);
+    copy_elements(picked(box, part, request.selection), out);
+}
+
+void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
+                const Request<MutableArrayView>& request) {
+    ScratchPool::Loan scratch(array.scratch);
+    const Shape& whole = loaded.grid.chunks();
+    read_picked(loaded, request, part, whole, *scratch, [&](const Region& region, const MutableArrayView& out) {
+        if (region.extent == whole) {
+            if (array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit())) {
+                loaded.pipeline.decode(scratch->encoded, out, scratch->codec);
+                return;
+            }
+        } else if (const auto source = array.store->open(key)) {
+            loaded.pipeline.decode_part(*source, region, out, scratch->codec);
+            return;
+        }
+        fill_elements(out, loaded.metadata.dtype, loaded.fill());
+    });
+}
+
+void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                const Picked& part, const Request<MutableArrayView>& request, const IoOptions& io) {
+    std::shared_ptr<const ByteSource> source = array.store->open(key);
+    if (!source) {
+        fill_elements(request.elements.part(part.in_request), loaded.metadata.dtype, loaded.fill());
+        return;
+    }
+    const ShardCodec& codec = *loaded.pipeline.shard();
+    const Shard shard(codec, std::move(source));
+    const Region place = loaded.grid.chunk_region(index);
+    const Region touched = touched_inner(loaded, place, request.selection);
+    parallel_for(touched.count(), io, [&](std::int64_t n) {
+        const Index inner = index_in(touched, n);
+        const Picked inner_part = picked_from(request.selection, inner_box(loaded, place, inner));
+        if (inner_part.in_request.empty()) return;
+        ScratchPool::Loan scratch(array.scratch);
+        read_picked(
+            loaded, request, inner_part, codec.grid().chunks(), *scratch,
+            [&](const Region& region, const MutableArrayView& out) { shard.read(inner, region, out, scratch->codec); });
+    });
+}
+
+// ---- writing
 
 /// Fills `chunk` with what is stored, or with the fill where nothing is.
 bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
@@ -87,8 +217,9 @@ void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk) {
 }
 
 /// Puts a chunk's elements in place, or removes the chunk when all inside the array equal the fill.
-void store_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const ArrayView& chunk,
-                 const ArrayView& inside, WorkerScratch& scratch) {
+void store_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                 const ArrayView& chunk, WorkerScratch& scratch) {
+    const ArrayView inside = chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
     if (loaded.may_omit() && all_elements_equal(inside, loaded.fill())) {
         array.store->erase(key);
     } else {
@@ -96,164 +227,245 @@ void store_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
     }
 }
 
-/// The elements of a chunk that lie inside the array.
-ArrayView inside_array(const LoadedArray& loaded, const Index& index, const ArrayView& chunk) {
-    return chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
-}
-
 StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
     return array.store->lock(array.prefix, static_cast<std::uint64_t>(loaded.grid.linear(chunk)) + 1,
                              LockMode::exclusive);
 }
 
-void write_chunk(const ArrayState& array, const LoadedArray& loaded, const ChunkPart& part, const ArrayView& in,
-                 WorkerScratch& scratch) {
-    const std::string key = array.chunk_key(loaded, part.chunk);
-    in_context([&] { return where(array, part.chunk, key); },
-               [&] {
-                   const StoreLock lock = lock_chunk(array, loaded, part.chunk);
-                   const bool full = part.in_chunk.extent == loaded.grid.chunks();
-                   if (full && in.dtype == loaded.metadata.dtype) {
-                       store_chunk(array, loaded, key, in, in, scratch);
-                       return;
-                   }
-                   const MutableArrayView chunk = chunk_buffer(loaded, scratch);
-                   if (!part.whole) {
-                       load_chunk(array, loaded, key, chunk, scratch);
-                   } else if (!full) {
-                       fill_unread(loaded, chunk);
-                   }
-                   copy_elements(in, chunk.part(part.in_chunk));
-                   store_chunk(array, loaded, key, chunk, inside_array(loaded, part.chunk, chunk), scratch);
-               });
+/// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nothing where the selection
+/// picks nothing. memory(keep) gives memory of that shape, holding what is stored or (keep false) the fill.
+template <class Memory>
+std::optional<ArrayView> edited(const LoadedArray& loaded, const Request<ArrayView>& request, const Region& box,
+                                const Shape& whole, const Memory& memory) {
+    if (box.empty()) return std::nullopt;
+    const Picked part = picked_from(request.selection, box);
+    if (part.in_request.empty()) return std::nullopt;
+    const ArrayView in = request.elements.part(part.in_request);
+    const bool full = request.selection.is_region() && part.in_box.extent == whole;
+    if (full && in.dtype == loaded.metadata.dtype) return in;
+    const MutableArrayView chunk = memory(!part.whole);
+    copy_elements(in, picked(chunk.part(part.in_box), part, request.selection));
+    return chunk;
 }
 
-/// What a selection with steps picks from one chunk.
-struct SteppedPart {
-    Region in_request;   ///< in units of the selection's steps
-    Region in_chunk;     ///< the smallest box that holds what is picked
-    bool whole = false;  ///< picks every element of the chunk that lies inside the array
+void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                 const Request<ArrayView>& request) {
+    ScratchPool::Loan scratch(array.scratch);
+    const StoreLock lock = lock_chunk(array, loaded, index);
+    const Shape& whole = loaded.grid.chunks();
+    const auto memory = [&](bool keep) {
+        const MutableArrayView chunk = chunk_buffer(loaded, whole, *scratch);
+        if (keep) {
+            load_chunk(array, loaded, key, chunk, *scratch);
+        } else {
+            fill_unread(loaded, chunk);
+        }
+        return chunk;
+    };
+    if (const auto chunk = edited(loaded, request, loaded.grid.chunk_region(index), whole, memory)) {
+        store_chunk(array, loaded, key, index, *chunk, *scratch);
+    }
+}
+
+/// A shard about to be written anew; what is stored stays, unless all of it is `replaced`. The caller holds its lock.
+ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                         bool replaced) {
+    const ShardCodec& codec = *loaded.pipeline.shard();
+    std::unique_ptr<const Shard> old;
+    if (!replaced) {
+        if (auto source = array.store->open(key)) old = std::make_unique<const Shard>(codec, std::move(source));
+    }
+    return {codec, std::move(old), Region::whole(loaded.grid.chunk_region(index).extent),
+            [&store = *array.store, key] { return store.create(key); }};
+}
+
+/// Writes what is requested of one shard, which covers the region `shard` of the array.
+void edit_shard(const LoadedArray& loaded, const Region& shard, const Request<ArrayView>& request, ShardWriter& writer,
+                const IoOptions& io) {
+    const Shape& whole = loaded.pipeline.shard()->grid().chunks();
+    writer.write(
+        touched_inner(loaded, shard, request.selection),
+        [&](const Index& inner, const ShardWriter::ChunkMemory& memory) {
+            return edited(loaded, request, inner_box(loaded, shard, inner), whole, memory);
+        },
+        io);
+}
+
+/// Puts a shard in place, or removes it when there is nothing in it.
+void finish_shard(const ArrayState& array, const std::string& key, ShardWriter& writer) {
+    if (writer.empty()) {
+        array.store->erase(key);
+    } else {
+        writer.finish();
+    }
+}
+
+void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                 bool whole, const Request<ArrayView>& request, const IoOptions& io) {
+    const StoreLock lock = lock_chunk(array, loaded, index);
+    ShardWriter writer = shard_writer(array, loaded, key, index, whole);
+    edit_shard(loaded, loaded.grid.chunk_region(index), request, writer, io);
+    finish_shard(array, key, writer);
+}
+
+/// A region that lies inside the array, as a selection.
+Selection region_selection(const Region& region) {
+    std::vector<Selection::Axis> axes;
+    for (int d = 0; d < region.rank(); ++d) axes.push_back({.start = region.start[d], .count = region.extent[d]});
+    return Selection(std::move(axes));
+}
+
+/// Sets all elements of a chunk or inner chunk to the fill but for those in `inside`, from the first one on.
+void fill_beyond(const LoadedArray& loaded, const Shape& inside, const MutableArrayView& chunk) {
+    for (int d = 0; d < inside.rank(); ++d) {
+        if (inside[d] == chunk.shape[d]) continue;
+        Region outside = Region::whole(chunk.shape);
+        outside.start[d] = inside[d];
+        outside.extent[d] = chunk.shape[d] - inside[d];
+        fill_elements(chunk.part(outside), loaded.fill());
+    }
+}
+
+void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                        const IoOptions& io) {
+    ShardWriter writer = shard_writer(array, loaded, key, index, false);
+    if (writer.old() == nullptr) return;
+    const Region shard = loaded.grid.chunk_region(index);
+    std::atomic<bool> changed = false;
+    writer.write(
+        Region::whole(loaded.pipeline.shard()->grid().grid()),
+        [&](const Index& inner, const ShardWriter::ChunkMemory& memory) -> std::optional<ArrayView> {
+            const Region box = inner_box(loaded, shard, inner);
+            const Shape& whole = loaded.pipeline.shard()->grid().chunks();
+            if (box.extent == whole || !writer.old()->place(inner).present()) return std::nullopt;
+            changed = true;
+            const MutableArrayView chunk = memory(!box.empty());
+            fill_beyond(loaded, box.extent, chunk);
+            return chunk;
+        },
+        io);
+    if (changed) finish_shard(array, key, writer);
+}
+
+/// See shard_sink().
+class ShardSink final : public ArraySink {
+public:
+    ShardSink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded, const Region& region,
+              const Index& index, StoreLock shape_lock)
+        : array_(array),
+          loaded_(std::move(loaded)),
+          region_(region),
+          index_(index),
+          shard_(loaded_->grid.chunk_region(index)),
+          key_(array.chunk_key(*loaded_, index)),
+          shape_lock_(std::move(shape_lock)),
+          lock_(lock_chunk(array, *loaded_, index)),
+          writer_(shard_writer(array, *loaded_, key_, index, region == shard_)) {}
+
+    [[nodiscard]] ArrayInfo info() const override {
+        const Shape& chunks = loaded_->pipeline.shard()->grid().chunks();
+        Index offset = region_.start;
+        for (int d = 0; d < offset.rank(); ++d) offset[d] = (offset[d] - shard_.start[d]) % chunks[d];
+        return {.dtype = loaded_->metadata.dtype, .shape = region_.extent, .chunks = chunks, .chunk_offset = offset};
+    }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        in_context([&] { return where(array_, index_, key_); },
+                   [&] {
+                       tessera::require_inside(region, region_.extent);
+                       const ArrayView elements = fitted(array_, *loaded_, in, region.extent);
+                       if (region.empty()) return;
+                       Region moved = region;
+                       for (int d = 0; d < moved.rank(); ++d) moved.start[d] += region_.start[d];
+                       edit_shard(*loaded_, shard_, {region_selection(moved), elements}, writer_, io);
+                   });
+    }
+    void finish() override {
+        in_context([&] { return where(array_, index_, key_); }, [&] { finish_shard(array_, key_, writer_); });
+    }
+    [[nodiscard]] const std::string& name() const override { return array_.name; }
+
+private:
+    const ArrayState& array_;
+    std::shared_ptr<const LoadedArray> loaded_;
+    Region region_;
+    Index index_;
+    Region shard_;
+    std::string key_;
+    StoreLock shape_lock_;
+    StoreLock lock_;
+    ShardWriter writer_;
 };
 
-SteppedPart stepped_part(const LoadedArray& loaded, const Selection& selection, const Index& chunk) {
-    const Region box = loaded.grid.chunk_region(chunk);
-    SteppedPart part{Region::whole(box.extent), Region::whole(box.extent), true};
-    for (int d = 0; d < box.rank(); ++d) {
-        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
-        const std::int64_t step = std::abs(axis.step);
-        // With a negative step the picked places are counted from the other end.
-        const std::int64_t lowest = axis.step > 0 ? axis.start : axis.start + (axis.count - 1) * axis.step;
-        const std::int64_t first = box.start[d] <= lowest ? 0 : ceil_div(box.start[d] - lowest, step);
-        const std::int64_t last_place = box.start[d] + box.extent[d] - 1 - lowest;
-        const std::int64_t end = last_place < 0 ? 0 : std::min(axis.count, last_place / step + 1);
-        const std::int64_t count = std::max<std::int64_t>(end - first, 0);
-        part.in_request.extent[d] = count;
-        part.in_request.start[d] = axis.step > 0 ? first : axis.count - first - count;
-        part.in_chunk.start[d] = count == 0 ? 0 : lowest + first * step - box.start[d];
-        part.in_chunk.extent[d] = count == 0 ? 0 : (count - 1) * step + 1;
-        part.whole = part.whole && count == box.extent[d];
-    }
-    return part;
-}
+}  // namespace
 
-/// Of a view of `part.in_chunk`, the elements that the selection picks, in the selection's order.
-MutableArrayView picked(const MutableArrayView& box, const SteppedPart& part, const Selection& selection) {
-    MutableArrayView v = box;
-    v.shape = part.in_request.extent;
-    for (int d = 0; d < v.shape.rank(); ++d) {
-        const std::int64_t step = selection.axes()[static_cast<std::size_t>(d)].step;
-        if (step < 0) v.data += (box.shape[d] - 1) * box.strides[d];
-        v.strides[d] = box.strides[d] * step;
-    }
-    return v;
-}
-
-/// Calls each(chunk, part) in parallel for every chunk from which the selection picks something.
-void for_each_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
-                      const IoOptions& io, const std::function<void(const Index&, const SteppedPart&)>& each) {
-    const Region bounds = selection.bounds();
-    require_inside(array, loaded, bounds);
-    if (bounds.empty()) return;
-    const Region overlapped = loaded.grid.overlapping(bounds);
-    parallel_for(overlapped.count(), io, [&](std::int64_t n) {
-        const Index chunk = chunk_part(loaded.grid, bounds, overlapped, n).chunk;
-        const SteppedPart part = stepped_part(loaded, selection, chunk);
-        if (!part.in_request.empty()) each(chunk, part);
+void read_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                   const MutableArrayView& out, const IoOptions& io) {
+    const Request<MutableArrayView> request{selection, fitted(array, loaded, out, selection.full_shape())};
+    for_each_picked(array, loaded, selection, io, [&](const Index& index, const Picked& part, const IoOptions& within) {
+        const std::string key = array.chunk_key(loaded, index);
+        in_context([&] { return where(array, index, key); },
+                   [&] {
+                       if (loaded.pipeline.shard() == nullptr) {
+                           read_chunk(array, loaded, key, part, request);
+                       } else {
+                           read_shard(array, loaded, key, index, part, request, within);
+                       }
+                   });
     });
 }
 
-}  // namespace
+void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
+                    const IoOptions& io) {
+    const Request<ArrayView> request{selection, fitted(array, loaded, in, selection.full_shape())};
+    for_each_picked(array, loaded, selection, io, [&](const Index& index, const Picked& part, const IoOptions& within) {
+        const std::string key = array.chunk_key(loaded, index);
+        in_context([&] { return where(array, index, key); },
+                   [&] {
+                       if (loaded.pipeline.shard() == nullptr) {
+                           write_chunk(array, loaded, key, index, request);
+                       } else {
+                           write_shard(array, loaded, key, index, part.whole, request, within);
+                       }
+                   });
+    });
+}
 
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
                  const IoOptions& io) {
     require_inside(array, loaded, region);
-    const MutableArrayView elements = fitted(array, loaded, out, region.extent);
-    if (region.empty()) return;
-    const Region overlapped = loaded.grid.overlapping(region);
-    parallel_for(overlapped.count(), io, [&](std::int64_t n) {
-        const ChunkPart part = chunk_part(loaded.grid, region, overlapped, n);
-        ScratchPool::Loan scratch(array.scratch);
-        read_chunk(array, loaded, part, elements.part(part.in_request), *scratch);
-    });
+    read_selected(array, loaded, region_selection(region), out, io);
 }
 
 void write_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const ArrayView& in,
                   const IoOptions& io) {
     require_inside(array, loaded, region);
-    const ArrayView elements = fitted(array, loaded, in, region.extent);
-    if (region.empty()) return;
-    const Region overlapped = loaded.grid.overlapping(region);
-    parallel_for(overlapped.count(), io, [&](std::int64_t n) {
-        const ChunkPart part = chunk_part(loaded.grid, region, overlapped, n);
-        ScratchPool::Loan scratch(array.scratch);
-        write_chunk(array, loaded, part, elements.part(part.in_request), *scratch);
-    });
+    write_selected(array, loaded, region_selection(region), in, io);
 }
 
-void read_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
-                  const MutableArrayView& out, const IoOptions& io) {
-    const MutableArrayView elements = fitted(array, loaded, out, selection.full_shape());
-    for_each_stepped(array, loaded, selection, io, [&](const Index& chunk, const SteppedPart& part) {
-        ScratchPool::Loan scratch(array.scratch);
-        const MutableArrayView box = chunk_buffer(loaded, *scratch).part(part.in_chunk);
-        read_chunk(array, loaded, {.chunk = chunk, .in_chunk = part.in_chunk}, box, *scratch);
-        copy_elements(picked(box, part, selection), elements.part(part.in_request));
-    });
+std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded,
+                                      const Region& region, StoreLock shape_lock) {
+    require_inside(array, *loaded, region);
+    const Region touched = loaded->grid.overlapping(region);
+    if (loaded->pipeline.shard() == nullptr || region.empty() || touched.count() != 1) {
+        throw invalid_argument(fmt::format("{}: region {} does not lie in one shard", array.name, region.to_string()));
+    }
+    return std::make_unique<ShardSink>(array, std::move(loaded), region, touched.start, std::move(shape_lock));
 }
 
-void write_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
-                   const IoOptions& io) {
-    const ArrayView elements = fitted(array, loaded, in, selection.full_shape());
-    for_each_stepped(array, loaded, selection, io, [&](const Index& index, const SteppedPart& part) {
-        const std::string key = array.chunk_key(loaded, index);
-        in_context([&] { return where(array, index, key); },
-                   [&] {
-                       ScratchPool::Loan scratch(array.scratch);
-                       const StoreLock lock = lock_chunk(array, loaded, index);
-                       const MutableArrayView chunk = chunk_buffer(loaded, *scratch);
-                       if (part.whole) {
-                           fill_unread(loaded, chunk);
-                       } else {
-                           load_chunk(array, loaded, key, chunk, *scratch);
-                       }
-                       copy_elements(elements.part(part.in_request),
-                                     picked(chunk.part(part.in_chunk), part, selection));
-                       store_chunk(array, loaded, key, chunk, inside_array(loaded, index, chunk), *scratch);
-                   });
-    });
-}
-
-void change_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
-                  const std::function<void(const MutableArrayView&)>& change) {
-    const std::string key = array.chunk_key(loaded, chunk);
-    in_context([&] { return where(array, chunk, key); },
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io) {
+    const std::string key = array.chunk_key(loaded, index);
+    in_context([&] { return where(array, index, key); },
                [&] {
+                   const StoreLock lock = lock_chunk(array, loaded, index);
+                   if (loaded.pipeline.shard() != nullptr) {
+                       clear_shard_beyond(array, loaded, key, index, io);
+                       return;
+                   }
                    ScratchPool::Loan scratch(array.scratch);
-                   const StoreLock lock = lock_chunk(array, loaded, chunk);
-                   const MutableArrayView elements = chunk_buffer(loaded, *scratch);
-                   if (!load_chunk(array, loaded, key, elements, *scratch)) return;
-                   change(elements);
-                   array.store->put(key, loaded.pipeline.encode(elements, scratch->codec));
+                   const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
+                   if (!load_chunk(array, loaded, key, chunk, *scratch)) return;
+                   fill_beyond(loaded, loaded.grid.chunk_region(index).extent, chunk);
+                   array.store->put(key, loaded.pipeline.encode(chunk, scratch->codec));
                });
 }
 

@@ -2,6 +2,9 @@
 //
 // Writers hold the shape lock (slot 0) shared for the whole call, and each job the lock of its chunk from before it
 // reads the old chunk until after the new one is in place. Readers take no lock: a chunk is replaced as a whole.
+//
+// A shard is locked and replaced like a chunk. Within it only the inner chunks that are needed are read or encoded
+// anew; the others are copied as they are.
 #pragma once
 
 #include "array_state.h"
@@ -16,16 +19,18 @@ void read_region(const ArrayState& array, const LoadedArray& loaded, const Regio
 void write_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const ArrayView& in,
                   const IoOptions& io);
 
-// The same for a selection with steps; the shape is selection.full_shape().
-void read_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
-                  const MutableArrayView& out, const IoOptions& io);
-void write_stepped(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
-                   const IoOptions& io);
+// The same for any selection; the shape is selection.full_shape().
+void read_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                   const MutableArrayView& out, const IoOptions& io);
+void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
+                    const IoOptions& io);
 
-/// Replaces one stored chunk by what `change` makes of its elements (the whole chunk, beyond the array's edge too).
-/// Does nothing when the chunk is absent.
-void change_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
-                  const std::function<void(const MutableArrayView&)>& change);
+/// ArraySink::open_shard: holds the lock of the shard, and the shape lock given, for as long as it lives.
+[[nodiscard]] std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded,
+                                                    const Region& region, StoreLock shape_lock);
+
+/// Sets the elements of a stored chunk or shard that lie beyond the array's edge to the fill.
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io);
 
 /// Calls each(chunk index, key, size) for every stored chunk, inside the grid or not, and stray(name, size) for every
 /// other value among them.

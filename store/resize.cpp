@@ -21,26 +21,7 @@ std::shared_ptr<const LoadedArray> with_shape(const LoadedArray& loaded, const S
 
 /// Calls each(chunk) for every chunk of `box` (a region of the grid).
 void for_each_index(const Region& box, const IoOptions& io, const std::function<void(const Index&)>& each) {
-    parallel_for(box.count(), io, [&](std::int64_t n) {
-        Index chunk = box.start;
-        for (int d = box.rank() - 1; d >= 0; --d) {
-            chunk[d] += n % box.extent[d];
-            n /= box.extent[d];
-        }
-        each(chunk);
-    });
-}
-
-/// Sets every element of a chunk that lies outside `shape` to the fill.
-void clear_outside(const LoadedArray& loaded, const Index& chunk, const MutableArrayView& elements) {
-    const Region inside = loaded.grid.chunk_region(chunk);
-    for (int d = 0; d < inside.rank(); ++d) {
-        if (inside.extent[d] == elements.shape[d]) continue;
-        Region outside = Region::whole(elements.shape);
-        outside.start[d] = inside.extent[d];
-        outside.extent[d] = elements.shape[d] - inside.extent[d];
-        fill_elements(elements.part(outside), loaded.fill());
-    }
+    parallel_for(box.count(), io, [&](std::int64_t n) { each(index_in(box, n)); });
 }
 
 /// Removes stored chunks for which `unwanted` holds, wherever they came from.
@@ -75,7 +56,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     }
     const auto clear = [&](const Index& chunk) {
         if (in_grid(old.grid, chunk)) {
-            change_chunk(array, old, chunk, [&](const MutableArrayView& e) { clear_outside(old, chunk, e); });
+            clear_beyond_edge(array, old, chunk, io);
         } else {
             array.store->erase(array.chunk_key(grown, chunk));
         }
@@ -114,28 +95,33 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
 /// Writes into an array at an offset, as if that place were an array of its own.
 class OffsetSink final : public ArraySink {
 public:
-    OffsetSink(const ArrayState& array, const LoadedArray& loaded, Region place)
-        : array_(array), loaded_(loaded), place_(std::move(place)) {}
+    OffsetSink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded, Region place)
+        : array_(array), loaded_(std::move(loaded)), place_(std::move(place)) {}
 
-    ArrayInfo info() const override {
-        Index offset = place_.start;
-        for (int d = 0; d < offset.rank(); ++d) offset[d] %= loaded_.metadata.chunks[d];
-        return {.dtype = loaded_.metadata.dtype,
-                .shape = place_.extent,
-                .chunks = loaded_.metadata.chunks,
-                .chunk_offset = offset};
+    [[nodiscard]] ArrayInfo info() const override {
+        ArrayInfo info = array_info(*loaded_);
+        info.shape = place_.extent;
+        info.chunk_offset = place_.start;
+        for (int d = 0; d < place_.rank(); ++d) info.chunk_offset[d] %= loaded_->metadata.chunks[d];
+        return info;
     }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        Region moved = region;
-        for (int d = 0; d < moved.rank(); ++d) moved.start[d] += place_.start[d];
-        write_region(array_, loaded_, moved, in, io);
+        write_region(array_, *loaded_, moved(region), in, io);
+    }
+    [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override {
+        return shard_sink(array_, loaded_, moved(region), {});  // append_array holds the shape lock
     }
     void finish() override {}
-    const std::string& name() const override { return array_.name; }
+    [[nodiscard]] const std::string& name() const override { return array_.name; }
 
 private:
+    [[nodiscard]] Region moved(Region region) const {
+        for (int d = 0; d < region.rank(); ++d) region.start[d] += place_.start[d];
+        return region;
+    }
+
     const ArrayState& array_;
-    const LoadedArray& loaded_;
+    std::shared_ptr<const LoadedArray> loaded_;
     Region place_;
 };
 
@@ -205,7 +191,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, co
                                   });
     // Chunks outside the old grid are written as a whole, so stale ones need no clearing; at the old edge the appended
     // elements cover all that is newly exposed.
-    OffsetSink sink(array, *grown, place);
+    OffsetSink sink(array, grown, place);
     copy_array(in, sink, {.io = io, .selection = {}});
     array.save(grown);
     return from[axis];
