@@ -327,7 +327,7 @@ std::string codec_text(const CodecConfig& codec) {
         const Value& value = given ? *given : part.otherwise;
         const std::string word = ':' + (value.is_string() ? value.as_string() : value.dump());
         const bool silent = value.is_null() || (part.type == Part::Type::flag && value == part.otherwise) ||
-                            follows(std::string(part.member), value, codec.configuration);
+                            (!part.required && follows(std::string(part.member), value, codec.configuration));
         if (silent) {
             skipped += word;
         } else {

@@ -30,7 +30,8 @@ public:
         for (const Value& filter : list) add(filter);
         chain_[count_] = {LZMA_VLI_UNKNOWN, nullptr};
         const std::uint64_t memory = lzma_raw_decoder_memusage(chain_.data());
-        if (memory == UINT64_MAX) throw invalid_argument("filters make no chain that liblzma knows");
+        if (memory == UINT64_MAX || lzma_raw_encoder_memusage(chain_.data()) == UINT64_MAX)
+            throw invalid_argument("filters make no chain that liblzma knows");
         if (memory > memory_limit) {
             throw unsupported(
                 fmt::format("filters need {} MiB to decode; at most {} are taken", memory >> 20, memory_limit >> 20));
