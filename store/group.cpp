@@ -169,7 +169,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     if (!node || node->kind == NodeKind::group) all = nodes_below(store, prefix);
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
     if (!all.empty() && !recursive) {
-        throw invalid_argument(fmt::format("{}: a group that holds {} nodes; only recursively removed",
+        throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",
                                            name_of(store, prefix), all.size()));
     }
     for (Node& below : all) below.path = join_key(prefix, below.path);
@@ -348,8 +348,7 @@ bool Group::consolidated_matches(std::string_view path) const {
 
 std::vector<fs::path> stale_above(const fs::path& path) {
     std::vector<fs::path> stale;
-    std::error_code ignored;
-    const fs::path node = fs::weakly_canonical(path, ignored);
+    const fs::path node = real_path(path);
     for (fs::path above = node; above != above.root_path(); above = above.parent_path()) {
         const auto store = directory_store(above, true);
         if (probe_group_dialect(*store, "") == nullptr || probe_dialect(*store, "") != nullptr) continue;

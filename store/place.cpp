@@ -98,10 +98,15 @@ std::string absence_message(const KeyValueStore& store, std::string_view prefix,
                        names_text(below));
 }
 
-Place enclosing_place(const fs::path& path) {
+fs::path real_path(const fs::path& path) {
     std::error_code error;
-    const fs::path node = fs::weakly_canonical(path, error);
+    const fs::path real = fs::weakly_canonical(fs::absolute(path), error);
     if (error) throw io_error("cannot follow", path.string(), error.value());
+    return real.has_filename() ? real : real.parent_path();
+}
+
+Place enclosing_place(const fs::path& path) {
+    const fs::path node = real_path(path);
     fs::path root = node.parent_path();
     for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {
         if (probe_group_dialect(*directory_store(above, true), "") != nullptr) root = above;

@@ -72,9 +72,7 @@ fs::path node_path(const std::string& path) {
     if (fs::is_symlink(plain, error)) {
         throw invalid_argument(fmt::format("{}: a symbolic link, which is left alone; name what it leads to", path));
     }
-    fs::path node = fs::weakly_canonical(plain, error);
-    if (error) throw io_error("cannot follow", path, error.value());
-    return node;
+    return real_path(plain);
 }
 
 /// What lies in a zip cannot be changed: the store says so.

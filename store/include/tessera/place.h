@@ -30,6 +30,9 @@ struct Place {
 /// and found.
 [[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
+/// A path, which need not exist, as an absolute one without symbolic links and a '/' at its end. Throws io.
+[[nodiscard]] std::filesystem::path real_path(const std::filesystem::path& path);
+
 /// A path in the file system, which need not exist, as seen from the outermost group (with metadata) above it; from its
 /// parent directory where there is none.
 [[nodiscard]] Place enclosing_place(const std::filesystem::path& path);
