@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 #include <tessera/error.h>
-#include <tessera/place.h>
 #include <tessera/npy.h>
+#include <tessera/place.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -35,11 +35,22 @@ struct Side {
     [[nodiscard]] const Shape& unit() const { return shards.empty() ? chunks : shards; }
 };
 
+/// Where within a chunk of the sink a region of this rank begins.
+Index begin_in_chunk(const ArrayInfo& sink, int rank) {
+    return sink.chunk_offset.rank() == rank ? sink.chunk_offset : Index::filled(rank, 0);
+}
+
+/// The shape of what is copied, counted from where the sink's first chunk begins: what blocks are cut from, so that
+/// they end where chunks end.
+Shape from_chunk_start(const ArrayInfo& sink, const Shape& shape) {
+    const Index begin = begin_in_chunk(sink, shape.rank());
+    Shape from = shape;
+    for (int d = 0; d < shape.rank(); ++d) from[d] = checked_add(from[d], begin[d], "the length copied");
+    return from;
+}
+
 Side side_of(const ArrayInfo& info) {
-    return {.chunks = info.chunks,
-            .shards = info.shards,
-            .order = info.order,
-            .in_order = info.access != Access::any};
+    return {.chunks = info.chunks, .shards = info.shards, .order = info.order, .in_order = info.access != Access::any};
 }
 
 /// Bytes that this side moves when an array of `shape` goes through it in blocks of `block`: chunks are decoded as a
@@ -277,7 +288,8 @@ void copy_shard(const ArraySource& source, ArraySink& shard, const Selection& se
     const ArrayInfo to = shard.info();
     Side side = with_dropped(side_of(to), selection);
     side.in_turn = true;
-    const Plan plan = make_plan(selection.full_shape(), to.dtype.size(), side_of(source.info()), side, options);
+    const Plan plan =
+        make_plan(from_chunk_start(to, selection.full_shape()), to.dtype.size(), side_of(source.info()), side, options);
     copy_blocks(source, shard, selection, plan, {.io = options.io, .selection = std::nullopt, .done = nullptr});
     shard.finish();
 }
@@ -289,12 +301,8 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
     const ArrayInfo to = sink.info();
     // A structure with padding may go to one that shows it as fields: the sink knows what to make of it.
     const DType dtype = source.info().dtype.equal_but_order(to.dtype) ? to.dtype : source.info().dtype;
-    // Blocks end where the sink's chunks end: where it begins within a chunk, the first block is shorter.
-    Shape from_chunk_start = shape;
-    Index begin = Index::filled(shape.rank(), 0);
-    if (to.chunk_offset.rank() == shape.rank()) begin = to.chunk_offset;
-    for (int d = 0; d < shape.rank(); ++d) from_chunk_start[d] += begin[d];
-    const ChunkGrid blocks(from_chunk_start, plan.block);
+    const Index begin = begin_in_chunk(to, shape.rank());
+    const ChunkGrid blocks(from_chunk_start(to, shape), plan.block);
     IoOptions io = options.io;
     io.threads = plan.threads;
     io.progress = nullptr;  // counted here, per block
@@ -380,7 +388,8 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
     const Shape shape = selection.full_shape();
     const std::int64_t item = to.dtype.size();
     if (element_count(shape) > 0) {
-        const Plan plan = make_plan(shape, item, side_of(from), with_dropped(side_of(to), selection), options);
+        const Plan plan =
+            make_plan(from_chunk_start(to, shape), item, side_of(from), with_dropped(side_of(to), selection), options);
         if (plan.spool && !to.dtype.is_variable()) {
             copy_array(*spooled(source, options), sink,
                        {.io = options.io, .selection = std::nullopt, .done = options.done});

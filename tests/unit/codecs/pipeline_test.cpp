@@ -197,5 +197,71 @@ TEST(Pipeline, scratch_covers_what_is_used) {
     }
 }
 
+/// Codecs by name and configuration.
+CodecConfig configured(std::string_view name, std::string_view json) {
+    return {std::string(name), Value::parse(json)};
+}
+
+TEST(Pipeline, several_array_to_array_codecs_in_a_row) {
+    const Shape shape{5, 6, 7};
+    const CodecConfig turn = configured("transpose", R"({"order": [2, 0, 1]})");
+    const CodecConfig big = configured("bytes", R"({"endian": "big"})");
+    const CodecConfig narrow = configured("numcodecs.delta", R"({"dtype": "<i4", "astype": "<i2"})");
+    const CodecConfig delta = configured("numcodecs.delta", R"({"dtype": "<i2", "astype": "<i2"})");
+    const Region region({1, 2, 3}, {3, 4, 2});
+    const NDArray numbers_in = numbers(shape);
+    NDArray flags("|b1", shape);
+    for (std::size_t i = 0; i < flags.bytes().size(); ++i) flags.bytes()[i] = static_cast<std::byte>(i % 3 == 0);
+    const NDArray* const in_order[] = {&numbers_in, &numbers_in, &numbers_in, &numbers_in, &numbers_in, &flags};
+    const std::vector<CodecConfig> chains_to_try[] = {
+        {turn, turn, big, blosc()},          {turn, big},
+        {turn, narrow, delta, big, blosc()}, {narrow, turn, delta, {"bytes"}},
+        {narrow, delta, turn, big, blosc()}, {turn, {"numcodecs.packbits"}, {"bytes"}, blosc()}};
+    for (std::size_t n = 0; n < std::size(chains_to_try); ++n) {
+        SCOPED_TRACE(n);
+        const NDArray& in = *in_order[n];
+        const CodecPipeline p = pipeline(in.dtype(), shape, chains_to_try[n]);
+        CodecScratch scratch;
+        const Buffer encoded(p.encode(in, scratch));
+        for (const DType& dtype : {in.dtype(), in.dtype().with_order(ByteOrder::big)}) {
+            NDArray whole(dtype, shape, Order::F);
+            p.decode(encoded, whole, scratch);
+            EXPECT_TRUE(elements_equal(in, whole));
+            NDArray part(dtype, region.extent);
+            p.decode_part(*memory_source(Buffer(encoded.span()), "memory"), region, part, scratch);
+            EXPECT_TRUE(elements_equal(in.view().part(region), part));
+            NDArray all(dtype, shape);
+            p.decode_part(*memory_source(Buffer(encoded.span()), "memory"), Region::whole(shape), all, scratch);
+            EXPECT_TRUE(elements_equal(in, all));
+        }
+    }
+}
+
+TEST(Pipeline, transposes_move_no_memory) {
+    // A Fortran-ordered chunk, as zarr-python's order F, goes straight into Fortran-ordered memory.
+    const CodecConfig turn = configured("transpose", R"({"order": [1, 0]})");
+    const CodecPipeline p = pipeline("<i4", {300, 400}, {turn, {"bytes"}, blosc()});
+    NDArray a("<i4", {300, 400}, Order::F);
+    copy_elements(numbers({300, 400}), a);
+    CodecScratch scratch;
+    const Buffer encoded(p.encode(a, scratch));
+    EXPECT_EQ(scratch.other.capacity() + scratch.decoded.capacity(), 0U);
+    NDArray back("<i4", {300, 400}, Order::F);
+    p.decode(encoded, back, scratch);
+    EXPECT_TRUE(elements_equal(a, back));
+    EXPECT_EQ(scratch.other.capacity() + scratch.decoded.capacity(), 0U);
+}
+
+TEST(Pipeline, elements_of_variable_length_are_planned_for_modestly) {
+    const CodecPipeline p = pipeline("string", {1000}, {{"vlen-utf8"}, parse_codec("zstd")});
+    EXPECT_FALSE(p.encoded_bound());
+    EXPECT_FALSE(p.encoded_size());
+    EXPECT_GE(p.encoded_limit(), std::uint64_t{1} << 30) << "a long text is no error";
+    EXPECT_LT(p.scratch_bytes(), std::uint64_t{1} << 20);
+    const CodecPipeline fixed = pipeline("<i4", {10}, {{"bytes"}, {"crc32c"}});
+    EXPECT_EQ(fixed.encoded_size(), 44U);
+    EXPECT_FALSE(pipeline("<i4", {10}, {{"bytes"}, blosc()}).encoded_size());
+}
+
 }  // namespace
 }  // namespace tessera

@@ -72,22 +72,31 @@ TEST(Array, RandomHistoriesAgreeWithAnArrayInMemory) {
         return std::uniform_int_distribution<std::int64_t>(low, high)(random);
     };
     const std::vector<DType> dtypes = {"u1", "<i2", ">i4", "<f8", "S3", "<U2", "<c8", "<M8[s]"};
-    for (int history = 0; history < 60; ++history) {
+    for (int history = 0; history < 160; ++history) {
         const DType dtype = dtypes[static_cast<std::size_t>(draw(0, 7))];
         const int rank = static_cast<int>(draw(0, 3));
+        const bool sharded = rank > 0 && draw(0, 1) == 1;
         Shape shape;
         Shape chunks;
+        Shape shards;
         for (int d = 0; d < rank; ++d) {
             shape.push_back(draw(0, 12));
-            chunks.push_back(draw(1, 7));
+            chunks.push_back(draw(1, sharded ? 4 : 7));
+            if (sharded) shards.push_back(chunks[d] * draw(1, 4));
         }
         const auto store = memory_store();
-        Array array = Array::create(store, "", {.shape = shape, .chunks = chunks, .dtype = dtype});
+        Array array = Array::create(store, "",
+                                    {.shape = shape,
+                                     .chunks = chunks,
+                                     .dtype = dtype,
+                                     .shards = shards,
+                                     .format = sharded ? "v3" : "zmeta",
+                                     .order = sharded && draw(0, 1) == 1 ? Order::F : Order::C});
         NDArray expected(dtype, shape);
         fill_elements(expected.view(), zero_element(dtype).data());
         for (int step = 0; step < 12; ++step) {
-            SCOPED_TRACE(fmt::format("history {} step {} shape {} chunks {}", history, step, shape.to_string(),
-                                     chunks.to_string()));
+            SCOPED_TRACE(fmt::format("history {} step {} shape {} chunks {} shards {}", history, step,
+                                     shape.to_string(), chunks.to_string(), shards.to_string()));
             const auto kind = draw(0, 5);
             if (kind == 0 && rank > 0) {  // resize
                 Shape to = shape;
@@ -144,7 +153,7 @@ TEST(Array, RandomHistoriesAgreeWithAnArrayInMemory) {
             const Array again = Array::open(store);
             ASSERT_TRUE(elements_equal(again.read("").view(), expected.view()));
             // Stored are exactly the chunks that differ from the fill.
-            const ChunkGrid grid(shape, chunks);
+            const ChunkGrid grid(shape, sharded ? shards : chunks);
             std::int64_t wanted = 0;
             for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
                 const Region r = grid.chunk_region(grid.index(n));
