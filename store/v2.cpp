@@ -375,6 +375,7 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
         if (auto own = get_object(store, join_key(prefix, name))) metadata.emplace_back(name, std::move(*own));
     }
     for (const auto& [node, documents] : nodes.as_object()) {
+        if (node.empty()) continue;  // the group's own are those that are there
         for (const auto& [name, document] : documents.as_object()) {
             metadata.emplace_back(join_key(node, name), document);
         }

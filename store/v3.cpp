@@ -132,8 +132,8 @@ ArrayMetadata parse_metadata(const Value& meta) {
     ArrayMetadata m;
     m.unknown = unknown_members(meta, members);
     require_optional(m.unknown);
+    m.dtype = member(meta, "data_type", read_data_type);
     const Value& data_type = meta.at("data_type");
-    m.dtype = in_member("data_type", [&] { return read_data_type(data_type); });
     if (data_type_json(m.dtype) != data_type) m.spelling.set("data_type", data_type);
     m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
     m.chunks = member(meta, "chunk_grid", read_chunk_grid);

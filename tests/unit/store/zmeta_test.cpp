@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
-#include <tessera/pipeline.h>
 
 #include <cstring>
 #include <filesystem>
@@ -77,31 +76,20 @@ TEST_P(Golden, metadata_and_attributes_are_written_back_byte_for_byte) {
     if (attributes) zmeta().save_attributes(*copy, "there", *attributes);
     EXPECT_EQ(get_text(*copy, "there/__zattr__"), get_text(*store, path + "/__zattr__"));
 
-    // The model agrees with the manifest, and every chunk that is stored fits it.
+    // The model agrees with the manifest, and every chunk that is stored has a place in it. (What the chunks hold:
+    // fixtures_test.cpp.)
     EXPECT_EQ(Value(Value::Array(m.shape.begin(), m.shape.end())), info().at("shape"));
     EXPECT_EQ(Value(Value::Array(m.chunks.begin(), m.chunks.end())), info().at("chunks"));
     if (m.dtype.kind() != Kind::structure) {
         EXPECT_EQ(m.dtype, DType::from_descr(info().at("dtype")));
     }
-    const CodecPipeline pipeline({m.dtype, m.chunks, m.fill.bytes}, m.codecs);
-    CodecScratch scratch;
-    NDArray chunk(m.dtype, m.chunks);
-    const auto decode_all = [&] {
-        for (const std::string& name : store->list(path + "/__zdata__").keys) {
-            const std::string key = "__zdata__/" + name;
-            const auto index = m.keys.parse(key, m.shape.rank());
-            EXPECT_EQ(index.has_value(), key.ends_with(".blosc")) << key;
-            if (!index) continue;
+    for (const std::string& name : store->list(path + "/__zdata__").keys) {
+        const std::string key = "__zdata__/" + name;
+        const auto index = m.keys.parse(key, m.shape.rank());
+        EXPECT_EQ(index.has_value(), key.ends_with(".blosc")) << key;
+        if (index) {
             EXPECT_EQ(m.keys.key(*index), key);
-            Buffer encoded;
-            ASSERT_TRUE(store->get(path + "/" + key, encoded));
-            pipeline.decode(encoded, chunk, scratch);
         }
-    };
-    if (is("expect_error")) {
-        expect_error(ErrorCode::corrupt, "blosc", decode_all);
-    } else {
-        decode_all();
     }
 }
 
