@@ -66,13 +66,13 @@ int attrs(Session& session, const AttrsOptions& o) {
         require(true, true);
         const Value value = parse_attribute(o.json);
         attributes_at(o.path, false).set(o.key, value);
-        note_stale(session, o.path);
+        note_stale(session, {o.path});
     } else if (o.action == "rm") {
         require(true, false);
         if (!attributes_at(o.path, false).erase(o.key)) {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
-        note_stale(session, o.path);
+        note_stale(session, {o.path});
     } else {
         throw invalid_argument(fmt::format("attrs: expected get, set or rm after the path, found '{}'", o.action));
     }

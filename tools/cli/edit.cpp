@@ -122,7 +122,7 @@ int append(Session& session, const AppendOptions& o) {
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
              [&] { array.append(*open_source(o.file), axis, session.io()); });
-    note_stale(session, o.path);
+    note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("axis", axis);
@@ -143,7 +143,7 @@ int resize(Session& session, const ResizeOptions& o) {
     const Shape before = array.shape();
     run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),
              [&] { array.resize(shape, session.io()); });
-    note_stale(session, o.path);
+    note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("old_shape", shape_value(before));

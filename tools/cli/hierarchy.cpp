@@ -8,8 +8,11 @@
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <set>
 
 #include "options.h"
 #include "report.h"
@@ -55,7 +58,7 @@ int group(Session& session, const GroupOptions& o) {
     const Dialect& dialect = o.format.empty() ? format_above(o.path) : dialect_named(o.format);
     const Value attributes = parse_attributes_option(o.attributes);
     (void)Group::create(o.path, dialect, attributes);
-    note_stale(session, o.path);
+    note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("format", dialect.name);
@@ -100,8 +103,7 @@ int mv(Session& session, const MoveOptions& o) {
     if (fs::exists(to)) throw already_exists(fmt::format("{}: something is there already", o.to));
     const fs::path root = common_directory(enclosing_place(from).store->name(), enclosing_place(to).store->name());
     move_node(*directory_store(root), from.lexically_relative(root).string(), to.lexically_relative(root).string());
-    note_stale(session, o.from);
-    note_stale(session, o.to);
+    note_stale(session, {o.from, o.to});
     Value value = Value::object();
     value.set("from", path_value(o.from));
     value.set("path", path_value(o.to));
@@ -124,7 +126,7 @@ int rm(Session& session, const RemoveOptions& o) {
         if (!fs::is_directory(node)) throw invalid_argument(fmt::format("{}: a file, and no array or group", o.path));
         remove_node(*directory_store(node.parent_path()), node.filename().string(), o.recursive);
     }
-    note_stale(session, node.string());
+    note_stale(session, {node.string()});
     Value value = Value::object();
     value.set("path", path_value(o.path));
     report(session, value, fmt::format("removed {}", o.path));
@@ -158,8 +160,10 @@ int consolidate(Session& session, const std::string& path, bool check) {
 
 }  // namespace
 
-void note_stale(Session& session, const std::string& path) {
-    for (const fs::path& group : stale_above(path)) {
+void note_stale(Session& session, const std::vector<std::string>& paths) {
+    std::set<fs::path> stale;
+    for (const std::string& path : paths) std::ranges::copy(stale_above(path), std::inserter(stale, stale.end()));
+    for (const fs::path& group : stale) {
         const std::string shown = short_path(group);
         session.note(fmt::format("the consolidated metadata of {} are stale now; `tessera consolidate {}` renews them",
                                  shown, shown));

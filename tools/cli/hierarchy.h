@@ -2,12 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "command.h"
 
 namespace tessera::cli {
 
-/// After a change of the metadata at a path: says which groups above have consolidated metadata that are stale now.
-void note_stale(Session& session, const std::string& path);
+/// After changes of the metadata at some paths: says which groups there and above have consolidated metadata that are
+/// stale now.
+void note_stale(Session& session, const std::vector<std::string>& paths);
 
 }  // namespace tessera::cli
