@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "dialects.h"
 
@@ -28,19 +27,25 @@ const Dialect& dialect_named(std::string_view name) {
     return *found;
 }
 
+namespace {
+
+/// The newest dialect of which `is` holds: of an array that was migrated and kept its old metadata, zarr-python reads
+/// the newest too.
+template <class Is>
+const Dialect* newest(const Is& is) {
+    const auto table = dialect_table();
+    const auto found = std::find_if(table.rbegin(), table.rend(), is);
+    return found == table.rend() ? nullptr : &*found;
+}
+
+}  // namespace
+
 const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix) {
-    // The newest first: of an array that was migrated and kept its old metadata, zarr-python reads those too.
-    for (const Dialect& dialect : std::views::reverse(dialect_table())) {
-        if (dialect.probe(store, prefix)) return &dialect;
-    }
-    return nullptr;
+    return newest([&](const Dialect& d) { return d.probe(store, prefix); });
 }
 
 const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix) {
-    for (const Dialect& dialect : std::views::reverse(dialect_table())) {
-        if (dialect.probe_group != nullptr && dialect.probe_group(store, prefix)) return &dialect;
-    }
-    return nullptr;
+    return newest([&](const Dialect& d) { return d.probe_group != nullptr && d.probe_group(store, prefix); });
 }
 
 }  // namespace tessera
