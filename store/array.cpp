@@ -6,8 +6,8 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
-#include <tessera/shard.h>
 #include <tessera/place.h>
+#include <tessera/shard.h>
 #include <algorithm>
 
 #include "array_state.h"

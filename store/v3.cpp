@@ -400,15 +400,26 @@ std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_v
     });
 }
 
-void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
-    Value::Object metadata;
-    for (const auto& [path, documents] : nodes.as_object()) metadata.emplace_back(path, documents.at(document_name));
+Value consolidated_json(Value nodes) {
     Value consolidated = Value::object();
     consolidated.set("kind", "inline");
     consolidated.set("must_understand", false);
-    consolidated.set("metadata", std::move(metadata));
+    consolidated.set("metadata", std::move(nodes));
+    return consolidated;
+}
+
+void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
+    Value metadata = Value::object();
+    for (const auto& [path, documents] : nodes.as_object()) {
+        Value node = documents.at(document_name);
+        // As zarr-python 3 writes it: a listed group has an empty copy of its own.
+        if (node.at("node_type") == Value("group")) {
+            node.set("consolidated_metadata", consolidated_json(Value::object()));
+        }
+        metadata.set(path, std::move(node));
+    }
     Value document = document_at(store, prefix);
-    document.set("consolidated_metadata", std::move(consolidated));
+    document.set("consolidated_metadata", consolidated_json(std::move(metadata)));
     put_document(store, prefix, document);
 }
 

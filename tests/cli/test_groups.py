@@ -197,6 +197,8 @@ class Consolidated(ProgramTest):
             path.chmod(0o755 if path.is_dir() else 0o644)
         before = json.loads((self.folder / "h.zarr" / "zarr.json").read_text())
         self.tessera("consolidate", "h.zarr", "--check")
+        self.tessera("consolidate", "h.zarr")
+        self.assertEqual(json.loads((self.folder / "h.zarr" / "zarr.json").read_text()), before, "as zarr-python 3 does")
         self.noted("attrs", "h.zarr/sub", "set", "k", "1")
         self.tessera("consolidate", "h.zarr")
         after = json.loads((self.folder / "h.zarr" / "zarr.json").read_text())

@@ -20,6 +20,23 @@ function isText(dtype) {
     return dtype === "string" || dtype.startsWith("v2:U") || dtype.startsWith("v2:S") || dtype === "v2:object";
 }
 
+// Into `packed`, the elements in C order: zarrita keeps the order in which they are stored.
+function inOrder({ data, shape, stride }, packed) {
+    const count = shape.reduce((a, b) => a * b, 1);
+    const contiguous = shape.every((_, d) => stride[d] === shape.slice(d + 1).reduce((a, b) => a * b, 1));
+    const at = (i) => (data.get ? data.get(i) : data[i]);
+    for (let i = 0; i < count; i++) {
+        let from = 0;
+        for (let d = shape.length - 1, rest = i; d >= 0; rest = Math.floor(rest / shape[d]), d--) {
+            from += (rest % shape[d]) * stride[d];
+        }
+        const value = contiguous ? at(i) : at(from);
+        if (packed.set && packed instanceof zarr.BoolArray) packed.set(i, value);
+        else packed[i] = value;
+    }
+    return packed;
+}
+
 async function read(request) {
     const store = new FileSystemStore(path.resolve(request.read));
     const array = await zarr.open(store, { kind: "array" });
@@ -32,8 +49,9 @@ async function read(request) {
         const Elements = { bigint: BigInt64Array, boolean: Uint8Array }[typeof region];
         return { ...answer, scalar: Elements ? String(region) : region };
     }
-    if (isText(array.dtype)) return { ...answer, data: [...region.data] };
-    return { ...answer, data: toBytes(region.data).toString("base64") };
+    if (isText(array.dtype)) return { ...answer, data: inOrder(region, []) };
+    const packed = new region.data.constructor(shape.reduce((a, b) => a * b, 1));
+    return { ...answer, data: toBytes(inOrder(region, packed)).toString("base64") };
 }
 
 const typedArrays = {

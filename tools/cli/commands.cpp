@@ -51,6 +51,26 @@ constexpr Command table[] = {
      "  tessera get grid.zarr '10:20, ::2'\n"
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
+    {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
+     "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
+     "NumPy's\n"
+     "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide.\n\n"
+     "Example:\n"
+     "  tessera stats grid.zarr",
+     declare_stats},
+    {"diff", inspect, "compare two arrays element by element", "diff A B [options]",
+     "Chunks, codecs, generation, file format and byte order do not matter; without a tolerance elements are compared\n"
+     "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference.\n"
+     "Exit code 0 when there is none, 1 when there is one.\n\n"
+     "Example:\n"
+     "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6",
+     declare_diff},
+    {"digest", inspect, "one hash of an array's content", "digest PATH… [options]",
+     "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs,\n"
+     "generation or file format. tools/docs/formats.md says how it is computed.\n\n"
+     "Example:\n"
+     "  tessera digest grid.zarr backup.npz::grid",
+     declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf or .mldf::field. An .npz or .mldf of several arrays becomes one\n"
      "array each, PATH/member.\n"

@@ -193,7 +193,8 @@ TEST(ScaleOffset, computes_in_the_dtype) {
     check_scale_offset<float>(R"({"offset": 0.1})", {0.1F, 1, 2, 3}, {0, 1 - 0.1F, 2 - 0.1F, 3 - 0.1F},
                               {0.1F, 1 - 0.1F + 0.1F, 2 - 0.1F + 0.1F, 3 - 0.1F + 0.1F});
     // Integers wrap, and are divided towards minus infinity.
-    check_scale_offset<std::int16_t>(R"({"offset": 1, "scale": -3})", {1, 2, -7, least}, {0, -3, 24, -32765}, {1, 2, -7, 10922});
+    check_scale_offset<std::int16_t>(R"({"offset": 1, "scale": -3})", {1, 2, -7, least}, {0, -3, 24, -32765},
+                                     {1, 2, -7, 10922});
     check_scale_offset<std::int16_t>(R"({"scale": 0})", {1, 2, 3, 4}, {0, 0, 0, 0}, {0, 0, 0, 0});
     check_scale_offset<std::int16_t>(R"({"scale": -1})", {1, 2, 3, least}, {-1, -2, -3, least}, {1, 2, 3, least});
     check_scale_offset<std::uint8_t>(R"({"offset": 10, "scale": 3})", {10, 11, 9, 255}, {0, 3, 253, 223},

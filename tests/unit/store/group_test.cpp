@@ -171,6 +171,14 @@ TEST_P(GroupsOf, consolidated_metadata_are_checked_against_the_nodes) {
     root.consolidate();
     EXPECT_TRUE(root.consolidated_state().fresh());
 
+    // A node in a plain folder: zarr-python 2 lists it, version 3 would fail on it.
+    ArrayOptions options = small;
+    options.format = GetParam();
+    (void)Array::create(directory_store(folder / "root"), "plain/p", options);
+    const bool listed = std::string(GetParam()) == "v2";
+    EXPECT_EQ(root.consolidated_state().stale, listed ? std::vector<std::string>{"plain/p"} : std::vector<std::string>{});
+    EXPECT_EQ(root.consolidated_matches("plain/p"), !listed);
+
     // A group below with a copy of its own changes nothing for the one above.
     Group below = root.create_group("inner");
     (void)below.create_array("x", small);
