@@ -6,17 +6,26 @@
 #include <tessera/key_value_store.h>
 
 #include <algorithm>
-#include <ranges>
 #include <string_view>
 
 namespace tessera {
 
+/// Two iterators as a range. (Clang 14 does not compile libstdc++'s std::ranges::subrange.)
+template <class Iterator>
+struct Entries {
+    Iterator first;
+    Iterator last;
+    [[nodiscard]] Iterator begin() const { return first; }
+    [[nodiscard]] Iterator end() const { return last; }
+    [[nodiscard]] bool empty() const { return first == last; }
+};
+
 /// The entries whose keys begin with "prefix/"; '0' is the character after '/'.
 template <class Map>
 [[nodiscard]] auto entries_below(Map& map, std::string_view prefix) {
-    if (prefix.empty()) return std::ranges::subrange(map.begin(), map.end());
-    return std::ranges::subrange(map.lower_bound(fmt::format("{}/", prefix)),
-                                 map.lower_bound(fmt::format("{}0", prefix)));
+    using Found = Entries<decltype(map.begin())>;
+    if (prefix.empty()) return Found{map.begin(), map.end()};
+    return Found{map.lower_bound(fmt::format("{}/", prefix)), map.lower_bound(fmt::format("{}0", prefix))};
 }
 
 /// The part of a key below a prefix.
@@ -49,8 +58,7 @@ template <class Map>
     // In the order of keys "a.b" stands before "a/c", so prefixes such as "a" and "a.b" may come out of order and
     // twice.
     std::ranges::sort(listing.prefixes);
-    const auto repeated = std::ranges::unique(listing.prefixes);
-    listing.prefixes.erase(repeated.begin(), repeated.end());
+    listing.prefixes.erase(std::unique(listing.prefixes.begin(), listing.prefixes.end()), listing.prefixes.end());
     return listing;
 }
 
