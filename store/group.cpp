@@ -126,13 +126,21 @@ Value without_nested_copies(Value documents) {
 
 using Documents = std::map<std::string, Value>;  ///< by the node's path
 
+/// zarr-python 3 fails on a copy that lists a node but not the groups that it is in, and lists no such node; version 2
+/// lists all.
+bool parents_are_listed(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix,
+                        std::string_view path) {
+    if (!dialect.consolidated_key.empty()) return true;
+    for (path = parent_of(path); !path.empty(); path = parent_of(path)) {
+        if (probe_group_dialect(store, join_key(prefix, path)) != &dialect) return false;
+    }
+    return true;
+}
+
 Documents documents_below(const KeyValueStore& store, const Dialect& dialect, const std::string& prefix) {
     Documents documents;
     for (const Node& node : nodes_below(store, prefix)) {
-        if (node.dialect != &dialect) continue;
-        // zarr-python 3 fails on a copy that lists a node but not the group that it is in; version 2 lists all.
-        const std::string parent(parent_of(node.path));
-        if (dialect.consolidated_key.empty() && !parent.empty() && !documents.contains(parent)) continue;
+        if (node.dialect != &dialect || !parents_are_listed(store, dialect, prefix, node.path)) continue;
         documents.emplace(node.path, documents_of(store, dialect, join_key(prefix, node.path)));
     }
     return documents;
@@ -311,12 +319,12 @@ void Group::consolidate() {
         throw unsupported(fmt::format("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
                                       dialect == nullptr ? "a plain directory" : dialect->name));
     }
-    Value nodes = Value::object();
+    Value::Object nodes;
     for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {
-        nodes.set(path, std::move(documents));
+        nodes.emplace_back(path, std::move(documents));
     }
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
-    dialect->save_consolidated(*state_->store, state_->prefix, nodes);
+    dialect->save_consolidated(*state_->store, state_->prefix, Value(std::move(nodes)));
 }
 
 ConsolidatedState Group::consolidated_state() const {
@@ -342,7 +350,8 @@ bool Group::consolidated_matches(std::string_view path) const {
     if (!consolidated) return true;
     const std::string prefix = join_key(state_->prefix, path);
     const auto node = probe_node(*state_->store, prefix);
-    const bool listed = node && node->dialect == state_->dialect;
+    const bool listed = node && node->dialect == state_->dialect &&
+                        parents_are_listed(*state_->store, *state_->dialect, state_->prefix, path);
     const Value* entry = consolidated->find(path);
     if (entry == nullptr && path.empty()) return true;  // v3 has no copy of the group itself
     if (entry == nullptr || !listed) return (entry != nullptr) == listed;

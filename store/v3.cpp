@@ -409,14 +409,15 @@ Value consolidated_json(Value nodes) {
 }
 
 void save_consolidated(KeyValueStore& store, std::string_view prefix, const Value& nodes) {
-    Value metadata = Value::object();
+    Value::Object metadata;
     for (const auto& [path, documents] : nodes.as_object()) {
         Value node = documents.at(document_name);
         // As zarr-python 3 writes it: a listed group has an empty copy of its own.
-        if (node.at("node_type") == Value("group")) {
+        const Value* type = node.find("node_type");
+        if (type != nullptr && *type == Value("group")) {
             node.set("consolidated_metadata", consolidated_json(Value::object()));
         }
-        metadata.set(path, std::move(node));
+        metadata.emplace_back(path, std::move(node));
     }
     Value document = document_at(store, prefix);
     document.set("consolidated_metadata", consolidated_json(std::move(metadata)));

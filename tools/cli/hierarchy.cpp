@@ -117,13 +117,15 @@ struct RemoveOptions {
 };
 
 int rm(Session& session, const RemoveOptions& o) {
+    if (fs::is_regular_file(o.path)) {
+        throw invalid_argument(fmt::format("{}: a file, and no array or group; rm without tessera removes it", o.path));
+    }
     require_no_zip(o.path);
     const fs::path node = node_path(o.path);
     if (occupant(node) == Occupant::unfinished) {
         remove_unfinished(node);
     } else {
         if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
-        if (!fs::is_directory(node)) throw invalid_argument(fmt::format("{}: a file, and no array or group", o.path));
         remove_node(*directory_store(node.parent_path()), node.filename().string(), o.recursive);
     }
     note_stale(session, {node.string()});

@@ -176,7 +176,8 @@ TEST_P(GroupsOf, consolidated_metadata_are_checked_against_the_nodes) {
     options.format = GetParam();
     (void)Array::create(directory_store(folder / "root"), "plain/p", options);
     const bool listed = std::string(GetParam()) == "v2";
-    EXPECT_EQ(root.consolidated_state().stale, listed ? std::vector<std::string>{"plain/p"} : std::vector<std::string>{});
+    EXPECT_EQ(root.consolidated_state().stale,
+              listed ? std::vector<std::string>{"plain/p"} : std::vector<std::string>{});
     EXPECT_EQ(root.consolidated_matches("plain/p"), !listed);
 
     // A group below with a copy of its own changes nothing for the one above.
