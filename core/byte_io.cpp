@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 
 #include <fmt/format.h>
@@ -241,7 +242,16 @@ Buffer read_all(const ByteSource& source) {
 Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
     require_range(source, offset,
                   length);  // before the length is believed and allocated
-    Buffer bytes(length);
+    // What is claimed of packed bytes can pass every check and still be more than there is memory for.
+    if (length > static_cast<std::uint64_t>(PTRDIFF_MAX)) {
+        throw corrupt(fmt::format("{}: {} bytes are more than memory can hold", source.name(), length));
+    }
+    Buffer bytes;
+    try {
+        bytes.resize(static_cast<std::size_t>(length));
+    } catch (const std::bad_alloc&) {
+        throw corrupt(fmt::format("{}: {} bytes are more than memory can hold", source.name(), length));
+    }
     source.read(offset, bytes.span());
     return bytes;
 }

@@ -176,7 +176,10 @@ public:
     bool number_integer(std::int64_t v) override { return add(v); }
     bool number_unsigned(std::uint64_t v) override { return add(v); }
     bool number_float(double v, const std::string& raw) override {
-        if (is_substitute(raw)) return add(std::move(specials_[next_special_++]));
+        if (is_substitute(raw)) {
+            // "0e0e" is no number to prepare(), but its start is one to the lexer, which then fails.
+            return add(next_special_ < specials_.size() ? std::move(specials_[next_special_++]) : Value(v));
+        }
         if (is_plain_integer(raw)) return add(Value::BigInteger{raw});
         return add(v);
     }

@@ -1,5 +1,4 @@
 // A metadata document of any dialect: the first byte chooses it. What loads is saved again, and loads as the same.
-#include <tessera/array.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 
@@ -11,10 +10,18 @@ using namespace tessera;
 
 namespace {
 
+/// Codecs aside, in which what was left out is written.
 bool same(const ArrayMetadata& a, const ArrayMetadata& b) {
     return a.dtype == b.dtype && a.shape == b.shape && a.chunks == b.chunks && a.fill.bytes == b.fill.bytes &&
-           a.fill.error == b.fill.error && a.codecs == b.codecs && a.keys == b.keys &&
-           a.dimension_names == b.dimension_names && a.unknown == b.unknown && a.spelling == b.spelling;
+           a.fill.error == b.fill.error && a.keys == b.keys && a.dimension_names == b.dimension_names &&
+           a.unknown == b.unknown && a.codecs.size() == b.codecs.size();
+}
+
+Value saved(const Dialect& dialect, const ArrayMetadata& metadata, KeyValueStore& store) {
+    dialect.save(store, "", metadata, nullptr);
+    Buffer text;
+    (void)store.get(dialect.metadata_key, text);
+    return Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
 }  // namespace
@@ -39,6 +46,7 @@ void fuzz_one(ByteSpan input) {
     (void)dialect.remarks(loaded);
     (void)dialect.owns(loaded, "0.0");
     const auto copy = memory_store();
-    dialect.save(*copy, "", loaded, nullptr);  // what has no codec that Tessera knows ends here
-    if (!same(dialect.load(*copy, ""), loaded)) __builtin_trap();
+    const Value document = saved(dialect, loaded, *copy);  // what has no codec that Tessera knows ends here
+    const ArrayMetadata again = dialect.load(*copy, "");
+    if (!same(again, loaded) || !(saved(dialect, again, *copy) == document)) __builtin_trap();
 }

@@ -134,8 +134,8 @@ class Bench:
                 continue
             if np.asarray(got).dtype.kind == "O" and array.dtype.kind == "O" and isinstance(array.flat[0], bytes):
                 got = np.array([bytes(v) for v in np.asarray(got).flat], dtype=object).reshape(array.shape)
-            if peer.name == "GDAL" and array.dtype.kind in "bi" and array.dtype.itemsize == 1:
-                got = got.astype(array.dtype)  # Boolean and int8 are its Byte
+            if peer.name == "GDAL" and (array.dtype == "f2" or array.dtype.kind in "bi" and array.dtype.itemsize == 1):
+                got = got.astype(array.dtype)  # Boolean and int8 are its Byte, float16 its Float32
             if peers.same(array, got):
                 readers.append(peer.name)
             elif not self.knows_better(peer, label):
@@ -153,7 +153,8 @@ class Bench:
         """Where a peer is known to give something else than what is stored."""
         # zarrita reads S as text, V and structures as the bytes of what it takes them for, and of json2 only one
         # dimension.
-        return peer.name == "zarrita" and any(word in label for word in ["bytes", "structure", "json2"])
+        return ((peer.name == "zarrita" and any(word in label for word in ["bytes", "structure", "json2"])) or
+                (peer.name == "GDAL" and "bytes" in label))  # S as text
 
 
 def matrix(rows, cell):

@@ -163,10 +163,11 @@ int consolidate(Session& session, const std::string& path, bool check) {
 }  // namespace
 
 void note_stale(Session& session, const std::vector<std::string>& paths) {
-    std::set<fs::path> stale;
-    for (const std::string& path : paths) std::ranges::copy(stale_above(path), std::inserter(stale, stale.end()));
-    for (const fs::path& group : stale) {
-        const std::string shown = short_path(group);
+    std::set<std::string> stale;  // as they are shown: a path may be reached by several spellings
+    for (const std::string& path : paths) {
+        for (const fs::path& group : stale_above(path)) stale.insert(short_path(group));
+    }
+    for (const std::string& shown : stale) {
         session.note(fmt::format("the consolidated metadata of {} are stale now; `tessera consolidate {}` renews them",
                                  shown, shown));
     }
