@@ -72,7 +72,7 @@ TEST(Value, RefusesWhatIsNotJsonAndSaysWhere) {
          {"",      " ",      "nan",       "NaNN",    "NaN1",        "1NaN",     "-NaN",      "1-Infinity",
           "+1",    "01",     "1.",        ".5",      "[1,]",        "{'a': 1}", "{\"a\" 1}", "{\"a\": 1,}",
           "[1 2]", "\"\n\"", "\"\xff\"",  "\"\\x\"", "\"\\ud800\"", "tru",      "[",         "]",
-          "{} x",  "\"abc",  "Infinityx", "0x10",    "1e",          "1L"}) {
+          "{} x",  "\"abc",  "Infinityx", "0x10",    "1e",          "1L",       "0e0e",      "[0e0e0"}) {
         EXPECT_THAT(message_of(text), HasSubstr("not valid JSON at line ")) << text;
     }
     EXPECT_THAT(message_of("{\n \"a\": 1,\n \"b\": x\n}"), HasSubstr("line 3, column 7"));
