@@ -24,11 +24,11 @@ TreeNode array_node(std::string name, const KeyValueStore& store, const tessera:
     Leaf leaf{.format = std::string(array.dialect->name)};
     try {
         const ArrayMetadata metadata = array.dialect->load(store, array.path);
-        ChunkLayout layout = chunk_layout(metadata);
+        const ChunkLayout layout = chunk_layout(metadata);
         leaf.dtype = metadata.dtype;
         leaf.shape = metadata.shape;
-        leaf.chunks = std::move(layout.chunks);
-        leaf.shards = std::move(layout.shards);
+        leaf.chunks = layout.chunks;
+        leaf.shards = layout.shards;
     } catch (const Error& e) {
         leaf.error = e.what();
     }

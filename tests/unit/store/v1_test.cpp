@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <tessera/array.h>
 
 #include "dialect_test_util.h"
 
@@ -97,6 +98,17 @@ TEST(V1, attributes_are_always_there) {
     v1.dialect.save_attributes(*store, "a", Value::parse(R"({"b": 1})"));
     v1.dialect.save(*store, "a", v1.load(Changes{}), nullptr);
     EXPECT_EQ(v1.dialect.load_attributes(*store, "a"), Value::parse(R"({"b": 1})"));
+}
+
+TEST(V1, arrays_without_dimensions_are_read_but_not_written) {
+    const std::shared_ptr<KeyValueStore> store = memory_store();
+    put_text(*store, "meta", v1.changed({{"shape", "[]"}, {"chunks", "[]"}, {"fill_value", "7"}}).dump());
+    put_text(*store, "attrs", "{}");
+    Array array = Array::open(store);
+    EXPECT_EQ(array.read("").values<std::int32_t>()[0], 7);
+    expect_error(ErrorCode::unsupported, "without dimensions", [&] { array.fill(Selection::parse("", {}), 1); });
+    expect_error(ErrorCode::unsupported, "without dimensions", [&] { array.write(Region(), array.read("").view()); });
+    EXPECT_EQ(store->list("").keys, (std::vector<std::string>{"attrs", "meta"}));
 }
 
 TEST(V1, owns_what_it_writes) {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "dialect_test_util.h"
+#include "v3_types.h"
 
 namespace tessera {
 namespace {
@@ -195,12 +196,9 @@ TEST(V3, what_is_wrong_is_named) {
     v3.wrong("extension", "{\"a\": 1}", "member \"extension\" is not known", unknown);
     v3.wrong("extension", R"({"must_understand": true})", "member \"extension\" is not known", unknown);
     v3.wrong("extension", "false", "member \"extension\" is not known", unknown);
-    std::string nested = plain;
-    for (int n = 0; n < 10; ++n) {
-        nested =
-            R"([{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": )" + nested + "}}]";
-    }
-    v3.wrong("codecs", nested, "nested more than 8 deep", unknown);
+    Value nested = Value::parse(plain);
+    for (int n = 0; n < 10; ++n) nested = Value::Array{codec_to_json(sharding_codec({1, 1}, read_codecs(nested)))};
+    v3.wrong("codecs", nested.dump(), "nested more than 8 deep", unknown);
 }
 
 TEST(V3, members_that_may_differ_are_kept) {
