@@ -307,7 +307,7 @@ TEST(Zmeta, fills_that_numpy_cannot_assign_are_errors_when_needed) {
                                                           {"\"<i4\"", "{}"},
                                                           {"\"|S3\"", "\"\\u00e9\""},
                                                           {R"([["a", "<i4"], ["", "|V4"]])", "0"}}) {
-        SCOPED_TRACE(dtype + " " + json);
+        SCOPED_TRACE(fmt::format("{} {}", dtype, json));
         const ArrayMetadata m = load({{"dtype", dtype}, {"fill_value", json}});
         EXPECT_FALSE(m.fill.bytes);
         EXPECT_FALSE(m.fill.error.empty());
