@@ -207,7 +207,8 @@ TEST(BadZips, are_refused_or_read_right) {
     EXPECT_EQ(errors.as_object().size(), 19U);
     for (const auto& [name, words] : errors.as_object()) {
         SCOPED_TRACE(name);
-        const auto read = [&] { return Array::open(bad / name).read(); };
+        const fs::path zip = bad / name;
+        const auto read = [&] { return Array::open(zip).read(); };
         if (words.is_null()) {
             EXPECT_TRUE(std::ranges::equal(read().values<std::uint8_t>(), std::vector<std::uint8_t>{1, 2, 3, 4}));
         } else {
