@@ -72,7 +72,8 @@ void with_real_number(const DType& dtype, Body&& body) {
 }  // namespace
 
 NDArray compute(NDArray a, Operation operation, const Value& number) {
-    a = cast_numbers(std::move(a), result_dtype(a.dtype(), operation, number));
+    const DType result = result_dtype(a.dtype(), operation, number);  // before the move: arguments come in any order
+    a = cast_numbers(std::move(a), result);
     with_real_number(a.dtype(), [&](auto type) {
         using T = typename decltype(type)::type;
         compute_all(elements<T>(a), operation, number_as<T>(number));
