@@ -1,16 +1,15 @@
 #include <tessera/digest.h>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
 
 #include <array>
 #include <cstring>
-#include <memory>
 #include <vector>
+
+#include "sha256.h"
 
 namespace tessera {
 
@@ -18,28 +17,6 @@ namespace {
 
 constexpr std::int64_t leaf_bytes = 1 << 20;
 constexpr std::int64_t variable_bytes = 16;  // what an element of variable length counts as
-
-using Sha256 = std::array<unsigned char, 32>;
-
-/// One SHA-256 being computed.
-class Hasher {
-public:
-    Hasher() : context_(EVP_MD_CTX_new()) {
-        if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) fail();
-    }
-    void add(const void* data, std::size_t size) {
-        if (EVP_DigestUpdate(context_.get(), data, size) != 1) fail();
-    }
-    [[nodiscard]] Sha256 finish() {
-        Sha256 sum{};
-        if (EVP_DigestFinal_ex(context_.get(), sum.data(), nullptr) != 1) fail();
-        return sum;
-    }
-
-private:
-    [[noreturn]] static void fail() { throw Error(ErrorCode::io, "SHA-256 of libcrypto failed"); }
-    std::unique_ptr<EVP_MD_CTX, decltype([](EVP_MD_CTX* c) { EVP_MD_CTX_free(c); })> context_;
-};
 
 /// The dtype as it is hashed: little-endian, and fields that only show padding as padding again.
 DType canonical(const DType& dtype) {
@@ -108,9 +85,7 @@ public:
             fmt::format("tessera1\n{}\n{}\n", canonical_.to_string(), leaves_.shape().to_string());
         hasher.add(header.data(), header.size());
         for (const Sha256& sum : sums_) hasher.add(sum.data(), sum.size());
-        std::string text = "tessera1:";
-        for (const unsigned char byte : hasher.finish()) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
-        return text;
+        return "tessera1:" + hex(hasher.finish());
     }
 
 private:
