@@ -65,9 +65,18 @@ void NodeState::save_attributes(const Value& attributes) {
     }
     if (published) {
         dialect->save_attributes(*store, prefix, attributes);
+        sync();
     } else {
         unpublished_attributes = attributes;
     }
+}
+
+StoreLock NodeState::lock_shape(LockMode mode) const {
+    return published ? store->lock(prefix, 0, mode) : StoreLock();
+}
+
+void NodeState::sync() const {
+    if (published) store->sync();
 }
 
 ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)
@@ -161,14 +170,14 @@ std::optional<Value> Attributes::get(std::string_view key) const {
 }
 
 void Attributes::set(std::string_view key, Value value) {
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     Value values = all();
     values.set(key, std::move(value));
     state_->save_attributes(values);
 }
 
 bool Attributes::erase(std::string_view key) {
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     Value values = all();
     if (!values.erase(key)) return false;
     state_->save_attributes(values);
@@ -177,14 +186,14 @@ bool Attributes::erase(std::string_view key) {
 
 void Attributes::replace(const Value& attributes) {
     (void)attributes.as_object();
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     state_->save_attributes(attributes);
 }
 
 // ---- opening and creating
 
-Array Array::open(const std::filesystem::path& path, bool read_only) {
-    Place place = find_place(path, read_only);
+Array Array::open(const std::filesystem::path& path, const StoreOptions& options) {
+    Place place = find_place(path, options);
     return open(std::move(place.store), place.prefix);
 }
 
@@ -196,7 +205,7 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
     return Array(std::move(state));
 }
 
-Array Array::create(const std::filesystem::path& path, const ArrayOptions& options) {
+Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
     switch (occupant(path)) {
         case Occupant::nothing:
             break;
@@ -207,7 +216,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
         case Occupant::other:
             throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
     }
-    return create(directory_store(path), "", options);
+    return create(directory_store(path, store), "", options);
 }
 
 ArrayMetadata make_metadata(const ArrayOptions& options) {
@@ -286,6 +295,7 @@ void Array::publish() {
     state_->published = true;
     state_->save(state_->loaded());
     state_->refresh();
+    state_->sync();
 }
 
 // ---- what it is
@@ -391,23 +401,29 @@ void require_place_for_chunks(const ArrayState& state, const LoadedArray& l) {
 }  // namespace
 
 void Array::write(const Region& region, const ArrayView& in, const IoOptions& io) {
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);
     write_region(*state_, *l, region, in, io);
+    state_->sync();
 }
 
 std::unique_ptr<ArraySink> Array::open_shard(const Region& region) {
-    StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    StoreLock lock = state_->lock_shape(LockMode::shared);
     return shard_sink(*state_, state_->refresh(), region, std::move(lock));
 }
 
 void Array::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     const ArrayView full = with_dropped(selection, in, name());
-    const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::shared);
+    const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);
     write_selected(*state_, *l, selection, full, io);
+    state_->sync();
+}
+
+void Array::finish() {
+    state_->sync();
 }
 
 void Array::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {

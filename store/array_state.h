@@ -85,6 +85,10 @@ struct NodeState {
     [[nodiscard]] std::optional<Value> attributes() const;
     /// The caller holds the shape lock.
     void save_attributes(const Value& attributes);
+    /// Slot 0. Nothing of what is not published, which only its maker knows of.
+    [[nodiscard]] StoreLock lock_shape(LockMode mode) const;
+    /// The end of an operation: see Durability::commit. Of what is not published, publishing is the end.
+    void sync() const;
 };
 
 struct ArrayState : NodeState {

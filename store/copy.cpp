@@ -403,7 +403,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     const ArrayPath parts = split_array_path(path);
-    if (auto place = probe_place(parts.path, true)) {
+    if (auto place = probe_place(parts.path, {.read_only = true})) {
         if (parts.member) {
             throw invalid_argument(
                 fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,

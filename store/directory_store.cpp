@@ -3,14 +3,26 @@
 // How a value is replaced
 // -----------------------
 // put() writes the whole value under a temporary name, `.tessera-tmp-PID-N`, in the directory where the key lies,
-// checks what write and close report, and renames it over the key. rename replaces a name in one step, so that a reader
-// who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole, for as long as
-// it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file that has its
-// final name.
+// checks what write, fdatasync and close report, and renames it over the key. rename replaces a name in one step, so
+// that a reader who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole,
+// for as long as it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file
+// that has its final name. What a crash of the program leaves: the old value or the new one under the key, and at most
+// one temporary file per writer, which listings skip.
 //
-// What a crash leaves: the old value or the new one under the key, and at most one temporary file per writer, which
-// listings skip. What the system had not yet written to the disk when the power failed is another matter: nothing here
-// calls fsync.
+// What a power failure leaves
+// ---------------------------
+// The system writes files and names to the disk when it likes, in any order, unless it is asked. Three levels:
+//   none    It is not asked. A name may reach the disk before the bytes of its file, and then the value is neither the
+//           old one nor the new one, but cut short or empty.
+//   commit  fdatasync before the rename: a name that reached the disk leads to whole bytes, so that each key has its
+//           old value or its new one. The names, which lie in the folders, are made durable by sync(), which calls
+//           fsync for each folder in which one was set or removed: an operation on an array ends with it, and steps
+//           that must not reach the disk in another order have one between them.
+//   each    The same, but each put and erase calls fsync for the folder itself.
+// Where nobody opens what is written before it is complete (a new array), sync_later() spares the fdatasync for each
+// file, and sync() asks for the whole file system (syncfs): one wait instead of as many as there are chunks.
+// A failed fsync is an error, and what it was for counts as not written: the system may have dropped those bytes, so it
+// is not tried again.
 //
 // How the root is reached
 // -----------------------
@@ -21,9 +33,7 @@
 //
 // Locks
 // -----
-// Between the threads of this process, by the array's directory (device and inode), whatever path and store object led
-// to it. They are taken by writers only, so a directory that does not exist yet is made. Locks between processes will
-// come behind the same call.
+// See array_locks.cpp. They are taken by writers only, so a directory that does not exist yet is made.
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -39,33 +49,15 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
+#include "array_locks.h"
+#include "descriptor.h"
 #include "keys.h"
-#include "lock_table.h"
 
 namespace tessera {
 
 namespace {
-
-/// A file descriptor, closed on destruction.
-class Descriptor {
-public:
-    explicit Descriptor(int fd = -1) : fd_(fd) {}
-    Descriptor(Descriptor&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& o) noexcept {
-        std::swap(fd_, o.fd_);
-        return *this;
-    }
-    ~Descriptor() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    [[nodiscard]] int get() const { return fd_; }
-    [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-    explicit operator bool() const { return fd_ >= 0; }
-
-private:
-    int fd_;
-};
 
 /// An open directory stream.
 using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
@@ -73,14 +65,6 @@ using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
 /// Whether this error number of a lookup means that nothing is there.
 bool is_absent(int error) {
     return error == ENOENT || error == ENOTDIR;
-}
-
-int open_at(int directory, const char* path, int flags, mode_t mode = 0) {
-    int fd = -1;
-    do {
-        fd = ::openat(directory, path, flags | O_CLOEXEC, mode);
-    } while (fd < 0 && errno == EINTR);
-    return fd;
 }
 
 /// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
@@ -116,21 +100,93 @@ private:
     std::string name_;
 };
 
+/// Makes the names in folders durable, at once or by sync(), as the Durability says.
+class FolderSync {
+public:
+    FolderSync(Durability durability, const std::string& store) : durability_(durability), store_(store) {}
+
+    /// Whether a value has to be on the disk before it gets its name.
+    [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
+
+    /// A name in the folder of `key` was set or removed.
+    void changed(int root, std::string_view key) {
+        if (durability_ == Durability::none || later_) return;
+        std::string folder(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
+        if (durability_ == Durability::each) {
+            sync_folder(root, folder);
+            return;
+        }
+        const std::lock_guard guard(mutex_);
+        if (folder != last_) last_ = *folders_.insert(std::move(folder)).first;
+    }
+
+    /// A directory was made in `folder`, a path. Rare, and so not put off.
+    void made_outside(const std::string& folder) const {
+        if (durability_ != Durability::none) sync_folder(AT_FDCWD, folder);
+    }
+
+    void later() { later_ = durability_ != Durability::none; }
+
+    void sync(int root) {
+        // One after another: who finds nothing left to do must not return before it is done.
+        const std::lock_guard one(syncing_);
+        if (later_) {
+            // Files too many to name: the whole file system is asked.
+            if (root >= 0 && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
+            later_ = false;
+        }
+        std::set<std::string> folders;
+        {
+            const std::lock_guard guard(mutex_);
+            folders.swap(folders_);
+            last_ = none;
+        }
+        for (auto folder = folders.begin(); folder != folders.end(); folder = folders.erase(folder)) {
+            try {
+                sync_folder(root, *folder);
+            } catch (...) {
+                const std::lock_guard guard(mutex_);
+                folders_.merge(folders);
+                throw;
+            }
+        }
+    }
+
+private:
+    void sync_folder(int root, const std::string& folder) const {
+        if (sync_directory(root, folder.empty() ? "." : folder.c_str())) return;
+        if (is_absent(errno)) return;  // removed since, and the folder above it is on the list
+        throw io_error("writing to the disk", root == AT_FDCWD ? folder : join_key(store_, folder), errno);
+    }
+
+    static constexpr const char* none = "/";  // no folder's name
+
+    Durability durability_;
+    const std::string& store_;
+    std::atomic<bool> later_ = false;
+    std::mutex syncing_;
+    std::mutex mutex_;
+    std::set<std::string> folders_;  ///< whose names are not yet durable
+    std::string last_ = none;        ///< the one that was last put there
+};
+
 /// A value being written under a temporary name; destruction without finish() removes that.
 class FileWriter final : public ByteSink {
 public:
-    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name)
+    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name, FolderSync& sync)
         : root_(root),
           fd_(std::move(fd)),
           temporary_(std::move(temporary)),
           key_(std::move(key)),
-          name_(std::move(name)) {}
+          name_(std::move(name)),
+          sync_(sync) {}
     FileWriter(FileWriter&& o) noexcept
         : root_(o.root_),
           fd_(std::move(o.fd_)),
           temporary_(std::exchange(o.temporary_, {})),
           key_(std::move(o.key_)),
           name_(std::move(o.name_)),
+          sync_(o.sync_),
           end_(o.end_) {}
     FileWriter& operator=(FileWriter&&) = delete;
     ~FileWriter() override {
@@ -154,9 +210,11 @@ public:
     }
 
     void finish() override {
+        if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
         if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
         if (::renameat(root_, temporary_.c_str(), root_, key_.c_str()) != 0) throw io_error("writing", name_, errno);
         temporary_.clear();
+        sync_.changed(root_, key_);
     }
 
     [[nodiscard]] const std::string& name() const override { return name_; }
@@ -167,25 +225,17 @@ private:
     std::string temporary_;
     std::string key_;
     std::string name_;
+    FolderSync& sync_;  ///< the store's
     std::uint64_t end_ = 0;
 };
 
-/// The lock table of a directory, one per directory in this process for as long as anybody holds it.
-std::shared_ptr<LockTable> lock_table_of(dev_t device, ino_t inode) {
-    static std::mutex mutex;
-    static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<LockTable>> tables;
-    const std::lock_guard guard(mutex);
-    std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
-    auto& entry = tables[{device, inode}];
-    auto table = entry.lock();
-    if (!table) entry = table = std::make_shared<LockTable>();
-    return table;
-}
-
 class DirectoryStore final : public KeyValueStore {
 public:
-    DirectoryStore(const std::filesystem::path& root, bool read_only)
-        : name_(root.empty() ? "." : root.string()), read_only_(read_only) {}
+    DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
+        : name_(root.empty() ? "." : root.string()),
+          read_only_(options.read_only),
+          process_locks_(options.process_locks),
+          sync_(options.durability, name_) {}
     ~DirectoryStore() override {
         if (root_ >= 0) ::close(root_);
     }
@@ -242,7 +292,11 @@ public:
         const int root = make_root();
         const std::string path(key);
         const std::string target(other_key);
-        const auto try_link = [&] { return ::linkat(from->find_root(), target.c_str(), root, path.c_str(), 0) == 0; };
+        const auto try_link = [&] {
+            if (::linkat(from->find_root(), target.c_str(), root, path.c_str(), 0) != 0) return false;
+            sync_.changed(root, path);
+            return true;
+        };
         if (try_link()) return true;
         if (errno != ENOENT) return false;
         make_folders(root, path.substr(0, path.rfind('/') + 1));
@@ -255,7 +309,10 @@ public:
         const int root = find_root();
         if (root < 0) return false;
         const std::string path(key);
-        if (::unlinkat(root, path.c_str(), 0) == 0) return true;
+        if (::unlinkat(root, path.c_str(), 0) == 0) {
+            sync_.changed(root, path);
+            return true;
+        }
         const int error = errno;
         struct stat status {};
         // For a directory POSIX says EPERM and Linux EISDIR.
@@ -271,6 +328,7 @@ public:
         require_writable("removing", prefix);
         const int root = find_root();
         if (root < 0) return;
+        // What is removed inside needs no sync of its own: it is gone with the folder, or was to go anyway.
         if (prefix.empty()) {
             erase_entries(root, ".", name_);
             return;
@@ -286,6 +344,7 @@ public:
             if (::unlinkat(root, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
                 throw io_error("removing", path_of(prefix), errno);
             }
+            sync_.changed(root, path);
         } else if (S_ISLNK(status.st_mode) && is_directory(root, path.c_str())) {
             // What a link leads to may belong to somebody else: the link is removed, as rm does.
             if (::unlinkat(root, path.c_str(), 0) != 0) throw io_error("removing", path_of(prefix), errno);
@@ -309,6 +368,8 @@ public:
             if (errno == 0) result = ::renameat(root, source.c_str(), root, target.c_str());
         }
         if (result == 0) {
+            sync_.changed(root, source);
+            sync_.changed(root, target);
             const std::lock_guard guard(locks_mutex_);
             locks_.clear();  // they belong to directories, which now have other prefixes
             return;
@@ -359,18 +420,47 @@ public:
         });
     }
 
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
-        require_prefix(prefix);
-        require_writable("locking", prefix);
-        std::shared_ptr<LockTable> table;
-        {
-            const std::lock_guard guard(locks_mutex_);
-            auto found = locks_.find(prefix);
-            if (found == locks_.end()) found = locks_.emplace(prefix, find_lock_table(prefix)).first;
-            table = found->second;
+    bool replace(std::string_view from, std::string_view to) override {
+        require_key(from);
+        require_key(to);
+        require_writable("replacing", to);
+        const int root = make_root();
+        const std::string source(from);
+        const std::string target(to);
+        int result = ::renameat(root, source.c_str(), root, target.c_str());
+        if (result != 0 && errno == ENOENT) {
+            if (::faccessat(root, source.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return false;
+            make_folders(root, target.substr(0, target.rfind('/') + 1));
+            result = ::renameat(root, source.c_str(), root, target.c_str());
         }
-        return LockTable::lock(std::move(table), slot, mode);
+        if (result != 0) throw io_error("replacing", path_of(to), errno);
+        sync_.changed(root, source);
+        sync_.changed(root, target);
+        return true;
     }
+
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
+        require_key(key);
+        const int root = find_root();
+        struct stat status {};
+        if (root < 0 || ::fstatat(root, std::string(key).c_str(), &status, 0) != 0) {
+            if (root < 0 || is_absent(errno)) return std::nullopt;
+            throw io_error("reading", path_of(key), errno);
+        }
+        if (!S_ISREG(status.st_mode)) return std::nullopt;
+        return ValueStamp{static_cast<std::uint64_t>(status.st_size),
+                          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_ino};
+    }
+
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        return locks_of(prefix)->lock(slot, mode);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        return locks_of(prefix)->try_lock();
+    }
+
+    void sync() override { sync_.sync(find_root()); }
+    void sync_later() override { sync_.later(); }
 
     [[nodiscard]] bool read_only() const override { return read_only_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
@@ -401,11 +491,19 @@ private:
 
     [[nodiscard]] int make_root() const {
         if (const int fd = find_root(); fd >= 0) return fd;
+        namespace fs = std::filesystem;
+        const fs::path path = fs::path(name_).lexically_normal();
+        const fs::path named = path.has_filename() ? path : path.parent_path();
+        std::vector<fs::path> made;  // the lowest first
+        for (fs::path p = named; !p.empty() && !fs::exists(p) && p != p.parent_path(); p = p.parent_path()) {
+            made.push_back(p);
+        }
         std::error_code error;
-        std::filesystem::create_directories(name_, error);
+        fs::create_directories(named, error);
         if (error) throw io_error("making the directory", name_, error.value());
         const int fd = find_root();
         if (fd < 0) throw io_error("opening", name_, ENOENT);
+        for (const fs::path& p : made) sync_.made_outside(p.has_parent_path() ? p.parent_path().string() : ".");
         return fd;
     }
 
@@ -444,7 +542,9 @@ private:
     void make_folders(int root, const std::string& folder) const {
         for (std::size_t slash = folder.find('/'); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
             const std::string path = folder.substr(0, slash);
-            if (::mkdirat(root, path.c_str(), 0777) != 0 && errno != EEXIST) {
+            if (::mkdirat(root, path.c_str(), 0777) == 0) {
+                sync_.changed(root, path);
+            } else if (errno != EEXIST) {
                 throw io_error("making the directory", path_of(path), errno);
             }
         }
@@ -457,7 +557,7 @@ private:
         const std::size_t folder = key.rfind('/') + 1;  // 0 without a '/'
         std::string temporary;
         Descriptor fd = create_temporary(root, std::string(key.substr(0, folder)), temporary);
-        return {root, std::move(fd), std::move(temporary), std::string(key), path_of(key)};
+        return {root, std::move(fd), std::move(temporary), std::string(key), path_of(key), sync_};
     }
 
     /// A new temporary file in `folder`, which is made when it is missing.
@@ -521,26 +621,40 @@ private:
         });
     }
 
-    [[nodiscard]] std::shared_ptr<LockTable> find_lock_table(std::string_view prefix) const {
-        const int root = make_root();
-        const std::string path = prefix.empty() ? "." : std::string(prefix);
-        if (!prefix.empty()) make_folders(root, path + '/');
-        struct stat status {};
-        if (::fstatat(root, path.c_str(), &status, 0) != 0) throw io_error("locking", path_of(prefix), errno);
-        return lock_table_of(status.st_dev, status.st_ino);
+    [[nodiscard]] std::shared_ptr<ArrayLocks> locks_of(std::string_view prefix) {
+        require_prefix(prefix);
+        require_writable("locking", prefix);
+        const std::lock_guard guard(locks_mutex_);
+        if (locks_owner_ != ::getpid()) {
+            locks_.clear();  // those of the process that this one was forked from
+            locks_owner_ = ::getpid();
+        }
+        auto found = locks_.find(prefix);
+        if (found == locks_.end()) {
+            const int root = make_root();
+            const std::string path = prefix.empty() ? "." : std::string(prefix);
+            if (!prefix.empty()) make_folders(root, path + '/');
+            const Descriptor directory(open_at(root, path.c_str(), O_RDONLY | O_DIRECTORY));
+            if (!directory) throw io_error("locking", path_of(prefix), errno);
+            found = locks_.emplace(prefix, array_locks(directory.get(), path_of(prefix), process_locks_)).first;
+        }
+        return found->second;
     }
 
     std::string name_;
     bool read_only_;
+    bool process_locks_;
+    mutable FolderSync sync_;
     mutable std::atomic<int> root_ = -1;
     std::mutex locks_mutex_;
-    std::map<std::string, std::shared_ptr<LockTable>, std::less<>> locks_;
+    std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;
+    pid_t locks_owner_ = ::getpid();
 };
 
 }  // namespace
 
-std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, bool read_only) {
-    return std::make_shared<DirectoryStore>(root, read_only);
+std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
+    return std::make_shared<DirectoryStore>(root, options);
 }
 
 }  // namespace tessera

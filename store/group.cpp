@@ -193,7 +193,9 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
         const StoreLock lock = store.lock(one.path, 0, LockMode::exclusive);
         store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
     }
+    store.sync();
     store.erase_below(prefix);
+    store.sync();
 }
 
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
@@ -206,6 +208,7 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
     const StoreLock lock = store.lock(from, 0, LockMode::exclusive);
     make_parent_groups(store, to);
     store.move(from, to);
+    store.sync();
 }
 
 void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
@@ -227,8 +230,8 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
 
 // ---- Group
 
-Group Group::open(const fs::path& path, bool read_only) {
-    Place place = find_place(path, read_only);
+Group Group::open(const fs::path& path, const StoreOptions& options) {
+    Place place = find_place(path, options);
     return open(std::move(place.store), place.prefix);
 }
 
@@ -240,13 +243,15 @@ Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
     return Group(std::make_shared<NodeState>(std::move(store), prefix, node ? node->dialect : nullptr));
 }
 
-Group Group::create(const fs::path& path, const Dialect& dialect, const Value& attributes) {
-    if (auto place = probe_place(path, false)) {
+Group Group::create(const fs::path& path, const Dialect& dialect, const Value& attributes,
+                    const StoreOptions& options) {
+    if (auto place = probe_place(path, options)) {
         if (place->store->read_only()) return create(std::move(place->store), place->prefix, dialect, attributes);
     }
-    const Place seen = enclosing_place(path);
+    const Place seen = enclosing_place(path, options);
     make_parent_groups(*seen.store, seen.prefix);
-    return create(directory_store(path), "", dialect, attributes);
+    seen.store->sync();
+    return create(directory_store(path, options), "", dialect, attributes);
 }
 
 Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
@@ -259,6 +264,7 @@ Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     require_absent(*store, prefix);
     make_parent_groups(*store, prefix);
     dialect.save_group(*store, prefix, attributes);
+    store->sync();
     return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));
 }
 
@@ -325,6 +331,7 @@ void Group::consolidate() {
     }
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
     dialect->save_consolidated(*state_->store, state_->prefix, Value(std::move(nodes)));
+    state_->store->sync();
 }
 
 ConsolidatedState Group::consolidated_state() const {
@@ -362,7 +369,7 @@ std::vector<fs::path> stale_above(const fs::path& path) {
     std::vector<fs::path> stale;
     const fs::path node = real_path(path);
     for (fs::path above = node; above != above.root_path(); above = above.parent_path()) {
-        const auto store = directory_store(above, true);
+        const auto store = directory_store(above, {.read_only = true});
         if (probe_group_dialect(*store, "") == nullptr || probe_dialect(*store, "") != nullptr) continue;
         const std::string path_below = above == node ? "" : node.lexically_relative(above).generic_string();
         if (!Group::open(store).consolidated_matches(path_below)) stale.push_back(above);

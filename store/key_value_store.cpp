@@ -51,6 +51,22 @@ bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) 
     return true;
 }
 
+bool KeyValueStore::replace(std::string_view from, std::string_view /*to*/) {
+    throw unsupported(fmt::format("{}: {} cannot take the place of another value in this kind of store", name(), from));
+}
+
+std::optional<ValueStamp> KeyValueStore::stamp(std::string_view key) const {
+    const auto source = open(key);
+    return source ? std::optional<ValueStamp>({.size = source->size()}) : std::nullopt;
+}
+
+Durability durability_named(std::string_view name) {
+    if (name == "none") return Durability::none;
+    if (name == "commit") return Durability::commit;
+    if (name == "each") return Durability::each;
+    throw invalid_argument(fmt::format("\"{}\" is no durability; there are none, commit and each", name));
+}
+
 void KeyValueStore::move(std::string_view from, std::string_view /*to*/) {
     throw unsupported(fmt::format("{}: {} cannot be moved within this kind of store", name(), from));
 }

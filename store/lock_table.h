@@ -4,9 +4,11 @@
 #include <tessera/key_value_store.h>
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -16,24 +18,32 @@ namespace tessera {
 /// Slot 0, the shape, is a shared mutex. The chunks' slots share a fixed number of mutexes, so that an array of any
 /// size needs the same few kilobytes: two chunks may then wait for each other needlessly, but never for ever, because a
 /// thread holds one chunk slot at a time.
-class LockTable {
+class ThreadLocks {
 public:
-    /// Blocks until the slot is held. The lock keeps the table alive.
-    [[nodiscard]] static StoreLock lock(std::shared_ptr<LockTable> table, std::uint64_t slot, LockMode mode) {
-        if (slot == 0 && mode == LockMode::shared) {
-            table->shape_.lock_shared();
-            return StoreLock([t = std::move(table)] { t->shape_.unlock_shared(); });
+    void lock_shape(LockMode mode) {
+        // Who waits for the shape exclusively keeps the gate shut, so that a stream of writers cannot keep it away.
+        const std::lock_guard gate(gate_);
+        if (mode == LockMode::shared) {
+            shape_.lock_shared();
+        } else {
+            shape_.lock();
         }
-        if (slot == 0) {
-            table->shape_.lock();
-            return StoreLock([t = std::move(table)] { t->shape_.unlock(); });
-        }
-        std::mutex& chunk = table->chunks_[(slot - 1) % table->chunks_.size()];
-        chunk.lock();
-        return StoreLock([t = std::move(table), &chunk] { chunk.unlock(); });
     }
+    [[nodiscard]] bool try_lock_shape() {
+        const std::unique_lock gate(gate_, std::try_to_lock);
+        return gate.owns_lock() && shape_.try_lock();
+    }
+    void unlock_shape(LockMode mode) {
+        if (mode == LockMode::shared) {
+            shape_.unlock_shared();
+        } else {
+            shape_.unlock();
+        }
+    }
+    [[nodiscard]] std::mutex& chunk(std::uint64_t slot) { return chunks_[(slot - 1) % chunks_.size()]; }
 
 private:
+    std::mutex gate_;
     std::shared_mutex shape_;
     std::array<std::mutex, 256> chunks_;
 };
@@ -42,19 +52,31 @@ private:
 class LockTables {
 public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) {
-        std::shared_ptr<LockTable> table;
-        {
-            const std::lock_guard guard(mutex_);
-            auto& entry = tables_[std::string(prefix)];
-            if (!entry) entry = std::make_shared<LockTable>();
-            table = entry;
+        std::shared_ptr<ThreadLocks> table = table_of(prefix);
+        if (slot == 0) {
+            table->lock_shape(mode);
+            return StoreLock([t = std::move(table), mode] { t->unlock_shape(mode); });
         }
-        return LockTable::lock(std::move(table), slot, mode);
+        std::mutex& chunk = table->chunk(slot);
+        chunk.lock();
+        return StoreLock([t = std::move(table), &chunk] { chunk.unlock(); });
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) {
+        std::shared_ptr<ThreadLocks> table = table_of(prefix);
+        if (!table->try_lock_shape()) return std::nullopt;
+        return StoreLock([t = std::move(table)] { t->unlock_shape(LockMode::exclusive); });
     }
 
 private:
+    [[nodiscard]] std::shared_ptr<ThreadLocks> table_of(std::string_view prefix) {
+        const std::lock_guard guard(mutex_);
+        auto& entry = tables_[std::string(prefix)];
+        if (!entry) entry = std::make_shared<ThreadLocks>();
+        return entry;
+    }
+
     std::mutex mutex_;
-    std::map<std::string, std::shared_ptr<LockTable>> tables_;
+    std::map<std::string, std::shared_ptr<ThreadLocks>> tables_;
 };
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -16,20 +17,30 @@ namespace tessera {
 
 namespace {
 
-using SharedValue = std::shared_ptr<const Buffer>;
+struct Versioned {
+    explicit Versioned(ByteSpan bytes) : value(bytes), id(++versions) {}
+    Buffer value;
+    std::uint64_t id;  ///< no two values ever have the same
+
+private:
+    static inline std::atomic<std::uint64_t> versions = 0;
+};
+
+using SharedValue = std::shared_ptr<const Versioned>;
 
 class MemoryValue final : public ByteSource {
 public:
     MemoryValue(SharedValue value, std::string name) : value_(std::move(value)), name_(std::move(name)) {}
-    [[nodiscard]] std::uint64_t size() const override { return value_->size(); }
+    [[nodiscard]] std::uint64_t size() const override { return value_->value.size(); }
     void read(std::uint64_t offset, MutableByteSpan out) const override {
-        if (offset > value_->size() || out.size() > value_->size() - offset) {
+        const ByteSpan bytes = value_->value.span();
+        if (offset > bytes.size() || out.size() > bytes.size() - offset) {
             throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
-                                      offset + out.size(), value_->size()));
+                                      offset + out.size(), bytes.size()));
         }
-        if (!out.empty()) std::memcpy(out.data(), value_->data() + offset, out.size());
+        if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
     }
-    [[nodiscard]] ByteSpan mapped() const override { return value_->span(); }
+    [[nodiscard]] ByteSpan mapped() const override { return value_->value.span(); }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
@@ -70,7 +81,7 @@ public:
 
     void put(std::string_view key, ByteSpan value) override {
         require_key(key);
-        auto copy = std::make_shared<const Buffer>(value);
+        auto copy = std::make_shared<const Versioned>(value);
         const std::lock_guard guard(mutex_);
         values_.insert_or_assign(std::string(key), std::move(copy));
     }
@@ -123,7 +134,7 @@ public:
         {
             const std::shared_lock guard(mutex_);
             for_each_directly_below(values_, prefix, [&](std::string_view name, const SharedValue& value) {
-                found.emplace_back(name, value->size());
+                found.emplace_back(name, value->value.size());
             });
         }
         for (const auto& [name, size] : found) each(name, size);
@@ -132,6 +143,31 @@ public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         require_prefix(prefix);
         return locks_.lock(prefix, slot, mode);
+    }
+
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        require_prefix(prefix);
+        return locks_.try_lock(prefix);
+    }
+
+    bool replace(std::string_view from, std::string_view to) override {
+        require_key(from);
+        require_key(to);
+        const std::lock_guard guard(mutex_);
+        const auto found = values_.find(from);
+        if (found == values_.end()) return false;
+        const SharedValue value = found->second;
+        values_.erase(found);
+        values_.insert_or_assign(std::string(to), value);
+        return true;
+    }
+
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
+        require_key(key);
+        const std::shared_lock guard(mutex_);
+        const auto found = values_.find(key);
+        if (found == values_.end()) return std::nullopt;
+        return ValueStamp{.size = found->second->value.size(), .id = found->second->id};
     }
 
     [[nodiscard]] const std::string& name() const override { return name_; }

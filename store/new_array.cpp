@@ -20,6 +20,7 @@
 #include <functional>
 
 #include "array_state.h"
+#include "descriptor.h"
 
 namespace tessera {
 
@@ -73,7 +74,7 @@ void for_each_name(const KeyValueStore& store, const std::function<void(const st
 }
 
 void require_nothing_foreign(const fs::path& path) {
-    const auto store = directory_store(path, true);
+    const auto store = directory_store(path, {.read_only = true});
     const Ownership ownership(*store);
     for_each_name(*store, [&](const std::string& name) {
         if (ownership.owns(name)) return;
@@ -140,7 +141,7 @@ Occupant occupant(const fs::path& path) {
         return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
     }
     if (!fs::is_directory(status)) return Occupant::other;
-    const auto store = directory_store(path, true);
+    const auto store = directory_store(path, {.read_only = true});
     if (probe_dialect(*store, "") != nullptr) return Occupant::array;
     if (store->open(marker_key) != nullptr) return Occupant::unfinished;
     // Temporary files and an empty .tessera/ are what is left where not even the marker could be written.
@@ -166,6 +167,9 @@ struct NewArray::State {
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;  ///< committed or kept
+    StoreOptions options;
+    std::shared_ptr<KeyValueStore> store;  ///< of `built`
+    StoreLock lock;                        ///< so that nobody else goes on with the same unfinished copy
     std::optional<Array> array;
 
     void remove_unfinished() const {
@@ -196,7 +200,7 @@ Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::st
 
 void require_same_copy(const fs::path& path, const Value& wanted) {
     Buffer text;
-    (void)directory_store(path, true)->get(marker_key, text, metadata_limit);
+    (void)directory_store(path, {.read_only = true})->get(marker_key, text, metadata_limit);
     const std::string place = path.string();
     const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
                                    [&] {
@@ -237,6 +241,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         throw already_exists(
             fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
     }
+    state_->options = existing.store;
     state_->place = resolved(path);
     state_->built = state_->place;
     if (there != Occupant::nothing) require_nothing_foreign(state_->place);
@@ -258,11 +263,17 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     std::error_code error;
     state_->made_directory = !fs::exists(state_->built, error);
 
-    const auto store = directory_store(state_->built);
+    state_->store = directory_store(state_->built, existing.store);
     const std::string text = marker.dump(python_json_style);
     try {
-        if (!state_->resumed) store->put(marker_key, std::as_bytes(std::span(text)));
-        state_->array = Array::create(store, "", dialect, std::move(metadata), false);
+        if (!state_->resumed) state_->store->put(marker_key, std::as_bytes(std::span(text)));
+        auto lock = state_->store->try_lock("");
+        if (!lock) {
+            throw already_exists(fmt::format("{}: another program is writing this copy just now", name));
+        }
+        state_->lock = *std::move(lock);
+        state_->array = Array::create(state_->store, "", dialect, std::move(metadata), false);
+        state_->store->sync_later();
     } catch (...) {
         if (!state_->resumed) state_->remove_unfinished();
         throw;
@@ -296,16 +307,24 @@ fs::path NewArray::keep() {
 }
 
 Array NewArray::commit() {
+    KeyValueStore& store = *state_->store;
+    store.sync();  // the chunks, before the metadata say that they are there
     state_->array->publish();
-    const auto store = directory_store(state_->built);
-    store->erase_below(".tessera");
+    store.sync();
+    store.erase_below(".tessera");
+    store.sync();
+    state_->lock.unlock();
     state_->leave = true;
     if (state_->built != state_->place) {
         in_context([&] { return fmt::format("the new array is complete in {}", state_->built.string()); },
                    [&] { exchange(state_->built, state_->place); });
+        const fs::path above = fs::absolute(state_->place).parent_path();
+        if (state_->options.durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str())) {
+            throw io_error("writing to the disk", above.string(), errno);
+        }
         remove_tree(state_->built);
     }
-    return Array::open(state_->place);
+    return Array::open(state_->place, state_->options);
 }
 
 }  // namespace tessera

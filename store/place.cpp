@@ -47,9 +47,9 @@ std::string names_text(const Listing& listing) {
 
 }  // namespace
 
-std::optional<Place> probe_place(const fs::path& path, bool read_only) {
+std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return Place{directory_store(path, read_only), ""};
+    if (fs::is_directory(path, ignored)) return Place{directory_store(path, options), ""};
     const fs::path part = existing_part(path);
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;
     auto zip = probe_zip_store(part);
@@ -57,8 +57,8 @@ std::optional<Place> probe_place(const fs::path& path, bool read_only) {
     return Place{std::move(zip), prefix_after(part, path)};
 }
 
-Place find_place(const fs::path& path, bool read_only) {
-    if (auto place = probe_place(path, read_only)) return *std::move(place);
+Place find_place(const fs::path& path, const StoreOptions& options) {
+    if (auto place = probe_place(path, options)) return *std::move(place);
     std::error_code ignored;
     const fs::path part = existing_part(path);
     if (fs::is_directory(part, ignored) || part.empty()) {
@@ -105,13 +105,13 @@ fs::path real_path(const fs::path& path) {
     return real.has_filename() ? real : real.parent_path();
 }
 
-Place enclosing_place(const fs::path& path) {
+Place enclosing_place(const fs::path& path, const StoreOptions& options) {
     const fs::path node = real_path(path);
     fs::path root = node.parent_path();
     for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {
-        if (probe_group_dialect(*directory_store(above, true), "") != nullptr) root = above;
+        if (probe_group_dialect(*directory_store(above, {.read_only = true}), "") != nullptr) root = above;
     }
-    return {directory_store(root), prefix_after(root, node)};
+    return {directory_store(root, options), prefix_after(root, node)};
 }
 
 }  // namespace tessera

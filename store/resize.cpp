@@ -136,7 +136,7 @@ bool in_grid(const ChunkGrid& grid, const Index& chunk) {
 }
 
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
-    const StoreLock lock = array.store->lock(array.prefix, 0, LockMode::exclusive);
+    const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
     const Shape from = old->grid.shape();
     if (shape.rank() != from.rank()) {
@@ -155,16 +155,19 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     if (!(smaller == from)) {
         current = smaller == shape ? target : with_shape(*old, smaller);
         array.save(current);
+        array.sync();
         erase_chunks(array, *current, io, [&](const Index& chunk) { return !in_grid(current->grid, chunk); });
     }
     if (!(smaller == shape)) {
         clear_newly_exposed(array, *current, *target, io);
+        array.sync();
         array.save(target);
     }
+    array.sync();
 }
 
 std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, const IoOptions& io) {
-    const StoreLock lock = array.store->lock(array.prefix, 0, LockMode::exclusive);
+    const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
     const Shape from = old->grid.shape();
     const ArrayInfo info = in.info();
@@ -193,7 +196,9 @@ std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, co
     // elements cover all that is newly exposed.
     OffsetSink sink(array, grown, place);
     copy_array(in, sink, {.io = io, .selection = {}});
+    array.sync();
     array.save(grown);
+    array.sync();
     return from[axis];
 }
 

@@ -96,6 +96,7 @@ public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
         refuse(prefix);
     }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
 
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         require_prefix(prefix);
@@ -208,6 +209,10 @@ public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         require_prefix(prefix);
         return locks_.lock(prefix, slot, mode);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        require_prefix(prefix);
+        return locks_.try_lock(prefix);
     }
 
     void finish() override {

@@ -79,6 +79,9 @@ async function write(request) {
     return {};
 }
 
+// Codecs are loaded before anybody waits for them: one that is not known is told when it is used.
+process.on("unhandledRejection", () => {});
+
 for await (const line of readline.createInterface({ input: process.stdin })) {
     let answer;
     try {

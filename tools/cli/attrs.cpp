@@ -29,8 +29,8 @@ Value parse_attribute(const std::string& text) {
 }
 
 /// Of the array or group at a path.
-Attributes attributes_at(const std::string& path, bool read_only) {
-    Place place = find_place(path, read_only);
+Attributes attributes_at(const std::string& path, const StoreOptions& options) {
+    Place place = find_place(path, options);
     if (probe_dialect(*place.store, place.prefix) != nullptr) {
         return Array::open(std::move(place.store), place.prefix).attributes();
     }
@@ -51,7 +51,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     };
     if (o.action.empty()) {
-        const Value all = attributes_at(o.path, true).all();
+        const Value all = attributes_at(o.path, {.read_only = true}).all();
         if (session.options().json) {
             print(all.dump() + "\n");
         } else {
@@ -59,17 +59,17 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     } else if (o.action == "get") {
         require(true, false);
-        const std::optional<Value> value = attributes_at(o.path, true).get(o.key);
+        const std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
         if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         print(value->dump() + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);
-        attributes_at(o.path, false).set(o.key, value);
+        attributes_at(o.path, session.store()).set(o.key, value);
         note_stale(session, {o.path});
     } else if (o.action == "rm") {
         require(true, false);
-        if (!attributes_at(o.path, false).erase(o.key)) {
+        if (!attributes_at(o.path, session.store()).erase(o.key)) {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
         note_stale(session, {o.path});

@@ -53,7 +53,7 @@ void write_fields(Session& session, const TransferOptions& o, const std::vector<
 
 std::vector<std::string> arrays_below(const std::string& path) {
     std::vector<std::string> names;
-    const auto place = probe_place(path, true);
+    const auto place = probe_place(path, {.read_only = true});
     if (!place || probe_dialect(*place->store, place->prefix) != nullptr || occupant(path) == Occupant::unfinished) {
         return names;
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
 
 namespace CLI {
@@ -20,6 +21,8 @@ namespace tessera::cli {
 struct CommonOptions {
     int threads = 0;                           ///< 0: all cores
     std::uint64_t max_memory = 256ULL << 20U;  ///< bytes
+    Durability durability = Durability::commit;
+    bool process_locks = true;
     bool quiet = false;
     bool json = false;
 };
@@ -33,6 +36,10 @@ public:
     Session& operator=(const Session&) = delete;
 
     [[nodiscard]] const CommonOptions& options() const { return common_; }
+    /// How the places that the command changes are opened.
+    [[nodiscard]] StoreOptions store() const {
+        return {.durability = common_.durability, .process_locks = common_.process_locks};
+    }
     /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
     [[nodiscard]] IoOptions io();
     /// One line on stderr about something that a person should know but that is no error; not when --quiet.

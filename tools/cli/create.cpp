@@ -67,7 +67,7 @@ int create(Session& session, const CreateOptions& o) {
             fmt::format("{} is named as an array file; create makes a directory: choose another name", o.path));
     }
     const ArrayOptions options = array_options(o);
-    NewArray made(o.path, options, {.overwrite = o.overwrite}, "tessera create");
+    NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
     const Array array = made.commit();
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();

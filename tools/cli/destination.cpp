@@ -163,9 +163,10 @@ public:
             const fs::path place = group->node.empty() ? root_ : root_ / group->node;
             fs::create_directories(place);
             if (group->dialect == nullptr || group->dialect->save_group == nullptr) continue;
-            const auto store = directory_store(place);
+            const auto store = directory_store(place, existing_.store);
             if (!group->attributes && probe_group_dialect(*store, "") != nullptr) continue;
             group->dialect->save_group(*store, "", group->attributes.value_or(Value::object()));
+            store->sync();
         }
         committed_ = true;
     }

@@ -94,7 +94,7 @@ struct SetOptions {
 };
 
 int set(Session& session, const SetOptions& o) {
-    Array array = Array::open(o.path);
+    Array array = Array::open(o.path, session.store());
     const Selection selection = Selection::parse(o.selection, array.shape());
     run_edit("a part of the selection is already written", [&] {
         if (const auto file = named_file(array.dtype(), o.value)) {
@@ -117,7 +117,7 @@ struct AppendOptions {
 };
 
 int append(Session& session, const AppendOptions& o) {
-    Array array = Array::open(o.path);
+    Array array = Array::open(o.path, session.store());
     const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
@@ -138,7 +138,7 @@ struct ResizeOptions {
 };
 
 int resize(Session& session, const ResizeOptions& o) {
-    Array array = Array::open(o.path);
+    Array array = Array::open(o.path, session.store());
     const Shape shape = parse_shape_option("SHAPE", o.shape);
     const Shape before = array.shape();
     run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),

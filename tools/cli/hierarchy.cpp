@@ -57,7 +57,7 @@ const Dialect& format_above(const std::string& path) {
 int group(Session& session, const GroupOptions& o) {
     const Dialect& dialect = o.format.empty() ? format_above(o.path) : dialect_named(o.format);
     const Value attributes = parse_attributes_option(o.attributes);
-    (void)Group::create(o.path, dialect, attributes);
+    (void)Group::create(o.path, dialect, attributes, session.store());
     note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -80,7 +80,7 @@ fs::path node_path(const std::string& path) {
 
 /// What lies in a zip cannot be changed: the store says so.
 void require_no_zip(const std::string& path) {
-    const auto place = probe_place(path, false);
+    const auto place = probe_place(path, {});
     if (place && place->store->read_only()) place->store->erase_below(place->prefix);
 }
 
@@ -102,7 +102,8 @@ int mv(Session& session, const MoveOptions& o) {
     const fs::path to = node_path(o.to);
     if (fs::exists(to)) throw already_exists(fmt::format("{}: something is there already", o.to));
     const fs::path root = common_directory(enclosing_place(from).store->name(), enclosing_place(to).store->name());
-    move_node(*directory_store(root), from.lexically_relative(root).string(), to.lexically_relative(root).string());
+    move_node(*directory_store(root, session.store()), from.lexically_relative(root).string(),
+              to.lexically_relative(root).string());
     note_stale(session, {o.from, o.to});
     Value value = Value::object();
     value.set("from", path_value(o.from));
@@ -126,7 +127,7 @@ int rm(Session& session, const RemoveOptions& o) {
         remove_unfinished(node);
     } else {
         if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
-        remove_node(*directory_store(node.parent_path()), node.filename().string(), o.recursive);
+        remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(), o.recursive);
     }
     note_stale(session, {node.string()});
     Value value = Value::object();
@@ -138,7 +139,7 @@ int rm(Session& session, const RemoveOptions& o) {
 // ---- consolidate
 
 int consolidate(Session& session, const std::string& path, bool check) {
-    Group group = Group::open(path, check);
+    Group group = Group::open(path, check ? StoreOptions{.read_only = true} : session.store());
     if (!check) group.consolidate();
     const ConsolidatedState state = group.consolidated_state();
     const auto nodes = static_cast<std::int64_t>(group.nodes().size());

@@ -327,7 +327,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
 }
 
 int info(Session& session, const std::string& name, bool reverse_dims) {
-    if (const auto place = probe_place(name, true)) {
+    if (const auto place = probe_place(name, {.read_only = true})) {
         if (probe_dialect(*place->store, place->prefix) != nullptr) return info_array(session, name, *place);
         if (occupant(name) == Occupant::unfinished) return info_unfinished(session, name);
         if (probe_group_dialect(*place->store, place->prefix) != nullptr ||

@@ -63,6 +63,8 @@ private:
 struct CommonTexts {
     std::string threads;
     std::string max_memory;
+    std::string durability;
+    bool no_locks = false;
     bool quiet = false;
     bool json = false;
 
@@ -74,14 +76,22 @@ struct CommonTexts {
         app.add_option("--max-memory", max_memory, "memory for data, in units of 1024: K M G T (default 256M)")
             ->option_text("512M")
             ->group(group);
+        app.add_option("--durability", durability,
+                       "what is on the disk: none (when the system likes), commit (all, at the end), each (every\n"
+                       "value at once) (default commit)")
+            ->option_text("commit")
+            ->group(group);
+        app.add_flag("--no-locks", no_locks, "where the file system has no locks: nobody else is kept from writing")
+            ->group(group);
         app.add_flag("--json", json, "report as JSON")->group(group);
         app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
         app.set_help_flag("-h,--help", "this text")->group(group);
     }
 
     [[nodiscard]] CommonOptions parsed() const {
-        CommonOptions common{.quiet = quiet, .json = json};
+        CommonOptions common{.process_locks = !no_locks, .quiet = quiet, .json = json};
         if (!threads.empty()) common.threads = parse_number("--threads", threads, 1, 1024);
+        if (!durability.empty()) common.durability = durability_named(durability);
         if (!max_memory.empty()) common.max_memory = parse_bytes("--max-memory", max_memory);
         return common;
     }

@@ -221,7 +221,7 @@ std::vector<std::string> several_members(const std::string& name) {
 
 /// The group that a path names (a plain folder or zip with arrays in it is one too); nothing for an array or a file.
 std::optional<Group> group_at(const std::string& path) {
-    const std::optional<Place> place = probe_place(path, true);
+    const std::optional<Place> place = probe_place(path, {.read_only = true});
     if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
     if (place->prefix.empty() && occupant(path) == Occupant::unfinished) return {};
     const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
@@ -329,7 +329,7 @@ std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
     }
     if (!groups.empty() && groups.front().attributes) require_free_group(o);
     const std::unique_ptr<Destination> destination =
-        open_destination(o.destination, {.overwrite = o.overwrite, .resume = o.resume});
+        open_destination(o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = session.store()});
     try {
         for (const GroupJob& group : groups) destination->add_group(group.node, group.dialect, group.attributes);
         for (const Job& job : jobs) run_job(session, o, job, *destination);
@@ -344,7 +344,7 @@ std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
     std::vector<Made> made;
     for (const Job& job : jobs) {
         const std::string place = place_of(o, job);
-        made.push_back(made_of(place, Array::open(place, true)));
+        made.push_back(made_of(place, Array::open(place, {.read_only = true})));
     }
     return made;
 }

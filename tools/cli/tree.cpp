@@ -86,7 +86,7 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
     if (name.starts_with('.')) return std::nullopt;
     try {
         if (file.extension() == ".zip") {
-            const auto place = probe_place(file, true);
+            const auto place = probe_place(file, {.read_only = true});
             if (!place) return std::nullopt;
             TreeNode node = store_node(name, place->store, "", {});
             if (!node.leaf && !node.group && node.children.empty()) return std::nullopt;
@@ -211,7 +211,7 @@ int tree(Session& session, const std::string& path) {
 }  // namespace
 
 TreeNode scan(const fs::path& path) {
-    if (const auto place = probe_place(path, true)) {
+    if (const auto place = probe_place(path, {.read_only = true})) {
         const bool directory = fs::is_directory(path);
         TreeNode node = store_node(path.string(), place->store, place->prefix, directory ? path : fs::path());
         node.is_file = !directory;

@@ -73,11 +73,11 @@ private:
 class Array final : public ArraySource, public ArraySink {
 public:
     /// Opens an existing array. Throws not_found (saying what is there instead), corrupt, unsupported.
-    [[nodiscard]] static Array open(const std::filesystem::path& path, bool read_only = false);
+    [[nodiscard]] static Array open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Creates a new array. Throws already_exists when something lies there; invalid_argument or unsupported for
     /// options that the dialect cannot express; nothing is written then.
-    static Array create(const std::filesystem::path& path, const ArrayOptions& options);
+    static Array create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store = {});
     static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
     /// The same, with metadata that is already complete; `publish` false leaves the metadata unwritten until
     /// publish(), so that what is unfinished does not open.
@@ -113,7 +113,7 @@ public:
     /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
-    void finish() override {}  ///< nothing is left to do: every write is complete when it returns
+    void finish() override;  ///< the end of what went through open_shard(); every write is complete when it returns
 
     /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks; chunks outside
     /// are deleted. Growing writes data first and metadata last, shrinking the other way round.

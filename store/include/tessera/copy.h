@@ -43,8 +43,9 @@ void remove_unfinished(const std::filesystem::path& path);
 
 /// What NewArray may do where something is already.
 struct Existing {
-    bool overwrite = false;  ///< replace an array, or an unfinished copy of our own; never anything else
-    bool resume = false;     ///< go on with an unfinished copy of the same source into the same metadata
+    bool overwrite = false;   ///< replace an array, or an unfinished copy of our own; never anything else
+    bool resume = false;      ///< go on with an unfinished copy of the same source into the same metadata
+    StoreOptions store = {};  ///< how its place is opened
 };
 
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With

@@ -58,12 +58,12 @@ class Group {
 public:
     /// Opens an existing group, also a plain folder that holds nodes. Throws not_found (saying what is there instead),
     /// corrupt, unsupported.
-    [[nodiscard]] static Group open(const std::filesystem::path& path, bool read_only = false);
+    [[nodiscard]] static Group open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Group open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Makes a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists when an array or
     /// a group with metadata is there, unsupported for a dialect without groups.
     static Group create(const std::filesystem::path& path, const Dialect& dialect,
-                        const Value& attributes = Value::object());
+                        const Value& attributes = Value::object(), const StoreOptions& options = {});
     static Group create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                         const Value& attributes = Value::object());
 

@@ -23,6 +23,33 @@ struct Listing {
 
 enum class LockMode : std::uint8_t { shared, exclusive };
 
+/// What a power failure may cost. That a value is replaced as a whole, so that a crash of a program loses nothing,
+/// holds for all three.
+enum class Durability : std::uint8_t {
+    none,    ///< the system writes when it likes: a power failure may cost what was written in the last half minute
+    commit,  ///< each value is on the disk before it replaces the old one; all is durable when an operation returns
+    each,    ///< every put and erase is durable by itself
+};
+/// By name; throws invalid_argument that lists the names.
+[[nodiscard]] Durability durability_named(std::string_view name);
+
+/// How a place is opened.
+struct StoreOptions {
+    bool read_only = false;
+    Durability durability = Durability::commit;
+    /// Whether writers of other processes are kept away. Only for file systems that have no locks, and then the caller
+    /// answers for there being no other writer.
+    bool process_locks = true;
+};
+
+/// Tells whether a value was replaced: those of two versions differ.
+struct ValueStamp {
+    std::uint64_t size = 0;
+    std::int64_t modified = 0;  ///< nanoseconds since 1970; 0 where the store keeps no times
+    std::uint64_t id = 0;       ///< of the file: its inode; 0 where there is none
+    friend bool operator==(const ValueStamp&, const ValueStamp&) = default;
+};
+
 /// A held lock; released on destruction, on the thread that took it.
 class StoreLock {
 public:
@@ -66,6 +93,11 @@ public:
     virtual bool link(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
         return false;
     }
+    /// Puts the value of `from` in the place of that of `to`, in one step, and removes `from`; false when `from` is
+    /// absent. Throws unsupported for a store that cannot.
+    virtual bool replace(std::string_view from, std::string_view to);
+    /// Of the value that is there now; nothing when the key is absent.
+    [[nodiscard]] virtual std::optional<ValueStamp> stamp(std::string_view key) const;
     /// Removes a value; false when it was absent.
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).
@@ -79,10 +111,18 @@ public:
     virtual void for_each(std::string_view prefix,
                           const std::function<void(std::string_view, std::uint64_t)>& each) const = 0;
 
-    /// Locks of the array at `prefix` (design: slot 0 is the shape, slot 1 + i is chunk i). Blocks until it is held.
-    /// Between threads of this process, whichever store objects they use for the same place. One chunk slot per
-    /// thread at a time, taken after the shape slot: never nested otherwise.
+    /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Between
+    /// the threads of this process, whichever store objects they use for the same place, and in a directory between
+    /// processes too. One chunk slot per thread at a time, taken while the shape slot is held: never nested otherwise.
     [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
+    /// The shape slot, exclusively; nothing where somebody else has it in any way.
+    [[nodiscard]] virtual std::optional<StoreLock> try_lock(std::string_view prefix) = 0;
+
+    /// Makes durable what was put and erased through this object before; does nothing where that is so already, or
+    /// where Durability::none was asked for.
+    virtual void sync() {}
+    /// Until the next sync() values need not be on the disk before they are seen: for what nobody opens before then.
+    virtual void sync_later() {}
 
     /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
     [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
@@ -97,7 +137,8 @@ public:
 
 /// A directory. It need not exist when it is only read (then it is empty); the first put makes it. Values are files;
 /// put writes a temporary file in the same directory and renames it; symbolic links to directories are followed.
-[[nodiscard]] std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, bool read_only = false);
+[[nodiscard]] std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root,
+                                                             const StoreOptions& options = {});
 /// Of a zip archive: what may be done with it.
 enum class ZipMode : std::uint8_t {
     read,     ///< an archive that is there; it is never changed

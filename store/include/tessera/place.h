@@ -19,12 +19,12 @@ struct Place {
 
 /// The place that a path names: a directory, a zip store ("data.zarr.zip"), or something inside a zip store
 /// ("data.zarr.zip/group/name"). A directory is the root of its own store; what is inside a zip need not be there.
-/// Nothing when the path is none of these: absent, or another kind of file. A zip is for reading whatever `read_only`
-/// says, for an archive is never changed. Throws io, or corrupt for a zip that cannot be read.
-[[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, bool read_only);
+/// Nothing when the path is none of these: absent, or another kind of file. A zip is for reading whatever the
+/// options say, for an archive is never changed. Throws io, or corrupt for a zip that cannot be read.
+[[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// The same; throws not_found or invalid_argument, saying what is there instead.
-[[nodiscard]] Place find_place(const std::filesystem::path& path, bool read_only);
+[[nodiscard]] Place find_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// What lies at a place that holds no `wanted` ("array", "group", "array or group"), for an error: what was looked for
 /// and found.
@@ -35,6 +35,6 @@ struct Place {
 
 /// A path in the file system, which need not exist, as seen from the outermost group (with metadata) above it; from its
 /// parent directory where there is none.
-[[nodiscard]] Place enclosing_place(const std::filesystem::path& path);
+[[nodiscard]] Place enclosing_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 }  // namespace tessera

@@ -25,7 +25,7 @@ std::vector<fs::path> golden_arrays() {
         for (auto entry = fs::recursive_directory_iterator(fs::path(TESSERA_GOLDEN) / folder);
              entry != fs::recursive_directory_iterator(); ++entry) {
             if (!entry->is_directory() || entry->path().filename().string().starts_with("error_")) continue;
-            if (probe_dialect(*directory_store(entry->path(), true), "") != nullptr) {
+            if (probe_dialect(*directory_store(entry->path(), {.read_only = true}), "") != nullptr) {
                 found.push_back(entry->path());
                 entry.disable_recursion_pending();
             }
@@ -72,7 +72,7 @@ TEST(Convert, every_pair_of_generations_there_and_back) {
         std::optional<Array> original;
         std::vector<std::string> content;
         try {
-            original = Array::open(path, true);
+            original = Array::open(path, {.read_only = true});
             if (element_count(original->shape()) > 1'000'000) continue;
             content = elements(*original);
         } catch (const Error& e) {

@@ -87,7 +87,7 @@ TEST(DirectoryStore, stays_with_its_directory_when_that_is_renamed) {
 TEST(DirectoryStore, read_only_refuses_changes_in_words) {
     const fs::path root = fresh_directory();
     put(*directory_store(root), "a/k", "v");
-    const auto store = directory_store(root, true);
+    const auto store = directory_store(root, {.read_only = true});
     EXPECT_TRUE(store->read_only());
     EXPECT_EQ(get(*store, "a/k"), "v");
     const auto refused = [&](auto&& body) { expect_error(ErrorCode::invalid_argument, "for reading only", body); };

@@ -42,7 +42,7 @@ const std::vector<Case>& cases() {
         std::vector<Case> found;
         for (const auto& [format, dialect] : {std::pair("zarr0", "zmeta"), std::pair("zarr1", "v1"),
                                               std::pair("zarr2", "v2"), std::pair("zarr3", "v3")}) {
-            const auto store = directory_store(fs::path(TESSERA_GOLDEN) / format, true);
+            const auto store = directory_store(fs::path(TESSERA_GOLDEN) / format, {.read_only = true});
             const Value manifest = Value::parse(text_at(*store, "manifest.json"));
             for (const Value& info : manifest.at("cases").as_array()) found.push_back({format, dialect, info});
         }
@@ -104,7 +104,7 @@ void expect_attributes(const Attributes& attributes, const Value* expected) {
 
 TEST_P(Fixtures, read_equal_or_are_refused) {
     const Case& c = what();
-    const auto read_all = [&] { (void)Array::open(c.path(), true).read(""); };
+    const auto read_all = [&] { (void)Array::open(c.path(), {.read_only = true}).read(""); };
     if (c.is("expect_error")) {
         expect_error(ErrorCode::corrupt, "error_", [&] {
             try {
@@ -120,21 +120,22 @@ TEST_P(Fixtures, read_equal_or_are_refused) {
     if (c.is("metadata_is_pickle")) return expect_error(ErrorCode::unsupported, "pickle", read_all);
     if (c.info.at("name") == Value("rectilinear")) return expect_error(ErrorCode::unsupported, "chunk_grid", read_all);
     if (const Value* members = c.find("members")) {
-        const Group group = Group::open(c.path(), true);
+        const Group group = Group::open(c.path(), {.read_only = true});
         expect_attributes(group.attributes(), c.find("attrs"));
         for (const auto& [path, member] : members->as_object()) {
             SCOPED_TRACE(path);
             expect_content(group.open_array(path), c.folder() / member.at("expected").as_string(), nullptr);
         }
         for (const Value& path : c.info.at("groups").as_array()) {
-            EXPECT_EQ(Group::open(directory_store(c.path(), true), path.as_string()).dialect()->name, c.dialect);
+            EXPECT_EQ(Group::open(directory_store(c.path(), {.read_only = true}), path.as_string()).dialect()->name,
+                      c.dialect);
         }
         const ConsolidatedState consolidated = group.consolidated_state();
         EXPECT_EQ(consolidated.present, c.is("consolidated"));
         EXPECT_EQ(consolidated.stale, std::vector<std::string>());
         return;
     }
-    const Array array = Array::open(c.path(), true);
+    const Array array = Array::open(c.path(), {.read_only = true});
     expect_attributes(array.attributes(), c.find("attrs"));
     if (const Value* expected = c.find("expected")) {
         expect_content(array, c.folder() / expected->as_string(), c.find("compare_boxes"));
@@ -161,7 +162,7 @@ TEST_P(Fixtures, read_equal_or_are_refused) {
 TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
     const Case& c = what();
     if (!c.is_array() || c.info.at("name") == Value("rectilinear") || c.path().extension() == ".zip") return;
-    const auto store = directory_store(c.path(), true);
+    const auto store = directory_store(c.path(), {.read_only = true});
     const Dialect* dialect = probe_dialect(*store, "");
     ASSERT_NE(dialect, nullptr);
     EXPECT_EQ(dialect->name, c.dialect);

@@ -194,7 +194,7 @@ TEST(GroupGolden, hierarchies_of_zarr_python_are_read) {
         SCOPED_TRACE(format);
         const std::string name = format == std::string("zarr2") ? "v2" : "v3";
         for (const char* fixture : {"group", "group_consolidated"}) {
-            const Group root = Group::open(golden / format / fixture, true);
+            const Group root = Group::open(golden / format / fixture, {.read_only = true});
             EXPECT_THAT(texts(root.nodes()),
                         ElementsAre("a a " + name, "g empty " + name, "g sub " + name, "a sub/b " + name,
                                     "g sub/deep " + name, "a sub/deep/c " + name));
@@ -203,7 +203,7 @@ TEST(GroupGolden, hierarchies_of_zarr_python_are_read) {
             EXPECT_THAT(root.consolidated_state().stale, IsEmpty());
         }
     }
-    EXPECT_TRUE(Group::open(golden / "zarr2" / "z3_group", true).consolidated_state().fresh());
+    EXPECT_TRUE(Group::open(golden / "zarr2" / "z3_group", {.read_only = true}).consolidated_state().fresh());
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ public:
     StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         return values_->lock(prefix, slot, mode);
     }
+    std::optional<StoreLock> try_lock(std::string_view prefix) override { return values_->try_lock(prefix); }
     const std::string& name() const override { return values_->name(); }
 
 private:
@@ -231,25 +232,25 @@ TEST(Place, zips_and_what_is_in_them) {
     const auto made = zip_store(path, ZipMode::create);
     put(*made, "g/a/.zarray", "{}");
     made->finish();
-    EXPECT_EQ(find_place(path, false).prefix, "");
-    EXPECT_EQ(find_place(path / "g" / "a", false).prefix, "g/a");
-    EXPECT_EQ(find_place(path.string() + "/g/a/", true).prefix, "g/a");
-    EXPECT_TRUE(find_place(path / "g", false).store->read_only());
-    EXPECT_EQ(find_place(path.parent_path(), true).prefix, "");
-    expect_error(ErrorCode::not_found, "no such file", [&] { (void)find_place(path.string() + "x/g", true); });
+    EXPECT_EQ(find_place(path).prefix, "");
+    EXPECT_EQ(find_place(path / "g" / "a").prefix, "g/a");
+    EXPECT_EQ(find_place(path.string() + "/g/a/").prefix, "g/a");
+    EXPECT_TRUE(find_place(path / "g").store->read_only());
+    EXPECT_EQ(find_place(path.parent_path()).prefix, "");
+    expect_error(ErrorCode::not_found, "no such file", [&] { (void)find_place(path.string() + "x/g"); });
     expect_error(ErrorCode::not_found, "g/b: no array here", [&] { (void)Array::open(path / "g" / "b"); });
     expect_error(ErrorCode::not_found, "g: no array here: looked for", [&] { (void)Array::open(path / "g"); });
 
     // Array files are none, also where they are zips.
-    EXPECT_FALSE(probe_place(golden / "npz" / "savez.npz", true).has_value());
-    EXPECT_FALSE(probe_place(golden / "npz" / "savez.npz" / "a", true).has_value());
+    EXPECT_FALSE(probe_place(golden / "npz" / "savez.npz", {.read_only = true}).has_value());
+    EXPECT_FALSE(probe_place(golden / "npz" / "savez.npz" / "a", {.read_only = true}).has_value());
     const fs::path renamed = fresh_path("renamed.zip");
     fs::copy_file(golden / "npz" / "savez.npz", renamed);
-    EXPECT_FALSE(probe_place(renamed, true).has_value());
+    EXPECT_FALSE(probe_place(renamed, {.read_only = true}).has_value());
     EXPECT_EQ(open_source(renamed.string() + "::a")->info().shape,
               open_source((golden / "npz/savez.npz::a").string())->info().shape);
     expect_error(ErrorCode::invalid_argument, "a file, not the directory or zip archive",
-                 [] { (void)find_place(golden / "npz" / "manifest.json", true); });
+                 [] { (void)find_place(golden / "npz" / "manifest.json", {}); });
 }
 
 }  // namespace

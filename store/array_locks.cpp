@@ -1,0 +1,238 @@
+// Locks of an array between threads and between processes.
+//
+// What is locked
+// --------------
+// Slot 0 is the array's shape: whoever writes chunks holds it shared and then looks at the metadata again; whoever
+// changes shape, attributes or the array as a whole holds it exclusively. Slot 1 + i is chunk i (with shards: shard i):
+// whoever replaces or removes the chunk holds it from before the old value is read until the new one is in place.
+// Readers hold nothing: a chunk is replaced in one step, so they see it whole, old or new.
+//
+// How
+// ---
+// Between threads by mutexes (lock_table.h). Between processes by byte-range locks on the file `.tessera/lock` in the
+// array's directory, slot i being byte i. They are open-file-description locks (F_OFD_SETLKW): unlike POSIX's older
+// ones they belong to an open file and not to a process, so that closing some other descriptor of the file does not
+// drop them, and unlike flock's they lock single bytes. A process opens the file once for each array, and its threads
+// share that one; a lock that several threads hold shared is counted, taken by the first and dropped by the last. A
+// process that ends in any way drops its locks.
+//
+// A byte beyond all slots is the gate: everybody passes it on the way to slot 0, and who wants slot 0 exclusively keeps
+// it shut while waiting, so that a stream of writers cannot keep a resize away for ever.
+//
+// The file may be removed while nobody has the array open (all of `.tessera/` may), and is removed with the marker of
+// a copy that is complete. Whoever has the gate therefore looks whether the file that it locked is still the one that
+// has the name, and opens the new one if not.
+//
+// Chunk slots need no lock between processes while this process holds slot 0 exclusively: nobody else can have one.
+//
+// What is not covered: programs other than Tessera take none of these locks.
+#include "array_locks.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/error.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "descriptor.h"
+#include "lock_table.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char* folder = ".tessera";
+constexpr const char* lock_file = ".tessera/lock";
+constexpr auto gate_byte = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max() - 1);
+
+class DirectoryLocks final : public ArrayLocks, public std::enable_shared_from_this<DirectoryLocks> {
+public:
+    DirectoryLocks(Descriptor directory, std::string name, bool processes)
+        : directory_(std::move(directory)), name_(std::move(name)), processes_(processes) {
+        if (processes_) open_file();
+    }
+
+    [[nodiscard]] StoreLock lock(std::uint64_t slot, LockMode mode) override {
+        if (slot != 0) return lock_chunk(slot);
+        threads_.lock_shape(mode);
+        return hold_shape(mode, F_OFD_SETLKW).value();
+    }
+
+    [[nodiscard]] std::optional<StoreLock> try_lock() override {
+        if (!threads_.try_lock_shape()) return std::nullopt;
+        return hold_shape(LockMode::exclusive, F_OFD_SETLK);
+    }
+
+private:
+    /// Of slot 0, whose thread lock is held: the lock between processes as well. Nothing when `command` does not wait
+    /// and another process has it.
+    std::optional<StoreLock> hold_shape(LockMode mode, int command) {
+        try {
+            if (processes_ && !lock_shape(mode, command)) {
+                threads_.unlock_shape(mode);
+                return std::nullopt;
+            }
+        } catch (...) {
+            threads_.unlock_shape(mode);
+            throw;
+        }
+        if (mode == LockMode::exclusive) exclusive_ = true;
+        return StoreLock([self = shared_from_this(), mode, pid = ::getpid()] {
+            if (pid != ::getpid()) return;  // a forked child has a copy of the lock, but not the lock
+            self->release_shape(mode);
+        });
+    }
+
+    bool lock_shape(LockMode mode, int command) {
+        const std::lock_guard passing(passing_);
+        const short type = mode == LockMode::shared ? F_RDLCK : F_WRLCK;
+        if (!pass_gate(type, command)) return false;
+        try {
+            // Others who hold it shared in this process have it for all. The last of them may drop it just now, so that
+            // counting and dropping go together; nobody else can take it meanwhile, for we are the one who passes.
+            bool got = mode == LockMode::shared && join();
+            if (!got && set(command, type, 0)) {
+                const std::lock_guard guard(mutex_);
+                ++holders_;
+                got = true;
+            }
+            set(F_OFD_SETLK, F_UNLCK, gate_byte);
+            return got;
+        } catch (...) {
+            set(F_OFD_SETLK, F_UNLCK, gate_byte);
+            throw;
+        }
+    }
+
+    bool join() {
+        const std::lock_guard guard(mutex_);
+        if (holders_ == 0) return false;
+        ++holders_;
+        return true;
+    }
+
+    /// Locks the gate of the file that has the name now.
+    bool pass_gate(short type, int command) {
+        for (;;) {
+            if (!set(command, type, gate_byte)) return false;
+            // Nobody removes the file under a lock, so while this process has one it is the right file.
+            if (has_holders() || !is_stale()) return true;
+            open_file();
+        }
+    }
+
+    [[nodiscard]] bool has_holders() {
+        const std::lock_guard guard(mutex_);
+        return holders_ > 0;
+    }
+
+    void release_shape(LockMode mode) {
+        if (mode == LockMode::exclusive) exclusive_ = false;
+        if (processes_) {
+            const std::lock_guard guard(mutex_);
+            if (--holders_ == 0) set(F_OFD_SETLK, F_UNLCK, 0);
+        }
+        threads_.unlock_shape(mode);
+    }
+
+    StoreLock lock_chunk(std::uint64_t slot) {
+        std::unique_lock chunk(threads_.chunk(slot));
+        const bool shared_by_processes = processes_ && !exclusive_;
+        if (shared_by_processes) set(F_OFD_SETLKW, F_WRLCK, slot);
+        std::mutex& mutex = *chunk.release();
+        return StoreLock([self = shared_from_this(), &mutex, slot, shared_by_processes, pid = ::getpid()] {
+            if (pid != ::getpid()) return;
+            if (shared_by_processes) self->set(F_OFD_SETLK, F_UNLCK, slot);
+            mutex.unlock();
+        });
+    }
+
+    /// Sets or drops the lock of one byte; false when it is somebody else's and `command` does not wait.
+    bool set(int command, short type, std::uint64_t byte) const {
+        struct flock range {};
+        range.l_type = type;
+        range.l_whence = SEEK_SET;
+        range.l_start = static_cast<off_t>(byte);
+        range.l_len = 1;
+        for (;;) {
+            if (::fcntl(file_.get(), command, &range) == 0) return true;
+            if (errno == EINTR) continue;
+            if (command == F_OFD_SETLK && (errno == EAGAIN || errno == EACCES)) return false;
+            if (type == F_UNLCK) return true;  // what cannot be dropped goes with the process
+            if (errno == ENOLCK || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
+                throw io_error(
+                    "this file system has no locks that would keep other writers away (--no-locks goes on without, if "
+                    "you know that there are none):",
+                    fmt::format("{}/{}", name_, lock_file), errno);
+            }
+            throw io_error("locking", fmt::format("{}/{}", name_, lock_file), errno);
+        }
+    }
+
+    /// Whether the name now leads to another file than the one that is open, or to none.
+    [[nodiscard]] bool is_stale() const {
+        struct stat there {};
+        return ::fstatat(directory_.get(), lock_file, &there, 0) != 0 || there.st_ino != inode_ ||
+               there.st_dev != device_;
+    }
+
+    void open_file() {
+        Descriptor file(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));
+        if (!file && errno == ENOENT) {
+            if (::mkdirat(directory_.get(), folder, 0777) != 0 && errno != EEXIST) {
+                throw io_error("making the directory", fmt::format("{}/{}", name_, folder), errno);
+            }
+            file = Descriptor(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));
+        }
+        struct stat status {};
+        if (!file || ::fstat(file.get(), &status) != 0) {
+            throw io_error("opening the lock file", fmt::format("{}/{}", name_, lock_file), errno);
+        }
+        file_ = std::move(file);
+        inode_ = status.st_ino;
+        device_ = status.st_dev;
+    }
+
+    ThreadLocks threads_;
+    Descriptor directory_;
+    std::string name_;
+    bool processes_;
+    std::atomic<bool> exclusive_ = false;  ///< this process holds slot 0 exclusively
+
+    std::mutex passing_;  ///< of the one thread that takes slot 0 between processes
+    std::mutex mutex_;    ///< of the count; never held while waiting for another process
+    std::int64_t holders_ = 0;
+    Descriptor file_;  ///< replaced only by who passes while nobody holds anything
+    ino_t inode_ = 0;
+    dev_t device_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, bool processes) {
+    struct stat status {};
+    if (::fstat(directory, &status) != 0) throw io_error("locking", name, errno);
+    // By the process too: a forked child must open the file anew, for it shares what its parent has open.
+    using Key = std::tuple<pid_t, dev_t, ino_t, bool>;
+    static std::mutex mutex;
+    static std::map<Key, std::weak_ptr<ArrayLocks>> tables;
+    const std::lock_guard guard(mutex);
+    std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
+    auto& entry = tables[{::getpid(), status.st_dev, status.st_ino, processes}];
+    auto locks = entry.lock();
+    if (!locks) {
+        Descriptor own(open_at(directory, ".", O_RDONLY | O_DIRECTORY));
+        if (!own) throw io_error("locking", name, errno);
+        entry = locks = std::make_shared<DirectoryLocks>(std::move(own), name, processes);
+    }
+    return locks;
+}
+
+}  // namespace tessera
