@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 
+#include "copy_bytes.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -268,25 +269,6 @@ void move_dimension_names(Conversion& c, const Dialect& to) {
     c.attributes->set(dimensions_attribute, std::move(list));
     c.metadata.dimension_names.clear();
     c.changes.push_back(fmt::format("dimension_names become the attribute {}", dimensions_attribute));
-}
-
-// ---- chunk files
-
-/// Copies a value piece by piece, so that a shard of any size takes little memory.
-void copy_bytes(const ByteSource& value, KeyValueStore& store, const std::string& key) {
-    constexpr std::uint64_t piece = std::uint64_t{1} << 20;
-    if (value.size() <= piece) {
-        store.put(key, read_all(value));
-        return;
-    }
-    const auto sink = store.create(key);
-    Buffer bytes;
-    for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
-        bytes.reset(static_cast<std::size_t>(std::min(piece, value.size() - at)));
-        value.read(at, bytes.span());
-        sink->append(bytes);
-    }
-    sink->finish();
 }
 
 }  // namespace

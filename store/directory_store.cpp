@@ -37,6 +37,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
@@ -46,7 +47,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <set>
@@ -462,6 +465,25 @@ public:
     void sync() override { sync_.sync(find_root()); }
     void sync_later() override { sync_.later(); }
 
+    [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
+        std::vector<std::string> names;
+        each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
+        std::ranges::sort(names);
+        return names;
+    }
+
+    bool remove_temporary(std::string_view prefix, std::string_view name) override {
+        const std::string key = join_key(prefix, name);
+        require_key(key);
+        require_writable("removing", key);
+        struct stat status {};
+        if (!name.starts_with(temporary_prefix) || ::fstatat(find_root(), key.c_str(), &status, 0) != 0) return false;
+        constexpr std::time_t long_ago = 3600;
+        const bool old = status.st_mtime + long_ago < std::time(nullptr);
+        if (!old && is_alive(name.substr(temporary_prefix.size()))) return false;
+        return erase(key);
+    }
+
     [[nodiscard]] bool read_only() const override { return read_only_; }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
@@ -574,15 +596,29 @@ private:
         }
     }
 
+    /// Whether a process of this machine has the number that a temporary name begins with: "PID-N".
+    static bool is_alive(std::string_view name) {
+        pid_t pid = 0;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+        if (error != std::errc() || pid <= 0) return true;  // not a name of ours: nothing is known of it
+        return ::kill(pid, 0) == 0 || errno != ESRCH;
+    }
+
     /// Calls `body(directory, entry)` for what lies directly below a prefix, temporary files left out.
     template <class Body>
     void each_entry(std::string_view prefix, Body&& body) const {
+        each_name(prefix, false, std::forward<Body>(body));
+    }
+
+    /// The same for temporary files alone, or all others.
+    template <class Body>
+    void each_name(std::string_view prefix, bool temporary, Body&& body) const {
         require_prefix(prefix);
         const int root = find_root();
         if (root < 0) return;
         const std::string path = prefix.empty() ? "." : std::string(prefix);
         each_entry_at(root, path.c_str(), 0, path_of(prefix), [&](int directory, const dirent& entry) {
-            if (!std::string_view(entry.d_name).starts_with(temporary_prefix)) body(directory, entry);
+            if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary) body(directory, entry);
         });
     }
 

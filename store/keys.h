@@ -16,4 +16,10 @@ void require_movable(std::string_view store, std::string_view from, std::string_
 /// Throws corrupt for a value that is larger than its reader has use for.
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit);
 
+/// Whether a name directly below an array or group is one that Tessera keeps for itself: ".tessera", temporary files,
+/// the hidden directories of arrays that are being replaced (".grid.zarr.tessera-new").
+[[nodiscard]] inline bool is_own_name(std::string_view name) {
+    return name.starts_with('.') && name.find(".tessera") != std::string_view::npos;
+}
+
 }  // namespace tessera

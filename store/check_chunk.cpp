@@ -1,0 +1,112 @@
+#include "check_chunk.h"
+
+#include <tessera/error.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "copy_bytes.h"
+
+namespace tessera {
+
+namespace {
+
+/// Memory for one chunk or inner chunk, kept from one to the next.
+MutableArrayView chunk_memory(const DType& dtype, const Shape& shape, NDArray& chunk) {
+    // A fresh one for variable-length elements: their arena would grow with every chunk.
+    if (!(chunk.dtype() == dtype) || !(chunk.shape() == shape) || dtype.is_variable()) {
+        chunk = NDArray();
+        chunk = NDArray(dtype, shape);
+    }
+    return chunk.view();
+}
+
+void require_content(std::uint64_t size) {
+    if (size == 0) {
+        throw corrupt(
+            "it is empty: what a power failure leaves of a file whose bytes had not been written to the disk yet");
+    }
+}
+
+void check_plain(const ArrayState& array, const LoadedArray& loaded, const std::string& key, CheckedChunk& result) {
+    ScratchPool::Loan scratch(array.scratch);
+    if (!array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit())) return;
+    result.bytes = scratch->encoded.size();
+    require_content(result.bytes);
+    const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, loaded.grid.chunks(), scratch->chunk);
+    loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
+}
+
+void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const IoOptions& io,
+                 CheckedChunk& result) {
+    const std::shared_ptr<const ByteSource> source = array.store->open(key);
+    if (source == nullptr) return;
+    result.bytes = source->size();
+    require_content(result.bytes);
+    // A zip compares a member's checksum only when all of it is read in order.
+    if (source->sequential()) for_each_piece(*source, [](ByteSpan) {});
+    const ShardCodec& codec = *loaded.pipeline.shard();
+    const Shard shard(codec, source);
+    const Region all = Region::whole(codec.grid().grid());
+    const Shape& chunks = codec.grid().chunks();
+    std::vector<std::pair<std::int64_t, Fault>> faults;
+    std::mutex mutex;
+    parallel_for(all.count(), io, [&](std::int64_t n) {
+        const Index inner = index_in(all, n);
+        if (!shard.place(inner).present()) return;
+        try {
+            ScratchPool::Loan scratch(array.scratch);
+            const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, chunks, scratch->chunk);
+            shard.read(inner, Region::whole(chunks), chunk, scratch->codec);
+        } catch (...) {
+            Fault fault = current_fault();
+            const std::lock_guard lock(mutex);
+            faults.emplace_back(n, std::move(fault));
+        }
+    });
+    std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
+    for (auto& [n, fault] : faults) result.bad.push_back({index_in(all, n), std::move(fault)});
+}
+
+}  // namespace
+
+Fault current_fault() {
+    try {
+        throw;
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
+        const bool ours = e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget;
+        return {ours ? FindingKind::unchecked : FindingKind::damage, e.what()};
+    } catch (const std::bad_alloc&) {
+        return {FindingKind::unchecked, "there is not enough memory for it"};
+    } catch (const std::exception& e) {
+        return {FindingKind::damage, e.what()};
+    }
+}
+
+CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io) {
+    CheckedChunk result;
+    const std::string key = array.chunk_key(loaded, index);
+    try {
+        if (loaded.pipeline.shard() == nullptr) {
+            check_plain(array, loaded, key, result);
+        } else {
+            check_shard(array, loaded, key, io, result);
+        }
+    } catch (...) {
+        result.bad.push_back({std::nullopt, current_fault()});
+    }
+    return result;
+}
+
+std::uint64_t check_memory(const LoadedArray& loaded, std::uint64_t largest) {
+    const ShardCodec* shard = loaded.pipeline.shard();
+    const Shape& chunks = shard == nullptr ? loaded.grid.chunks() : shard->grid().chunks();
+    const CodecPipeline& codecs = shard == nullptr ? loaded.pipeline : shard->inner();
+    return static_cast<std::uint64_t>(byte_count(chunks, loaded.metadata.dtype.size())) +
+           std::min(largest, codecs.encoded_limit()) + loaded.pipeline.scratch_bytes();
+}
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+// Seals: a manifest of SHA-256 sums, with which anybody can tell later whether a file was changed, lost or added.
+//
+// The manifest is `.tessera/sha256sums.txt` at the root of what is sealed, in sha256sum's own format, so that
+// `cd ROOT && sha256sum -c .tessera/sha256sums.txt` checks it without Tessera. It lies in `.tessera/` because nothing
+// else looks there: Zarr readers, consolidation, copies and the sealing of a group above all pass it by.
+//
+// It lists every file below the root, sorted by path, but what Tessera keeps for itself (names that begin with
+// ".tessera") and empty lock files of other programs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+#include <tessera/parallel.h>
+
+namespace tessera {
+
+/// Of the manifest, relative to what is sealed.
+inline constexpr std::string_view seal_key = ".tessera/sha256sums.txt";
+
+/// What became of the files since they were sealed. Paths are relative to what is sealed, sorted.
+struct SealState {
+    bool present = false;
+    std::int64_t unchanged = 0;
+    std::vector<std::string> changed;  ///< other content, or cannot be read
+    std::vector<std::string> missing;
+    std::vector<std::string> added;
+    [[nodiscard]] bool intact() const { return present && changed.empty() && missing.empty() && added.empty(); }
+};
+/// Throws corrupt for a manifest that is none.
+[[nodiscard]] SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io = {});
+
+struct Sealed {
+    std::int64_t files = 0;
+    std::uint64_t bytes = 0;
+    bool written = false;  ///< false: it was sealed already, and nothing has changed
+};
+/// Writes the manifest of what lies at `prefix` and below, in parallel, and in one step. Takes no lock: what is written
+/// meanwhile may be recorded before or after. Throws already_exists, naming some, when files have changed since they
+/// were sealed, unless `overwrite`; not_found when nothing is there; corrupt for a manifest that is none, unless
+/// `overwrite`.
+Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = false, const IoOptions& io = {});
+
+/// Makes a BagIt 1.0 bag (RFC 8493) of what lies at `prefix`, in the new directory `bag`: a copy of the files as
+/// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It
+/// is built beside `bag`, and appears when it is complete. Throws already_exists when something is there.
+Sealed make_bag(const KeyValueStore& store, std::string_view prefix, std::string_view name,
+                const std::filesystem::path& bag, const IoOptions& io = {});
+
+}  // namespace tessera

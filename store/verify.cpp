@@ -1,0 +1,430 @@
+#include <tessera/verify.h>
+
+#include <fmt/format.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
+#include <tessera/seal.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "check_chunk.h"
+#include "keys.h"
+#include "metadata_json.h"
+#include "region_io.h"
+#include "resize.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
+
+/// Names below a folder, from one listing.
+bool holds(const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::binary_search(names, name);
+}
+
+/// The lock files of zarr 0.4 and of programs like it; Tessera's own is `.tessera/lock`.
+bool is_lock_name(std::string_view name) {
+    return name.ends_with(".lock");
+}
+
+/// One run of verify: a walk over all nodes, without recursion, however deep a hostile archive is.
+class Verifier {
+public:
+    Verifier(const std::shared_ptr<KeyValueStore>& store, std::string_view root, const VerifyOptions& options)
+        : store_(store), root_(root), options_(options) {}
+
+    VerifyReport run() {
+        open_.emplace_back();
+        while (!open_.empty()) {
+            const std::string path = std::move(open_.back());
+            open_.pop_back();
+            guarded({.node = path}, [&] { check_node(path); });
+        }
+        // By their keys, so that all of a file stands together, whatever the threads found first.
+        std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
+            return std::tuple(std::string_view(f.key.empty() ? f.node : f.key), f.kind);
+        });
+        return std::move(report_);
+    }
+
+private:
+    [[nodiscard]] std::string place(std::string_view path) const { return join_key(root_, path); }
+    /// A key of the store as one below what is verified.
+    [[nodiscard]] std::string below(std::string_view key) const {
+        return std::string(root_.empty() ? key : key.substr(root_.size() + 1));
+    }
+
+    void add(Finding finding) {
+        const std::lock_guard lock(mutex_);
+        report_.findings.push_back(std::move(finding));
+    }
+
+    /// Runs `body`; what it throws becomes a finding like `where`. Whether it threw nothing.
+    template <class Body>
+    bool guarded(Finding where, const Body& body) {
+        try {
+            body();
+            return true;
+        } catch (...) {
+            Fault fault = current_fault();
+            where.kind = fault.kind;
+            where.text = std::move(fault.text);
+            add(std::move(where));
+            return false;
+        }
+    }
+
+    // ---- nodes
+
+    void check_node(const std::string& path) {
+        const std::string prefix = place(path);
+        const Listing listing = store_->list(prefix);
+        check_temporaries(path, path);
+        const bool unfinished = holds(listing.prefixes, ".tessera") && check_own(path);
+        if (const Dialect* dialect = probe_dialect(*store_, prefix)) {
+            check_array(path, *dialect, listing);
+        } else {
+            check_group(path, probe_group_dialect(*store_, prefix), listing, unfinished);
+        }
+        if (options_.seals) check_seal(path);
+    }
+
+    void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished) {
+        if (unfinished) return;  // its files are no array yet
+        if (dialect != nullptr) {
+            ++report_.groups;
+            check_group_documents(path, *dialect);
+        } else {
+            check_orphans(path, listing);
+        }
+        const auto owned = [&](std::string_view name) {
+            return name == dialect->consolidated_key || std::ranges::count(dialect->documents, name) > 0;
+        };
+        for (const std::string& name : listing.keys) {
+            if (check_name(path, name) || dialect == nullptr || owned(name)) continue;
+            add_stray(path, join_key(path, name), "a file that is no part of the group");
+        }
+        for (const std::string& name : listing.prefixes) {
+            const std::string child = join_key(path, name);
+            if (check_own_folder(path, name) || store_->leads_back(place(child))) continue;
+            if (!name.starts_with('.') || probe_node(*store_, place(child))) {
+                open_.push_back(child);
+            } else if (dialect != nullptr) {
+                add_stray(path, child, "a directory that is no part of the group");
+            }
+        }
+    }
+
+    void check_group_documents(const std::string& path, const Dialect& dialect) {
+        const std::string prefix = place(path);
+        const std::string group_key = join_key(path, dialect.group_key);
+        guarded({.node = path, .key = group_key}, [&] { (void)get_object(*store_, place(group_key)); });
+        if (dialect.documents.back() != dialect.group_key) check_attributes(path, dialect);
+        const std::string consolidated =
+            join_key(path, dialect.consolidated_key.empty() ? dialect.group_key : dialect.consolidated_key);
+        const bool readable = guarded({.remedy = Remedy::consolidate, .node = path, .key = consolidated},
+                                      [&] { (void)dialect.load_consolidated(*store_, prefix); });
+        if (!readable) return;
+        ConsolidatedState state;
+        try {
+            state = Group::open(store_, prefix).consolidated_state();
+        } catch (...) {
+            (void)current_fault();  // of a node, where it is said anyway
+            return;
+        }
+        if (!state.present || state.fresh()) return;
+        const std::string& first = state.stale.front();
+        add({.kind = FindingKind::leftover,
+             .remedy = Remedy::consolidate,
+             .node = path,
+             .key = consolidated,
+             .text = fmt::format("consolidated metadata say otherwise than {} of the nodes, the first being {}: other "
+                                 "programs go by them",
+                                 state.stale.size(), first.empty() ? "the group itself" : first)});
+    }
+
+    /// The last of a dialect's documents holds the attributes.
+    void check_attributes(const std::string& path, const Dialect& dialect) {
+        guarded({.node = path, .key = join_key(path, dialect.documents.back())},
+                [&] { (void)dialect.load_attributes(*store_, place(path)); });
+    }
+
+    /// Of a folder without array and group: documents and chunks whose metadata are lost.
+    void check_orphans(const std::string& path, const Listing& listing) {
+        for (const Dialect& dialect : dialect_table()) {
+            if (!dialect.metadata_key.starts_with('.') && !dialect.metadata_key.starts_with('_')) continue;
+            for (const std::string_view document : dialect.documents) {
+                if (!holds(listing.keys, document)) continue;
+                add({.node = path,
+                     .key = join_key(path, document),
+                     .text = fmt::format("{} is there, but {} is missing: neither an array nor a group opens here",
+                                         document, dialect.metadata_key)});
+            }
+            // "__zdata__": the one folder of chunks that nothing else is called.
+            const std::string folder = dialect.default_keys().prefix;
+            if (folder.starts_with('_') &&
+                holds(listing.prefixes, std::string_view(folder).substr(0, folder.size() - 1))) {
+                add({.node = path,
+                     .key = join_key(path, dialect.metadata_key),
+                     .text = fmt::format("{} with chunks is there, but {} is missing: no array opens here", folder,
+                                         dialect.metadata_key)});
+            }
+        }
+    }
+
+    // ---- what is no part of nodes
+
+    void add_stray(const std::string& node, const std::string& key, std::string_view what) {
+        add({.kind = FindingKind::note, .node = node, .key = key, .text = fmt::format("{}; it is left alone", what)});
+    }
+
+    /// Whether a file's name says that it was left behind; it is then added.
+    bool check_name(const std::string& node, const std::string& key) { return check_name(node, node, key); }
+    bool check_name(const std::string& node, const std::string& folder, std::string_view name) {
+        const std::string key = join_key(folder, name);
+        if (name.starts_with(temporary_prefix)) {
+            add({.kind = FindingKind::leftover,
+                 .node = node,
+                 .key = key,
+                 .text = "a temporary file of a writer that was copied along with the rest"});
+            return true;
+        }
+        if (!is_lock_name(name)) return false;
+        add({.kind = FindingKind::leftover,
+             .node = node,
+             .key = key,
+             .text = "a lock file of another program; remove it when no such program has the array open"});
+        return true;
+    }
+
+    /// Whether a folder is one of Tessera's own; what was left behind is added.
+    bool check_own_folder(const std::string& node, const std::string& name) {
+        if (!is_own_name(name)) return false;
+        if (name == ".tessera") return true;
+        add({.kind = FindingKind::leftover,
+             .node = node,
+             .key = join_key(node, name),
+             .text = "what an interrupted copy, bag or replacement built or put aside; remove it when what it was to "
+                     "become is as it should be"});
+        return true;
+    }
+
+    /// `.tessera` of a node. Whether it says that the node is unfinished.
+    bool check_own(const std::string& path) {
+        const std::string own = join_key(path, ".tessera");
+        const Listing listing = store_->list(place(own));
+        check_temporaries(path, own);
+        for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
+        if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
+        add({.kind = FindingKind::leftover,
+             .node = path,
+             .key = join_key(path, unfinished_marker_key),
+             .text = "an unfinished copy; the same command with --resume goes on with it, --overwrite starts afresh"});
+        return true;
+    }
+
+    void check_own_part(const std::string& node, const std::string& key, std::string_view name) {
+        if (name == "batch") {
+            check_temporaries(node, key);
+            const bool committed = holds(store_->list(place(key)).keys, "journal");
+            add({.kind = FindingKind::leftover,
+                 .remedy = committed ? Remedy::none : Remedy::discard_batch,
+                 .node = node,
+                 .key = key,
+                 .text = committed ? "pending: a batch of edits that is committed but not yet in place; the next "
+                                     "opening for writing finishes it"
+                                   : "a batch of edits that was never committed, or that somebody is making now"});
+        } else if (name == "damaged") {
+            add({.kind = FindingKind::note,
+                 .node = node,
+                 .key = key,
+                 .text = "what repair set aside; remove it when it is of no use any more"});
+        }
+    }
+
+    /// Temporary files in a folder, which listings leave out.
+    void check_temporaries(const std::string& node, const std::string& folder) {
+        for (const std::string& name : store_->temporaries(place(folder))) {
+            add({.kind = FindingKind::leftover,
+                 .remedy = Remedy::remove_temporary,
+                 .node = node,
+                 .key = join_key(folder, name),
+                 .text = "a temporary file of a writer that is at work or was killed"});
+        }
+    }
+
+    // ---- arrays
+
+    void check_array(const std::string& path, const Dialect& dialect, const Listing& listing) {
+        ++report_.arrays;
+        ArrayState array(store_, place(path), dialect);
+        const std::string metadata_key = join_key(path, dialect.metadata_key);
+        std::shared_ptr<const LoadedArray> loaded;
+        guarded({.node = path, .key = metadata_key},
+                [&] { loaded = std::make_shared<const LoadedArray>(dialect.load(*store_, array.prefix)); });
+        if (loaded || dialect.documents.back() != dialect.metadata_key) check_attributes(path, dialect);
+        if (!loaded) return;
+        for (const std::string& name : listing.keys) {
+            if (!check_name(path, name) && !dialect.owns(loaded->metadata, name)) {
+                add_stray(path, join_key(path, name), "a file that is no part of the array");
+            }
+        }
+        for (const std::string& name : listing.prefixes) {
+            if (check_own_folder(path, name)) continue;
+            if (dialect.owns(loaded->metadata, name)) {
+                check_chunk_folders(path, join_key(path, name));
+            } else {
+                add_stray(path, join_key(path, name), "a directory that is no part of the array");
+            }
+        }
+        check_chunks(path, array, *loaded);
+    }
+
+    /// Temporary files in the folders of chunks, however deep.
+    void check_chunk_folders(const std::string& node, const std::string& folder) {
+        std::vector<std::string> folders{folder};
+        while (!folders.empty()) {
+            const std::string one = std::move(folders.back());
+            folders.pop_back();
+            check_temporaries(node, one);
+            for (const std::string& name : store_->list(place(one)).prefixes) {
+                if (!store_->leads_back(place(join_key(one, name)))) folders.push_back(join_key(one, name));
+            }
+        }
+    }
+
+    void check_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded) {
+        std::vector<std::int64_t> stored;
+        std::uint64_t bytes = 0;
+        std::uint64_t largest = 0;
+        for_each_stored(
+            array, loaded,
+            [&](const Index& index, const std::string& key, std::uint64_t size) {
+                if (!in_grid(loaded.grid, index)) {
+                    add({.kind = FindingKind::leftover,
+                         .remedy = Remedy::set_aside,
+                         .node = path,
+                         .key = below(key),
+                         .chunk = index,
+                         .text = fmt::format("a chunk outside the array, whose shape is {}",
+                                             loaded.grid.shape().to_string())});
+                    return;
+                }
+                stored.push_back(loaded.grid.linear(index));
+                bytes += size;
+                largest = std::max(largest, size);
+            },
+            [&](const std::string& key, std::uint64_t) {
+                const std::size_t slash = key.rfind('/');
+                if (slash == std::string::npos) return;  // directly in the array: looked at with its other names
+                const std::string folder = join_key(path, key.substr(0, slash));
+                if (!check_name(path, folder, key.substr(slash + 1))) {
+                    add_stray(path, join_key(path, key), "a file among the chunks that is none");
+                }
+            });
+        report_.chunks += std::ssize(stored);
+        report_.missing += loaded.grid.chunk_count() - std::ssize(stored);
+        report_.bytes += bytes;
+        if (stored.empty()) return;
+
+        const std::uint64_t memory = options_.io.max_memory == 0 ? default_memory : options_.io.max_memory;
+        const std::uint64_t need = check_memory(loaded, largest);
+        if (need > memory) {
+            add({.kind = FindingKind::unchecked,
+                 .node = path,
+                 .key = join_key(path, array.dialect->metadata_key),
+                 .text =
+                     fmt::format("its chunks were not decoded: one takes {} bytes of memory, the budget is {}; give "
+                                 "at least --max-memory {}M",
+                                 need, memory, (need >> 20U) + 1)});
+            return;
+        }
+        IoOptions outer = options_.io;
+        outer.threads = static_cast<int>(
+            std::min<std::uint64_t>(memory / need, static_cast<std::uint64_t>(thread_count(options_.io))));
+        IoOptions within = outer;
+        // Few shards are taken one after another, and all threads work on the chunks of each.
+        const bool few = loaded.pipeline.shard() != nullptr && std::ssize(stored) < outer.threads;
+        (few ? outer : within).threads = 1;
+        Progress* const progress = options_.io.progress;
+        if (progress != nullptr) progress->start(static_cast<std::int64_t>(bytes), array.name);
+        parallel_for(std::ssize(stored), outer, [&](std::int64_t n) {
+            const Index index = loaded.grid.index(stored[static_cast<std::size_t>(n)]);
+            const CheckedChunk checked = check_chunk(array, loaded, index, within);
+            for (const CheckedChunk::Bad& bad : checked.bad) add_chunk(path, array, loaded, index, bad);
+            if (progress != nullptr) progress->advance(static_cast<std::int64_t>(checked.bytes));
+        });
+    }
+
+    void add_chunk(const std::string& path, const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                   const CheckedChunk::Bad& bad) {
+        const Remedy remedy = bad.inner ? Remedy::rewrite_shard : Remedy::set_aside;
+        add({.kind = bad.fault.kind,
+             .remedy = bad.fault.kind == FindingKind::damage ? remedy : Remedy::none,
+             .node = path,
+             .key = below(array.chunk_key(loaded, index)),
+             .chunk = index,
+             .inner = bad.inner,
+             .text = bad.fault.text});
+    }
+
+    // ---- seals
+
+    void check_seal(const std::string& path) {
+        const std::string manifest = join_key(path, seal_key);
+        SealState state;
+        if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
+            return;
+        }
+        if (!state.present) return;
+        ++report_.seals;
+        report_.sealed += state.unchanged;
+        const std::array<std::pair<const std::vector<std::string>*, std::string_view>, 3> lists{
+            {{&state.changed, "is not as it was sealed"},
+             {&state.missing, "was sealed and is missing"},
+             {&state.added, "was added after the seal"}}};
+        for (const auto& [files, what] : lists) {
+            for (const std::string& file : *files) {
+                add({.node = path, .key = join_key(path, file), .text = std::string(what)});
+            }
+        }
+    }
+
+    std::shared_ptr<KeyValueStore> store_;
+    std::string root_;
+    const VerifyOptions& options_;
+    std::vector<std::string> open_;  ///< paths of nodes that are still to be looked at
+    std::mutex mutex_;
+    VerifyReport report_;
+};
+
+}  // namespace
+
+std::string_view kind_name(FindingKind kind) {
+    constexpr std::array<std::string_view, 4> names{"damage", "unchecked", "leftover", "note"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+std::int64_t VerifyReport::count(FindingKind kind) const {
+    return std::ranges::count(findings, kind, &Finding::kind);
+}
+
+VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                    const VerifyOptions& options) {
+    VerifyReport report = Verifier(store, prefix, options).run();
+    if (report.arrays == 0 && report.groups == 0 && report.findings.empty()) {
+        throw not_found(absence_message(*store, prefix, "array or group"));
+    }
+    return report;
+}
+
+}  // namespace tessera
