@@ -157,7 +157,7 @@ Manifest parse_manifest(std::string_view text) {
         text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
         const bool escaped = line.starts_with('\\');
         if (escaped) line.remove_prefix(1);
-        const bool long_enough = line.size() > digits + 2 && line[digits] == ' ';
+        const bool long_enough = line.size() > digits + 2 && line.substr(digits, 2) == "  ";
         const auto sum = long_enough ? parse_sum(line) : std::nullopt;
         const auto name = long_enough ? parse_name(line.substr(digits + 2), escaped) : std::nullopt;
         // A whole manifest ends with a line's end: what does not was cut short.

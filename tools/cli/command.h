@@ -88,6 +88,9 @@ Run declare_group(CLI::App& app);
 Run declare_mv(CLI::App& app);
 Run declare_rm(CLI::App& app);
 Run declare_consolidate(CLI::App& app);
+Run declare_verify(CLI::App& app);
+Run declare_repair(CLI::App& app);
+Run declare_seal(CLI::App& app);
 
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found

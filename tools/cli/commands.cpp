@@ -10,6 +10,7 @@ constexpr const char* inspect = "Inspect";
 constexpr const char* move = "Move";
 constexpr const char* edit = "Edit";
 constexpr const char* arrange = "Arrange";
+constexpr const char* check = "Check";
 
 constexpr Command table[] = {
     {"create", make, "make a new array", "create PATH --shape SHAPE --dtype DTYPE [options]",
@@ -150,6 +151,44 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera consolidate survey.zarr",
      declare_consolidate},
+    {"verify", check, "find what is damaged or left over", "verify PATH [options]",
+     "Decodes every chunk, parses all metadata, compares with the seal where there is one, and gives each file a "
+     "reason\n"
+     "to be there. One line for each finding:\n"
+     "  damage     cannot be read, or is not what it must be\n"
+     "  unchecked  not for us to say: a codec that Tessera lacks, a chunk larger than --max-memory\n"
+     "  leftover   of a crash or another program; nothing that is read depends on it\n"
+     "  note       worth knowing\n"
+     "Chunks that are not stored read as the fill value: they are counted, and are damage only where a seal lists "
+     "them.\n"
+     "Exit code 1 for anything damaged or unchecked, 0 for leftovers and notes alone.\n\n"
+     "Examples:\n"
+     "  tessera verify survey.zarr\n"
+     "  tessera verify backup.npz --json",
+     declare_verify},
+    {"repair", check, "mend what can be mended", "repair PATH [--dry-run] [options]",
+     "Damaged chunks, and chunks outside their array, are set aside in .tessera/damaged of the array, and then read "
+     "as\n"
+     "the fill value; of a shard only the damaged chunks are lost. No data are ever deleted. What killed writers left "
+     "is\n"
+     "removed: a temporary file once no process of this machine has its writer's number, or after an hour without a\n"
+     "change. Stale consolidated metadata are written anew. Each array is mended under its lock.\n"
+     "Exit code 1 when damage is left.\n\n"
+     "Examples:\n"
+     "  tessera repair survey.zarr --dry-run\n"
+     "  tessera repair survey.zarr",
+     declare_repair},
+    {"seal", check, "write a manifest of checksums, or make a BagIt bag",
+     "seal PATH [--overwrite | --bagit DIR] [options]",
+     "Verifies, then writes .tessera/sha256sums.txt with the SHA-256 of every file. `tessera verify` compares with "
+     "it,\n"
+     "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. Every later change breaks the seal; --overwrite\n"
+     "seals anew. A bag (RFC 8493) is a directory with a copy and the checksums, for archives.\n"
+     "Exit code 1, and nothing is sealed, when there is damage.\n\n"
+     "Examples:\n"
+     "  tessera seal survey.zarr\n"
+     "  tessera seal survey.zarr --bagit survey-bag",
+     declare_seal},
 };
 
 }  // namespace

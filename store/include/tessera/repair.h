@@ -1,0 +1,41 @@
+// repair: mends what verify finds and can be mended. It never deletes data: damaged chunks, and chunks outside their
+// array, are set aside in `.tessera/damaged/` of the array, under their own keys.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+#include <tessera/verify.h>
+
+namespace tessera {
+
+struct RepairOptions {
+    IoOptions io = {};
+    bool dry_run = false;  ///< only say what would be done
+};
+
+/// One finding, and what became of it.
+struct Repaired {
+    Finding finding;
+    bool done = false;  ///< or with dry_run: would be done
+    std::string text;   ///< "removed"; or why not
+};
+
+struct RepairReport {
+    std::vector<Repaired> actions;      ///< findings that have a remedy
+    std::vector<Finding> remaining;     ///< damage and leftovers that have none
+    std::int64_t done = 0;              ///< of the actions
+    [[nodiscard]] bool mended() const;  ///< whether no damage and nothing unchecked is left
+};
+
+/// Verifies, then mends array by array, each under its shape lock, held exclusively, so that it waits for writers and
+/// they for it; what was found is looked at once more before anything is done about it. A crash at any moment leaves
+/// each chunk where it was or set aside, and the next run goes on. Throws what verify throws, and io where a file
+/// cannot be moved; invalid_argument or unsupported for a store that cannot be written.
+RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                    const RepairOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,205 @@
+#include <tessera/repair.h>
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "check_chunk.h"
+#include "copy_bytes.h"
+#include "resize.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view damaged_folder = ".tessera/damaged";
+
+/// What became of one finding.
+struct Outcome {
+    bool done = false;
+    std::string text;
+};
+
+/// Mends what was found in one array or group. An array's shape lock is held for as long as this lives.
+class Mender {
+public:
+    Mender(const std::shared_ptr<KeyValueStore>& store, std::string prefix, const IoOptions& io)
+        : store_(store), prefix_(std::move(prefix)), io_(io), dialect_(probe_dialect(*store, prefix_)) {
+        if (dialect_ == nullptr) return;
+        lock_ = store->lock(prefix_, 0, LockMode::exclusive);
+        array_ = std::make_unique<ArrayState>(store, prefix_, *dialect_);
+    }
+
+    /// `key` is the finding's in the store.
+    Outcome mend(const Finding& finding, const std::string& key) {
+        switch (finding.remedy) {
+            case Remedy::remove_temporary:
+                return remove_temporary(key);
+            case Remedy::discard_batch:
+                return discard_batch(key);
+            case Remedy::set_aside:
+            case Remedy::rewrite_shard:
+                return mend_chunk(finding, key);
+            case Remedy::consolidate:
+                Group::open(store_, prefix_).consolidate();
+                return {true, "consolidated anew"};
+            case Remedy::none:
+                break;
+        }
+        return {};
+    }
+
+private:
+    Outcome remove_temporary(const std::string& key) {
+        const std::size_t slash = key.rfind('/');
+        const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
+        if (store_->remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
+        return {false,
+                "left: a process with its writer's number is running, and it was written to within the last hour"};
+    }
+
+    Outcome discard_batch(const std::string& key) {
+        // A batch that lives holds the shape lock, which is held here.
+        if (store_->stamp(join_key(key, "journal"))) return {false, "left: it was committed meanwhile"};
+        store_->erase_below(key);
+        return {true, "discarded: it was never committed"};
+    }
+
+    // ---- chunks
+
+    Outcome mend_chunk(const Finding& finding, const std::string& key) {
+        const LoadedArray& loaded = load();
+        if (!in_grid(loaded.grid, *finding.chunk)) return set_aside(key);
+        const CheckedChunk checked = check_chunk(*array_, loaded, *finding.chunk, io_);
+        std::set<std::size_t> bad;  // their numbers in the shard
+        for (const CheckedChunk::Bad& one : checked.bad) {
+            if (one.fault.kind != FindingKind::damage) return {false, "left: " + one.fault.text};
+            if (!one.inner) return set_aside(key);
+            bad.insert(loaded.pipeline.shard()->number(*one.inner));
+        }
+        if (bad.empty()) return {true, "whole by now: it was written anew meanwhile"};
+        return rewrite_shard(loaded, *finding.chunk, key, bad);
+    }
+
+    const LoadedArray& load() {
+        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(dialect_->load(*store_, prefix_));
+        return *loaded_;
+    }
+
+    /// A key in .tessera/damaged where nothing is yet.
+    [[nodiscard]] std::string aside_key(const std::string& key) const {
+        const std::string name = prefix_.empty() ? key : key.substr(prefix_.size() + 1);
+        const std::string first = join_key(join_key(prefix_, damaged_folder), name);
+        std::string aside = first;
+        for (int n = 1; store_->stamp(aside).has_value(); ++n) aside = fmt::format("{}.{}", first, n);
+        return aside;
+    }
+
+    Outcome set_aside(const std::string& key) {
+        const std::string aside = aside_key(key);
+        if (!store_->replace(key, aside)) return {true, "gone by now"};
+        return {true, fmt::format("set aside as {}", aside)};
+    }
+
+    /// The old shard is kept first: a crash leaves it in place, and a second name of it.
+    Outcome rewrite_shard(const LoadedArray& loaded, const Index& index, const std::string& key,
+                          const std::set<std::size_t>& bad) {
+        const ShardCodec& codec = *loaded.pipeline.shard();
+        std::shared_ptr<const ByteSource> old = store_->open(key);
+        if (old == nullptr) return {true, "gone by now"};
+        const std::string aside = aside_key(key);
+        if (!store_->link(aside, *store_, key)) copy_bytes(*old, *store_, aside);
+        ShardWriter writer(codec, std::make_unique<const Shard>(codec, std::move(old)),
+                           Region::whole(loaded.grid.chunk_region(index).extent), [&] { return store_->create(key); });
+        writer.write(
+            Region::whole(codec.grid().grid()),
+            [&](const Index& inner, const ShardWriter::ChunkMemory& memory) -> std::optional<ArrayView> {
+                if (!bad.contains(codec.number(inner))) return std::nullopt;
+                return memory(false);  // the fill
+            },
+            io_);
+        if (writer.empty()) {
+            store_->erase(key);
+        } else {
+            writer.finish();
+        }
+        return {true, fmt::format("written anew without {} damaged chunks; the old shard is {}", bad.size(), aside)};
+    }
+
+    std::shared_ptr<KeyValueStore> store_;
+    std::string prefix_;
+    IoOptions io_;
+    const Dialect* dialect_;
+    StoreLock lock_;
+    std::unique_ptr<ArrayState> array_;
+    std::unique_ptr<const LoadedArray> loaded_;
+};
+
+std::string_view plan(Remedy remedy) {
+    switch (remedy) {
+        case Remedy::remove_temporary:
+            return "would be removed, unless its writer may be alive";
+        case Remedy::discard_batch:
+            return "would be discarded";
+        case Remedy::set_aside:
+            return "would be set aside in .tessera/damaged";
+        case Remedy::rewrite_shard:
+            return "its shard would be written anew without it, and the old one set aside in .tessera/damaged";
+        case Remedy::consolidate:
+            return "would be consolidated anew";
+        case Remedy::none:
+            break;
+    }
+    return "";
+}
+
+bool is_harmless(FindingKind kind) {
+    return kind == FindingKind::leftover || kind == FindingKind::note;
+}
+
+}  // namespace
+
+bool RepairReport::mended() const {
+    return std::ranges::all_of(remaining, is_harmless, &Finding::kind) &&
+           std::ranges::all_of(actions, [](const Repaired& r) { return r.done || is_harmless(r.finding.kind); });
+}
+
+RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                    const RepairOptions& options) {
+    RepairReport report;
+    // By node, those that hold others last: what is mended below may make consolidated metadata stale or fresh.
+    std::map<std::string, std::vector<Finding>, std::greater<>> by_node;
+    for (Finding& finding : verify(store, prefix, {.io = options.io}).findings) {
+        if (finding.remedy != Remedy::none) {
+            by_node[finding.node].push_back(std::move(finding));
+        } else if (finding.kind != FindingKind::note) {
+            report.remaining.push_back(std::move(finding));
+        }
+    }
+    for (auto& [node, findings] : by_node) {
+        std::unique_ptr<Mender> mender;
+        if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options.io);
+        std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
+        Outcome last;
+        for (Finding& finding : findings) {
+            const std::string key = join_key(prefix, finding.key);
+            if (options.dry_run) {
+                last = {true, std::string(plan(finding.remedy))};
+            } else if (mended.insert(key).second) {
+                last = mender->mend(finding, key);
+            }
+            report.done += last.done ? 1 : 0;
+            report.actions.push_back({std::move(finding), last.done, last.text});
+        }
+    }
+    if (!options.dry_run) store->sync();
+    return report;
+}
+
+}  // namespace tessera

@@ -1,0 +1,101 @@
+#include "findings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "report.h"
+
+namespace tessera::cli {
+
+namespace {
+
+std::string counts_text(const VerifyReport& report) {
+    std::vector<std::string> parts{count_text(report.arrays, "array")};
+    if (report.groups > 0) parts.push_back(count_text(report.groups, "group"));
+    if (report.chunks > 0 || report.missing > 0) {
+        parts.push_back(fmt::format("{} stored", count_text(report.chunks, "chunk")));
+    }
+    parts.push_back(bytes_text(report.bytes));
+    if (report.missing > 0) {
+        parts.push_back(fmt::format("{} never written or filled", count_text(report.missing, "chunk")));
+    }
+    if (report.seals > 0) parts.push_back(fmt::format("{} as sealed", count_text(report.sealed, "file")));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string verdict(const VerifyReport& report) {
+    std::vector<std::string> parts;
+    for (const auto& [kind, word] :
+         {std::pair(FindingKind::damage, "damaged"), {FindingKind::unchecked, "not checked"}}) {
+        if (report.count(kind) > 0) parts.push_back(fmt::format("{} {}", report.count(kind), word));
+    }
+    if (parts.empty()) parts.emplace_back("sound");
+    const std::int64_t left = report.count(FindingKind::leftover);
+    if (left > 0) parts.push_back(count_text(left, "leftover"));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+std::string subject(const Finding& finding) {
+    std::string text = finding.key.empty() ? finding.node : finding.key;
+    if (finding.inner) {
+        text += fmt::format(": shard {}, chunk {} in it", finding.chunk->to_string(), finding.inner->to_string());
+    } else if (finding.chunk) {
+        text += fmt::format(": chunk {}", finding.chunk->to_string());
+    }
+    return text;
+}
+
+Value finding_value(const Finding& finding) {
+    Value value = Value::object();
+    value.set("kind", kind_name(finding.kind));
+    value.set("node", path_value(finding.node));
+    value.set("key", path_value(finding.key));
+    value.set("chunk", finding.chunk ? shape_value(*finding.chunk) : Value());
+    if (finding.inner) value.set("inner", shape_value(*finding.inner));
+    value.set("text", path_value(finding.text));
+    value.set("repairable", finding.remedy != Remedy::none);
+    return value;
+}
+
+Value report_value(const std::string& path, const VerifyReport& report) {
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("sound", report.sound());
+    for (const FindingKind kind :
+         {FindingKind::damage, FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
+        value.set(kind_name(kind), report.count(kind));
+    }
+    value.set("arrays", report.arrays);
+    value.set("groups", report.groups);
+    value.set("chunks", report.chunks);
+    value.set("missing", report.missing);
+    value.set("bytes", report.bytes);
+    value.set("seals", report.seals);
+    value.set("files_as_sealed", report.sealed);
+    Value findings = Value::array();
+    for (const Finding& finding : report.findings) findings.push_back(finding_value(finding));
+    value.set("findings", std::move(findings));
+    return value;
+}
+
+void print_findings(const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+        const std::string about = subject(finding);
+        print(printable(
+                  fmt::format("{}: {}{}{}", kind_name(finding.kind), about, about.empty() ? "" : ": ", finding.text)) +
+              "\n");
+    }
+}
+
+void print_report(const std::string& path, const VerifyReport& report) {
+    print_findings(report.findings);
+    print(printable(fmt::format("{}: {} ({})", path, verdict(report), counts_text(report))) + "\n");
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,93 @@
+// tessera seal
+#include <tessera/seal.h>
+
+#include <fmt/format.h>
+
+#include <tessera/place.h>
+#include <tessera/verify.h>
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "findings.h"
+#include "report.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct SealOptions {
+    std::string path, bag;
+    bool overwrite = false;
+    bool unchecked = false;
+};
+
+/// A seal over damage would vouch for it.
+bool is_sound(Session& session, const SealOptions& o, const Place& place) {
+    if (o.unchecked) return true;
+    const VerifyReport report = verify(place.store, place.prefix, {.io = session.io(), .seals = false});
+    session.clear_progress();
+    if (report.count(FindingKind::leftover) > 0) {
+        session.note(
+            fmt::format("{} holds leftovers, which are not sealed; `tessera verify {}` lists them", o.path, o.path));
+    }
+    if (report.sound()) return true;
+    if (session.options().json) {
+        print_json(report_value(o.path, report));
+    } else {
+        print_report(o.path, report);
+    }
+    session.note("not sealed; --unchecked seals it as it is");
+    return false;
+}
+
+void report_sealed(const Session& session, const SealOptions& o, const Sealed& sealed) {
+    const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
+    const std::string manifest =
+        (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
+    if (session.options().json) {
+        Value value = Value::object();
+        value.set("path", path_value(o.path));
+        value.set("manifest", path_value(manifest));
+        value.set("files", sealed.files);
+        value.set("bytes", sealed.bytes);
+        value.set("written", sealed.written);
+        print_json(value);
+    } else if (!session.options().quiet) {
+        const std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
+        print(printable(!sealed.written
+                            ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
+                        : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
+                                        : fmt::format("made the bag {} of {} ({})", o.bag, o.path, size)) +
+              "\n");
+    }
+}
+
+int seal_path(Session& session, const SealOptions& o) {
+    StoreOptions options = session.store();
+    options.read_only = !o.bag.empty();
+    const Place place = find_place(o.path, options);
+    if (!is_sound(session, o, place)) return exit_differences;
+    const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, o.overwrite, session.io())
+                                        : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
+                                                   o.bag, session.io());
+    session.clear_progress();
+    report_sealed(session, o, sealed);
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_seal(CLI::App& app) {
+    auto o = std::make_shared<SealOptions>();
+    app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
+    app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
+        ->option_text("DIR");
+    app.add_flag("--overwrite", o->overwrite, "seal anew what was changed since it was sealed");
+    app.add_flag("--unchecked", o->unchecked, "do not verify first: damage is sealed too");
+    return [o](Session& session) { return seal_path(session, *o); };
+}
+
+}  // namespace tessera::cli
