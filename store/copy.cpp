@@ -118,8 +118,9 @@ Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int
 Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
                const CopyOptions& options) {
     const int rank = shape.rank();
-    const auto memory = static_cast<std::int64_t>(
+    const auto given = static_cast<std::int64_t>(
         std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
+    const std::int64_t memory = given / options.held;
     // What each worker holds beside the block: a chunk of the source decoded and encoded; one of the sink put together
     // at the edge, encoded, and its old self.
     const std::int64_t per_thread =
@@ -143,10 +144,11 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         return {.block = unit, .order = Order::C, .spool = source.in_order, .shards = true};
     }
     if (least > memory) {
+        const std::int64_t needed = checked_multiply(least, options.held, "memory");
         throw over_budget(fmt::format(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
             "{} bytes; give at least --max-memory {}M",
-            memory, least, ceil_div(least, std::int64_t{1} << 20)));
+            given, needed, ceil_div(needed, std::int64_t{1} << 20)));
     }
     Plan plan;
     // A thread with a block of its own reads while another writes, which one file does not let two do at once. Where

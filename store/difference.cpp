@@ -173,9 +173,7 @@ Difference difference(const ArraySource& a, const ArraySource& b, const Toleranc
     result.compared = true;
     result.elements = element_count(of_a.shape);
     DifferenceSink sink(dtype, b, tolerance, places, result);
-    IoOptions half = io;  // a block of each array is held at once
-    half.max_memory = io.max_memory / 2;
-    copy_array(a, sink, {.io = half, .selection = {}});
+    copy_array(a, sink, {.io = io, .held = 2});  // a block of each array at once
     return result;
 }
 

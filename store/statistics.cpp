@@ -394,9 +394,7 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                                    const IoOptions& io) {
     if (bins < 4) throw invalid_argument("at least 4 bins are needed");
     StatisticsSink sink(source, fill, bins);
-    IoOptions half = io;  // each block is held twice, and as doubles
-    half.max_memory = io.max_memory / 4;
-    copy_array(source, sink, {.io = half, .selection = {}});
+    copy_array(source, sink, {.io = io, .held = 4});  // each block twice, and as doubles
     return sink.result();
 }
 

@@ -21,6 +21,8 @@ struct CopyOptions {
     std::optional<Selection> selection = std::nullopt;
     /// Whether a region of the sink is complete already and need not be copied (a copy that goes on); none: nothing is.
     std::function<bool(const Region&)> done = nullptr;
+    /// How many times over the sink holds each block, for its own copies: the memory is divided by it.
+    int held = 1;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
