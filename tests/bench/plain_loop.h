@@ -1,0 +1,49 @@
+// The yardstick: the shortest honest program that does the same work with c-blosc and system calls alone.
+//
+// Per chunk, with T threads: open, read, decompress into a scratch buffer, copy it row by row into the output; for
+// writing gather, compress, write. No library, no checks, no temporary file and rename, no locks. Every figure of
+// tests/bench is a ratio to one of these loops, taken in the same run.
+//
+// Chunks divide the shape, and an array has one to three dimensions: that is all the workloads need.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace plain {
+
+enum class Compressor : std::uint8_t { blosc_lz4, zstd };  ///< lz4 level 5 with shuffle; zstd level 3
+
+/// A Zarr v2 array as the loops see it. Fewer than three dimensions: the first ones have length 1.
+struct Layout {
+    std::string folder;
+    std::array<std::int64_t, 3> shape{1, 1, 1};
+    std::array<std::int64_t, 3> chunks{1, 1, 1};
+    int rank = 3;
+    std::size_t item = 4;  ///< bytes of an element
+    Compressor compressor = Compressor::blosc_lz4;
+
+    [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] std::size_t chunk_bytes() const;
+};
+
+using Point = std::array<std::int64_t, 3>;
+struct Box {
+    Point start;
+    Point extent;
+};
+
+void read_all(const Layout& a, std::byte* out, int threads);
+void write_all(const Layout& a, const std::byte* in, int threads);
+/// Packed elements of a box, chunk by chunk.
+void read_box(const Layout& a, const Box& box, std::byte* out);
+/// In place: each chunk read unless all of it is new, changed in memory, written.
+void write_box(const Layout& a, const Box& box, const std::byte* in);
+
+/// From chunks of one array to those of another, a slab as thick as the thicker chunk at a time, one thread.
+void rechunk(const Layout& from, const Layout& to);
+
+}  // namespace plain
