@@ -10,12 +10,12 @@ def size(text):
     return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]] if text[-1] in "KMG" else int(text)
 
 
-def arguments(description, default_size):
+def arguments(description, default_size, max_memory="256M", limit="400M"):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--size", default=default_size, type=size)
-    parser.add_argument("--max-memory", default="256M")
-    parser.add_argument("--limit", default="400M", type=size)
+    parser.add_argument("--max-memory", default=max_memory)
+    parser.add_argument("--limit", default=limit, type=size)
     parser.add_argument("--folder", help="where to work (default: the folder for temporary files)")
     return parser.parse_args()
 
