@@ -19,9 +19,10 @@
 // A byte beyond all slots is the gate: everybody passes it on the way to slot 0, and who wants slot 0 exclusively keeps
 // it shut while waiting, so that a stream of writers cannot keep a resize away for ever.
 //
-// The file may be removed while nobody has the array open (all of `.tessera/` may), and is removed with the marker of
-// a copy that is complete. Whoever has the gate therefore looks whether the file that it locked is still the one that
-// has the name, and opens the new one if not.
+// The file may be removed while nobody has the array open (all of `.tessera/` may), and is removed, under slot 0 held
+// exclusively, with the marker of a copy that is complete and with an array that another takes the place of. Whoever
+// gets slot 0 therefore looks whether the file that it locked is still the one that has the name, and opens the new one
+// if not; where the directory itself is gone, that is a not_found.
 //
 // Chunk slots need no lock between processes while this process holds slot 0 exclusively: nobody else can have one.
 //
@@ -93,21 +94,30 @@ private:
     bool lock_shape(LockMode mode, int command) {
         const std::lock_guard passing(passing_);
         const short type = mode == LockMode::shared ? F_RDLCK : F_WRLCK;
-        if (!pass_gate(type, command)) return false;
-        try {
-            // Others who hold it shared in this process have it for all. The last of them may drop it just now, so that
-            // counting and dropping go together; nobody else can take it meanwhile, for we are the one who passes.
-            bool got = mode == LockMode::shared && join();
-            if (!got && set(command, type, 0)) {
-                const std::lock_guard guard(mutex_);
-                ++holders_;
-                got = true;
+        for (;;) {
+            if (!set(command, type, gate_byte)) return false;
+            bool joined = false;
+            bool got = false;
+            try {
+                // Others who hold it shared in this process have it for all. The last of them may drop it just now, so
+                // that counting and dropping go together; nobody else can take it meanwhile, for we are the one who
+                // passes.
+                joined = mode == LockMode::shared && join();
+                got = joined || set(command, type, 0);
+            } catch (...) {
+                set(F_OFD_SETLK, F_UNLCK, gate_byte);
+                throw;
             }
             set(F_OFD_SETLK, F_UNLCK, gate_byte);
-            return got;
-        } catch (...) {
-            set(F_OFD_SETLK, F_UNLCK, gate_byte);
-            throw;
+            // Nobody removes the file but under slot 0, so who joined has the right one.
+            if (joined || !got) return got;
+            if (!is_stale()) {
+                const std::lock_guard guard(mutex_);
+                ++holders_;
+                return true;
+            }
+            set(F_OFD_SETLK, F_UNLCK, 0);
+            open_file();
         }
     }
 
@@ -116,21 +126,6 @@ private:
         if (holders_ == 0) return false;
         ++holders_;
         return true;
-    }
-
-    /// Locks the gate of the file that has the name now.
-    bool pass_gate(short type, int command) {
-        for (;;) {
-            if (!set(command, type, gate_byte)) return false;
-            // Nobody removes the file under a lock, so while this process has one it is the right file.
-            if (has_holders() || !is_stale()) return true;
-            open_file();
-        }
-    }
-
-    [[nodiscard]] bool has_holders() {
-        const std::lock_guard guard(mutex_);
-        return holders_ > 0;
     }
 
     void release_shape(LockMode mode) {
@@ -187,6 +182,10 @@ private:
         Descriptor file(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));
         if (!file && errno == ENOENT) {
             if (::mkdirat(directory_.get(), folder, 0777) != 0 && errno != EEXIST) {
+                if (errno == ENOENT) {
+                    throw not_found(
+                        fmt::format("{}: is gone: it was removed, or another took its place; open it again", name_));
+                }
                 throw io_error("making the directory", fmt::format("{}/{}", name_, folder), errno);
             }
             file = Descriptor(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));

@@ -37,8 +37,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -212,7 +214,16 @@ public:
         }
     }
 
+    /// Takes over another file's content, its blocks shared until one of both changes; false where that cannot be done.
+    bool clone(int from) { return ::ioctl(fd_.get(), FICLONE, from) == 0; }
+
     void finish() override {
+        // To the nanosecond: the system's own times stand still for milliseconds, in which a file may be replaced twice
+        // and get its old number back, so that its ValueStamp would show no change. Where it fails, they have to do.
+        timespec now[2] = {};
+        ::clock_gettime(CLOCK_REALTIME, &now[0]);
+        now[1] = now[0];
+        (void)::futimens(fd_.get(), now);
         if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
         if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
         if (::renameat(root_, temporary_.c_str(), root_, key_.c_str()) != 0) throw io_error("writing", name_, errno);
@@ -296,7 +307,7 @@ public:
         const std::string path(key);
         const std::string target(other_key);
         const auto try_link = [&] {
-            if (::linkat(from->find_root(), target.c_str(), root, path.c_str(), 0) != 0) return false;
+            if (::linkat(from->find_root(), target.c_str(), root, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
             sync_.changed(root, path);
             return true;
         };
@@ -304,6 +315,19 @@ public:
         if (errno != ENOENT) return false;
         make_folders(root, path.substr(0, path.rfind('/') + 1));
         return try_link();
+    }
+
+    bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+        require_key(key);
+        require_writable("copying", key);
+        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        if (from == nullptr) return false;
+        const Descriptor source = from->open_value(other_key);
+        if (!source) return false;
+        FileWriter file = writer(key);
+        if (!file.clone(source.get())) return false;
+        file.finish();
+        return true;
     }
 
     bool erase(std::string_view key) override {
@@ -456,6 +480,16 @@ public:
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        try {
+            return locks_of(prefix)->lock(slot, mode);
+        } catch (const Error& e) {
+            // The directory is gone that had the name before; another may have it now.
+            if (e.code() != ErrorCode::not_found || !is_directory(find_root(), std::string(prefix).c_str())) throw;
+        }
+        {
+            const std::lock_guard guard(locks_mutex_);
+            if (const auto dead = locks_.find(prefix); dead != locks_.end()) locks_.erase(dead);
+        }
         return locks_of(prefix)->lock(slot, mode);
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {

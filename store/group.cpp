@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <tessera/error.h>
 #include <tessera/place.h>
+#include <tessera/snapshot.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "array_state.h"
 #include "keys.h"
+#include "node_files.h"
 
 namespace tessera {
 
@@ -36,6 +38,7 @@ void collect(const KeyValueStore& store, const std::string& prefix, const std::s
     for (const std::string& name : store.list(prefix).prefixes) {
         if (name.starts_with('.') && name.find(own_prefix) != std::string::npos) continue;
         const std::string child_prefix = join_key(prefix, name);
+        if (is_snapshot_folder(store, child_prefix)) continue;
         const std::string child_path = join_key(path, name);
         const std::size_t place = nodes.size();
         const std::optional<Node> explicit_node = probe_node(store, child_prefix);
@@ -54,41 +57,6 @@ void require_absent(const KeyValueStore& store, std::string_view prefix) {
     if (const auto node = probe_node(store, prefix)) {
         throw already_exists(fmt::format("{}: {} ({}) is there already", name_of(store, prefix),
                                          node->kind == NodeKind::array ? "an array" : "a group", node->dialect->name));
-    }
-}
-
-/// Whether a name directly below a node is part of that node itself.
-class Ownership {
-public:
-    Ownership(const KeyValueStore& store, const Node& node) : node_(node) {
-        if (node.kind == NodeKind::array) metadata_ = node.dialect->load(store, node.path);
-    }
-    [[nodiscard]] bool owns(std::string_view name) const {
-        if (name.starts_with(own_prefix)) return true;
-        if (node_.dialect == nullptr) return false;
-        if (node_.kind == NodeKind::array) return node_.dialect->owns(metadata_, name);
-        return name == node_.dialect->consolidated_key || std::ranges::count(node_.dialect->documents, name) > 0;
-    }
-
-private:
-    const Node& node_;
-    ArrayMetadata metadata_;
-};
-
-/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one.
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes) {
-    std::set<std::string_view> paths;
-    for (const Node& node : nodes) paths.insert(node.path);
-    for (const Node& node : nodes) {
-        const Ownership ownership(store, node);
-        const Listing listing = store.list(node.path);
-        for (const auto* names : {&listing.prefixes, &listing.keys}) {
-            for (const std::string& name : *names) {
-                if (ownership.owns(name) || paths.contains(join_key(node.path, name))) continue;
-                throw invalid_argument(fmt::format("{}: {} there is no part of it; move that away first",
-                                                   name_of(store, node.path), name));
-            }
-        }
     }
 }
 
@@ -152,6 +120,38 @@ std::optional<Value> load_consolidated(const NodeState& group) {
 }
 
 }  // namespace
+
+// ---- the files of nodes
+
+bool is_document(const Node& node, std::string_view name) {
+    return node.dialect != nullptr && ((node.kind == NodeKind::group && name == node.dialect->consolidated_key) ||
+                                       std::ranges::count(node.dialect->documents, name) > 0);
+}
+
+NodeFiles::NodeFiles(const KeyValueStore& store, const Node& node) : node_(node) {
+    if (node.kind == NodeKind::array) metadata_ = node.dialect->load(store, node.path);
+}
+
+bool NodeFiles::owns(std::string_view name) const {
+    if (name.starts_with(own_prefix)) return true;
+    return node_.kind == NodeKind::array ? node_.dialect->owns(metadata_, name) : is_document(node_, name);
+}
+
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes) {
+    std::set<std::string_view> paths;
+    for (const Node& node : nodes) paths.insert(node.path);
+    for (const Node& node : nodes) {
+        const NodeFiles files(store, node);
+        const Listing listing = store.list(node.path);
+        for (const auto* names : {&listing.prefixes, &listing.keys}) {
+            for (const std::string& name : *names) {
+                if (files.owns(name) || paths.contains(join_key(node.path, name))) continue;
+                throw invalid_argument(fmt::format("{}: {} there is no part of it; move that away first",
+                                                   name_of(store, node.path), name));
+            }
+        }
+    }
+}
 
 // ---- nodes
 

@@ -22,4 +22,9 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     return name.starts_with('.') && name.find(".tessera") != std::string_view::npos;
 }
 
+/// The lock files of zarr 0.4 and of programs like it; Tessera's own is `.tessera/lock`.
+[[nodiscard]] inline bool is_lock_name(std::string_view name) {
+    return name.ends_with(".lock");
+}
+
 }  // namespace tessera

@@ -6,21 +6,17 @@
 // what was being copied into which metadata, so that only the same copy goes on.
 //
 // Where an array is that may be replaced, the new one is built beside it under a hidden name and complete there before
-// the two directories change places in one step (renameat2, RENAME_EXCHANGE); the old one is then removed. A crash
-// before that step leaves the old array untouched.
+// the two directories change places in one step, as replace_directory.cpp says.
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
 
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <algorithm>
-#include <cerrno>
 #include <functional>
 
 #include "array_state.h"
-#include "descriptor.h"
+#include "replace_directory.h"
 
 namespace tessera {
 
@@ -94,42 +90,6 @@ void erase_own(const fs::path& path) {
         store->erase_below(name);
     });
     store->erase_below(".tessera");  // last: until then it says what the rest is
-}
-
-/// The directory itself where `path` is a link to it, so that the link stays.
-fs::path resolved(const fs::path& path) {
-    std::error_code error;
-    fs::path real = fs::exists(path, error) ? fs::canonical(path, error) : fs::path();
-    if (real.empty() || error) real = path;
-    if (!real.has_filename()) real = real.parent_path();  // a trailing '/'
-    return real;
-}
-
-/// What lies beside an array for a moment: ".grid.zarr.tessera-new".
-std::string hidden_name(const fs::path& array, std::string_view what) {
-    return fmt::format(".{}.tessera-{}", array.filename().string(), what);
-}
-
-void remove_tree(const fs::path& path) {
-    std::error_code error;
-    fs::remove_all(path, error);
-    if (error) throw io_error("cannot remove", path.string(), error.value());
-}
-
-/// Puts `built` in the place of `old`, and `old` where `built` was.
-void exchange(const fs::path& built, const fs::path& old) {
-    if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
-    if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
-    // A file system without the exchange: two steps, between which neither is in place but both are complete.
-    fs::path aside = old;
-    aside.replace_filename(hidden_name(old, "old"));
-    if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
-    if (::rename(built.c_str(), old.c_str()) != 0) {
-        const int error = errno;
-        (void)::rename(aside.c_str(), old.c_str());
-        throw io_error("cannot replace", old.string(), error);
-    }
-    if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
 }
 
 }  // namespace
@@ -316,13 +276,9 @@ Array NewArray::commit() {
     state_->lock.unlock();
     state_->leave = true;
     if (state_->built != state_->place) {
+        const auto old = directory_store(state_->place, state_->options);
         in_context([&] { return fmt::format("the new array is complete in {}", state_->built.string()); },
-                   [&] { exchange(state_->built, state_->place); });
-        const fs::path above = fs::absolute(state_->place).parent_path();
-        if (state_->options.durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str())) {
-            throw io_error("writing to the disk", above.string(), errno);
-        }
-        remove_tree(state_->built);
+                   [&] { replace_directory(state_->built, *old, lock_nodes(*old), state_->options); });
     }
     return Array::open(state_->place, state_->options);
 }

@@ -87,6 +87,15 @@ MutableArrayView picked(const MutableArrayView& box, const Picked& part, const S
     return v;
 }
 
+/// What an absent chunk reads as: the fill, for as long as the array is there. Of one that was removed, or that another
+/// took the place of, the chunks go after the metadata.
+void read_absent(const ArrayState& array, const LoadedArray& loaded, const MutableArrayView& out) {
+    if (array.published && !array.store->stamp(join_key(array.prefix, array.dialect->metadata_key))) {
+        throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
+    }
+    fill_elements(out, loaded.metadata.dtype, loaded.fill());
+}
+
 /// The scratch's chunk array, of this shape, with indeterminate elements.
 MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& shape, WorkerScratch& scratch) {
     const DType& dtype = loaded.metadata.dtype;
@@ -168,7 +177,7 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::s
             loaded.pipeline.decode_part(*source, region, out, scratch->codec);
             return;
         }
-        fill_elements(out, loaded.metadata.dtype, loaded.fill());
+        read_absent(array, loaded, out);
     });
 }
 
@@ -176,7 +185,7 @@ void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::s
                 const Picked& part, const Request<MutableArrayView>& request, const IoOptions& io) {
     std::shared_ptr<const ByteSource> source = array.store->open(key);
     if (!source) {
-        fill_elements(request.elements.part(part.in_request), loaded.metadata.dtype, loaded.fill());
+        read_absent(array, loaded, request.elements.part(part.in_request));
         return;
     }
     const ShardCodec& codec = *loaded.pipeline.shard();

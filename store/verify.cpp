@@ -31,11 +31,6 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
     return std::ranges::binary_search(names, name);
 }
 
-/// The lock files of zarr 0.4 and of programs like it; Tessera's own is `.tessera/lock`.
-bool is_lock_name(std::string_view name) {
-    return name.ends_with(".lock");
-}
-
 /// One run of verify: a walk over all nodes, without recursion, however deep a hostile archive is.
 class Verifier {
 public:

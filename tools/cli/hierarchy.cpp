@@ -30,14 +30,6 @@ std::string short_path(const fs::path& path) {
     return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
 }
 
-void report(Session& session, const Value& value, const std::string& line) {
-    if (session.options().json) {
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print(printable(line) + "\n");
-    }
-}
-
 // ---- group
 
 struct GroupOptions {
@@ -162,6 +154,15 @@ int consolidate(Session& session, const std::string& path, bool check) {
 }
 
 }  // namespace
+
+void report(Session& session, const Value& value, const std::string& line) {
+    session.clear_progress();
+    if (session.options().json) {
+        print_json(value);
+    } else if (!session.options().quiet) {
+        print(printable(line) + "\n");
+    }
+}
 
 void note_stale(Session& session, const std::vector<std::string>& paths) {
     std::set<std::string> stale;  // as they are shown: a path may be reached by several spellings

@@ -2,7 +2,8 @@
 //
 // A node is an array or a group. A group has metadata of a dialect, or is a plain folder that holds nodes (dialect
 // nullptr): so a directory of zmeta or v1 arrays, dialects without group metadata, is a group too. A folder whose name
-// begins with '.' is a node only where it has metadata, and never where the name holds ".tessera".
+// begins with '.' is a node only where it has metadata, and never where the name holds ".tessera". Snapshots that lie
+// beside an array are no nodes of the folder around both.
 #pragma once
 
 #include <cstdint>

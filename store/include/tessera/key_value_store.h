@@ -93,6 +93,11 @@ public:
     virtual bool link(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
         return false;
     }
+    /// Makes a key a copy of another store's that shares its blocks on the disk until one of both changes (a reflink);
+    /// false where that is not possible, or the other key is absent.
+    virtual bool clone(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+        return false;
+    }
     /// Puts the value of `from` in the place of that of `to`, in one step, and removes `from`; false when `from` is
     /// absent. Throws unsupported for a store that cannot.
     virtual bool replace(std::string_view from, std::string_view to);

@@ -1,0 +1,29 @@
+// Which names in a directory belong to the array or group that lies there. Private to the store module.
+#pragma once
+
+#include <tessera/group.h>
+
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// The names directly below one node that are part of that node itself.
+class NodeFiles {
+public:
+    /// Loads an array's metadata. `node.path` is its prefix in the store; it outlives this.
+    NodeFiles(const KeyValueStore& store, const Node& node);
+    [[nodiscard]] bool owns(std::string_view name) const;
+
+private:
+    const Node& node_;
+    ArrayMetadata metadata_;
+};
+
+/// Whether a name directly below a node is one of its documents: metadata, attributes, consolidated metadata.
+[[nodiscard]] bool is_document(const Node& node, std::string_view name);
+
+/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one.
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes);
+
+}  // namespace tessera

@@ -1,0 +1,130 @@
+// What others see while it happens
+// --------------------------------
+// The two directories change places in one step (renameat2, RENAME_EXCHANGE): a path leads to the old array or to the
+// new one. Whoever has the old directory open keeps it, wherever it is; so before its locks are released, its metadata
+// and its lock files are removed. A writer that waited for the lock then finds that the file it locked has no name any
+// more: it looks for the array again, and goes on with the new one or says that the array is gone. A reader that finds
+// a chunk absent looks whether the metadata still are there before it takes that for the fill value. The rest of the
+// old directory is removed last. A crash before the exchange leaves the old array, one after it the new one; what is
+// left beside it has a hidden name, and is removed at the next attempt.
+#include "replace_directory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/place.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+
+#include "descriptor.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Puts `built` in the place of `old`, and `old` where `built` was.
+void exchange(const fs::path& built, const fs::path& old) {
+    if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
+    if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
+    // A file system without the exchange: two steps, between which neither is in place but both are complete.
+    fs::path aside = old;
+    aside.replace_filename(hidden_name(old, "old"));
+    if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
+    if (::rename(built.c_str(), old.c_str()) != 0) {
+        const int error = errno;
+        (void)::rename(aside.c_str(), old.c_str());
+        throw io_error("cannot replace", old.string(), error);
+    }
+    if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
+}
+
+fs::path real_place(const KeyValueStore& store, std::string_view prefix) {
+    return real_path(fs::path(store.name()) / prefix);
+}
+
+/// The nodes that have locks by their real places: a directory to which links lead is locked once, and everybody has
+/// the same order.
+std::map<fs::path, std::string> lock_places(const KeyValueStore& store, const std::vector<Node>& nodes) {
+    std::map<fs::path, std::string> places;
+    for (const Node& node : nodes) {
+        if (node.dialect != nullptr) places.emplace(real_place(store, node.path), node.path);
+    }
+    return places;
+}
+
+/// The keys that say that there is a node, and those of the lock files, but for what lies elsewhere and is only linked.
+std::vector<std::string> vital_keys(const KeyValueStore& store, const std::vector<Node>& nodes) {
+    std::vector<std::string> keys;
+    const fs::path root = real_place(store, "");
+    for (const Node& node : nodes) {
+        if (node.dialect == nullptr) continue;
+        if (real_place(store, node.path) != (node.path.empty() ? root : root / node.path)) continue;
+        const bool is_array = node.kind == NodeKind::array;
+        keys.push_back(join_key(node.path, is_array ? node.dialect->metadata_key : node.dialect->group_key));
+        keys.push_back(join_key(node.path, ".tessera/lock"));
+    }
+    return keys;
+}
+
+}  // namespace
+
+fs::path resolved(const fs::path& path) {
+    std::error_code error;
+    fs::path real = fs::exists(path, error) ? fs::canonical(path, error) : fs::path();
+    if (real.empty() || error) real = path;
+    if (!real.has_filename()) real = real.parent_path();  // a trailing '/'
+    return real;
+}
+
+std::string hidden_name(const fs::path& node, std::string_view what) {
+    return fmt::format(".{}.tessera-{}", node.filename().string(), what);
+}
+
+void remove_tree(const fs::path& path) {
+    std::error_code error;
+    fs::remove_all(path, error);
+    if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
+std::vector<Node> all_nodes(const KeyValueStore& store) {
+    const std::optional<Node> root = probe_node(store, "");
+    if (root && root->kind == NodeKind::array) return {*root};
+    std::vector<Node> nodes = nodes_below(store, "");
+    if (root || !nodes.empty()) nodes.insert(nodes.begin(), root.value_or(Node{}));
+    return nodes;
+}
+
+LockedNodes lock_nodes(KeyValueStore& store) {
+    LockedNodes locked{.nodes = all_nodes(store), .locks = {}};
+    for (;;) {
+        const auto places = lock_places(store, locked.nodes);
+        for (const auto& [path, prefix] : places) locked.locks.push_back(store.lock(prefix, 0, LockMode::exclusive));
+        // Nodes that came or went while others were waited for.
+        std::vector<Node> now = all_nodes(store);
+        const bool same = lock_places(store, now) == places;
+        locked.nodes = std::move(now);
+        if (same) return locked;
+        locked.locks.clear();
+    }
+}
+
+void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes locked, const StoreOptions& options) {
+    const fs::path place = store.name();
+    const std::vector<std::string> vital = vital_keys(store, locked.nodes);
+    exchange(built, place);
+    const fs::path above = fs::absolute(place).parent_path();
+    if (options.durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str())) {
+        throw io_error("writing to the disk", above.string(), errno);
+    }
+    for (const std::string& key : vital) store.erase(key);  // of the old directory, with which the store stays
+    locked.locks.clear();
+    remove_tree(built);
+}
+
+}  // namespace tessera

@@ -1,0 +1,129 @@
+// tessera snapshot
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <tessera/error.h>
+#include <tessera/snapshot.h>
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "command.h"
+#include "hierarchy.h"
+#include "report.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct SnapshotOptions {
+    std::string path, action, name;
+};
+
+/// A hierarchy is locked array by array, and each lock is an open file: as many as the system allows.
+void allow_many_files() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// "37 reflinks, 4 copies"
+std::string how_text(const SnapshotInfo& info) {
+    std::string text;
+    const auto add = [&](std::int64_t n, std::string_view one, std::string_view many) {
+        if (n > 0)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(static_cast<std::uint64_t>(n)),
+                                n == 1 ? one : many);
+    };
+    add(info.reflinked, "reflink", "reflinks");
+    add(info.linked, "link", "links");
+    add(info.copied, "copy", "copies");
+    return text;
+}
+
+Value value_of(const SnapshotInfo& info) {
+    Value value = Value::object();
+    value.set("name", path_value(info.name));
+    value.set("path", path_value(info.path.string()));
+    value.set("of", path_value(info.node));
+    value.set("made", info.made);
+    value.set("arrays", info.arrays);
+    value.set("files", info.files);
+    value.set("bytes", info.bytes);
+    value.set("reflinked", info.reflinked);
+    value.set("linked", info.linked);
+    value.set("copied", info.copied);
+    return value;
+}
+
+std::string text_of(const SnapshotInfo& info) {
+    return fmt::format("{}  {}{}  {}, {} ({}), {}", info.name, info.made, info.node.empty() ? "" : "  of " + info.node,
+                       count_text(info.arrays, "array"), count_text(info.files, "file"), how_text(info),
+                       bytes_text(info.bytes));
+}
+
+int create(Session& session, const SnapshotOptions& o) {
+    const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io());
+    report(session, value_of(info),
+           fmt::format("created {}: {}, {} ({}), {}", info.path.string(), count_text(info.arrays, "array"),
+                       count_text(info.files, "file"), how_text(info), bytes_text(info.bytes)));
+    return exit_done;
+}
+
+int list(Session& session, const SnapshotOptions& o) {
+    Value values = Value::array();
+    for (const SnapshotInfo& info : list_snapshots(o.path)) {
+        if (session.options().json) {
+            values.push_back(value_of(info));
+        } else {
+            print(printable(text_of(info)) + "\n");
+        }
+    }
+    if (session.options().json) print_json(values);
+    return exit_done;
+}
+
+Value value_of(const SnapshotOptions& o) {
+    Value value = Value::object();
+    value.set("path", path_value(o.path));
+    value.set("name", path_value(o.name));
+    return value;
+}
+
+int restore(Session& session, const SnapshotOptions& o) {
+    restore_snapshot(o.path, o.name, session.store(), session.io());
+    note_stale(session, {o.path});
+    report(session, value_of(o), fmt::format("restored {} from its snapshot {}", o.path, o.name));
+    return exit_done;
+}
+
+int snapshot(Session& session, const SnapshotOptions& o) {
+    if ((o.action == "list") != o.name.empty()) {
+        throw invalid_argument(fmt::format("snapshot PATH {}: found {}",
+                                           o.action == "list" ? "list" : o.action + " NAME",
+                                           o.name.empty() ? "no NAME" : fmt::format("'{}' as well", o.name)));
+    }
+    allow_many_files();
+    if (o.action == "create") return create(session, o);
+    if (o.action == "list") return list(session, o);
+    if (o.action == "restore") return restore(session, o);
+    if (o.action == "rm") {
+        remove_snapshot(o.path, o.name, session.store());
+        report(session, value_of(o), fmt::format("removed the snapshot {} of {}", o.name, o.path));
+        return exit_done;
+    }
+    throw invalid_argument(
+        fmt::format("snapshot: expected create, list, restore or rm after the path, found '{}'", o.action));
+}
+
+}  // namespace
+
+Run declare_snapshot(CLI::App& app) {
+    auto o = std::make_shared<SnapshotOptions>();
+    app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
+    app.add_option("ACTION", o->action, "create, list, restore or rm")->required()->option_text(" ");
+    app.add_option("NAME", o->name, "the snapshot's name")->option_text(" ");
+    return [o](Session& session) { return snapshot(session, *o); };
+}
+
+}  // namespace tessera::cli
