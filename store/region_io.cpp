@@ -236,11 +236,6 @@ void store_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
     }
 }
 
-StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
-    return array.store->lock(array.prefix, static_cast<std::uint64_t>(loaded.grid.linear(chunk)) + 1,
-                             LockMode::exclusive);
-}
-
 /// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nothing where the selection
 /// picks nothing. memory(keep) gives memory of that shape, holding what is stored or (keep false) the fill.
 template <class Memory>
@@ -356,6 +351,29 @@ void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, cons
     if (changed) finish_shard(array, key, writer);
 }
 
+/// Of write_marked; merged(chunk, stored) gives a marked chunk's new elements, stored() what there is of it.
+template <class Merged>
+void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                        const std::vector<MarkedChunk>& chunks, const Merged& merged, const IoOptions& io) {
+    ShardWriter writer = shard_writer(array, loaded, key, index, false);
+    const ChunkGrid& grid = loaded.pipeline.shard()->grid();
+    std::vector<const MarkedChunk*> marked(static_cast<std::size_t>(grid.chunk_count()));
+    for (const MarkedChunk& chunk : chunks) {
+        Index inner = chunk.index;
+        for (int d = 0; d < inner.rank(); ++d) inner[d] -= index[d] * grid.grid()[d];
+        marked[static_cast<std::size_t>(grid.linear(inner))] = &chunk;
+    }
+    writer.write(
+        Region::whole(grid.grid()),
+        [&](const Index& inner, const ShardWriter::ChunkMemory& memory) -> std::optional<ArrayView> {
+            const MarkedChunk* const chunk = marked[static_cast<std::size_t>(grid.linear(inner))];
+            if (chunk == nullptr) return std::nullopt;
+            return merged(*chunk, [&] { return memory(true); });
+        },
+        io);
+    finish_shard(array, key, writer);
+}
+
 /// See shard_sink().
 class ShardSink final : public ArraySink {
 public:
@@ -459,6 +477,65 @@ std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<c
         throw invalid_argument(fmt::format("{}: region {} does not lie in one shard", array.name, region.to_string()));
     }
     return std::make_unique<ShardSink>(array, std::move(loaded), region, touched.start, std::move(shape_lock));
+}
+
+StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
+    return array.store->lock(array.prefix, static_cast<std::uint64_t>(loaded.grid.linear(chunk)) + 1,
+                             LockMode::exclusive);
+}
+
+const Shape& unit_shape(const LoadedArray& loaded) {
+    return loaded.pipeline.shard() != nullptr ? loaded.pipeline.shard()->grid().chunks() : loaded.grid.chunks();
+}
+
+void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                    const MutableArrayView& out) {
+    const Region box = ChunkGrid(loaded.grid.shape(), out.shape).chunk_region(index);
+    if (!(box.extent == out.shape)) fill_unread(loaded, out);
+    read_region(array, loaded, box, out.part(Region::whole(box.extent)), {.threads = 1});
+}
+
+void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to) {
+    const auto flat = [](auto view) {
+        view.shape = {view.count()};
+        view.strides = {view.dtype.size()};
+        return view;
+    };
+    const auto source = flat(from);
+    const auto target = flat(to);
+    const std::span mark(marks.data, static_cast<std::size_t>(source.count()));
+    for (auto begin = mark.begin(); begin != mark.end();) {
+        begin = std::find(begin, mark.end(), std::byte{1});
+        const auto end = std::find(begin, mark.end(), std::byte{0});
+        const Region run{{begin - mark.begin()}, {end - begin}};
+        copy_elements(source.part(run), target.part(run));
+        begin = end;
+    }
+}
+
+void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                  const std::vector<MarkedChunk>& chunks, const IoOptions& io) {
+    const std::string key = array.chunk_key(loaded, index);
+    const auto merged = [](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
+        if (chunk.marks.data == nullptr) return chunk.elements;
+        const MutableArrayView memory = stored();
+        copy_marked(chunk.elements, chunk.marks, memory);
+        return memory;
+    };
+    in_context([&] { return where(array, index, key); },
+               [&] {
+                   if (loaded.pipeline.shard() != nullptr) {
+                       write_marked_shard(array, loaded, key, index, chunks, merged, io);
+                       return;
+                   }
+                   ScratchPool::Loan scratch(array.scratch);
+                   const ArrayView chunk = merged(chunks.front(), [&] {
+                       const MutableArrayView memory = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
+                       load_chunk(array, loaded, key, memory, *scratch);
+                       return memory;
+                   });
+                   store_chunk(array, loaded, key, index, chunk, *scratch);
+               });
 }
 
 void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io) {

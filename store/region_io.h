@@ -25,6 +25,31 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                     const IoOptions& io);
 
+/// The lock of a chunk or shard. The caller holds the shape lock.
+[[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
+
+/// Reads one whole chunk, with shards one inner chunk, `index` counting those over the array. `out` has their shape;
+/// beyond the array's edge it gets the fill.
+void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                    const MutableArrayView& out);
+
+/// New elements of a whole chunk, with shards of one inner chunk, `index` counting those over the array. All packed in
+/// C order.
+struct MarkedChunk {
+    Index index;
+    ArrayView elements;
+    ArrayView marks;  ///< bools: which of them to write; without data: all of them
+};
+/// Writes the marked elements into one chunk or shard, which is replaced once. The caller holds its lock, and the shape
+/// lock.
+void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                  const std::vector<MarkedChunk>& chunks, const IoOptions& io);
+/// Copies the marked elements. All packed in C order.
+void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to);
+
+/// The shape of what is decoded and encoded as one: of chunks, with shards of the inner chunks.
+[[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);
+
 /// ArraySink::open_shard: holds the lock of the shard, and the shape lock given, for as long as it lives.
 [[nodiscard]] std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded,
                                                     const Region& region, StoreLock shape_lock);
