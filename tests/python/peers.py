@@ -63,8 +63,8 @@ class Zarrita:
 
     def read(self, path):
         answer = self.ask(read=str(path))
-        if "scalar" in answer:
-            return np.array(answer["scalar"]).astype(ZARRITA_DTYPES[answer["dtype"]])
+        if "data" not in answer:
+            raise PeerError(f"a single {answer['dtype']} is not understood here")
         if isinstance(answer["data"], list):
             return np.array(answer["data"], dtype=object).reshape(answer["shape"])
         if answer["dtype"] not in ZARRITA_DTYPES:
@@ -90,7 +90,7 @@ class Gdal:
     def read(self, path):
         done = subprocess.run(["gdalmdiminfo", "-detailed", f'ZARR:"{path}"'], capture_output=True, text=True,
                               errors="replace")
-        if done.returncode != 0:
+        if done.returncode != 0 or "ERROR" in done.stderr:  # some errors only leave elements out
             raise PeerError(done.stderr.strip())
         try:
             # A zero keeps its sign.

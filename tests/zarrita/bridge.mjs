@@ -46,8 +46,8 @@ async function read(request) {
     if (shape.length === 0) {
         // A 0-d array is given as its one element.
         if (isText(array.dtype)) return { ...answer, data: [region] };
-        const Elements = { bigint: BigInt64Array, boolean: Uint8Array }[typeof region];
-        return { ...answer, scalar: Elements ? String(region) : region };
+        const Elements = array.dtype === "bool" ? Uint8Array : typedArrays[array.dtype];
+        return Elements ? { ...answer, data: toBytes(Elements.of(region)).toString("base64") } : answer;
     }
     if (isText(array.dtype)) return { ...answer, data: inOrder(region, []) };
     const packed = new region.data.constructor(shape.reduce((a, b) => a * b, 1));

@@ -1,0 +1,267 @@
+"""Moving data between the generations of Zarr, in directories and zips, as a person does it."""
+
+import json
+import warnings
+import zipfile
+
+import numpy as np
+import zarr
+
+import program
+from program import ProgramTest, digest
+
+FORMATS = ["zmeta", "v1", "v2", "v3"]
+METADATA = {"zmeta": "__zmeta__", "v1": "meta", "v2": ".zarray", "v3": "zarr.json"}
+GRID = np.arange(12 * 10, dtype="<i4").reshape(12, 10)
+
+
+class Convert(ProgramTest):
+    def make(self, name, array, *options):
+        self.save("made.npy", array)
+        self.tessera("import", "made.npy", name, *options)
+        return name
+
+    def content(self, name):
+        """Its digest by the program, which knows neither chunks nor generations."""
+        return self.tessera_json("digest", name)[0]["digest"]
+
+    def files(self, name):
+        """Without what Tessera keeps for itself."""
+        return {str(p.relative_to(self.folder / name)): p for p in (self.folder / name).rglob("*")
+                if p.is_file() and ".tessera" not in p.parts}
+
+    def zarr_json(self, name):
+        return json.loads((self.folder / name / "zarr.json").read_text())
+
+    def test_every_generation_becomes_every_other_and_comes_back(self):
+        for start in FORMATS:
+            first = self.make(f"{start}_first", GRID, "--format", start, "--chunks", "5,4", "--fill", "7")
+            self.tessera("attrs", first, "set", "units", '"m"')
+            self.tessera("resize", first, "14,10")
+            expected = np.vstack([GRID, np.full((2, 10), 7, "<i4")])
+            for to in FORMATS:
+                if to == start:
+                    continue
+                there, back = f"{start}_{to}", f"{start}_{to}_{start}"
+                self.tessera("copy", first, there, "--format", to)
+                self.assertTrue((self.folder / there / METADATA[to]).is_file())
+                self.assertEqual(self.tessera_json("info", there)["format"], to)
+                np.testing.assert_array_equal(self.exported(there), expected)
+                self.assertEqual(self.tessera_json("attrs", there), {"units": "m"})
+                self.tessera("copy", there, back, "--format", start)
+                self.assertEqual(self.content(back), self.content(first))
+                self.assertEqual(self.tessera_json("info", back)["fill_value"], 7)
+                # Nothing was encoded anew: the chunk files are those of the first.
+                self.assertEqual({p.read_bytes() for p in self.files(back).values() if p.name not in METADATA.values()},
+                                 {p.read_bytes() for p in self.files(first).values() if p.name not in METADATA.values()})
+
+    def test_a_dry_run_writes_nothing_and_says_what_would_be(self):
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--codec", "zlib:3")
+        before = digest(self.folder)
+        text = self.tessera("copy", first, "second", "--format", "v3", "--dry-run")
+        self.assertIn("first → second: 12×10 <i4, v3, chunks 5×4, zlib:3", text)
+        self.assertIn("copied as they are", text)
+        self.assertIn("linked as they are", self.tessera("copy", first, "second", "--format", "v3", "--dry-run",
+                                                         "--link"))
+        text = self.tessera("copy", first, "second", "--format", "zmeta", "--dry-run")
+        self.assertIn("encoded anew: the codecs bytes + zlib:3 become bytes + blosc:zlib:3:shuffle", text)
+        self.assertIn("zmeta", text)
+        (plan,) = self.tessera_json("copy", first, "second", "--format", "v3", "--dry-run")
+        self.assertEqual((plan["path"], plan["format"], plan["chunks"], plan["codec"]), ("second", "v3", [5, 4], "zlib:3"))
+        self.assertTrue(plan["chunks_copied_as_they_are"])
+        self.assertIsNone(plan["because"])
+        self.assertEqual(plan["changes"], [])
+        (plan,) = self.tessera_json("copy", first, "second", "--chunks", "6,5", "--dry-run")
+        self.assertFalse(plan["chunks_copied_as_they_are"])
+        self.assertIn("5", plan["because"])
+        self.assertEqual(digest(self.folder), before)
+
+    def test_links_are_the_same_files(self):
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4")
+        self.tessera("copy", first, "linked", "--format", "v3", "--link")
+        self.tessera("copy", first, "copied", "--format", "v3")
+        inodes = {p.stat().st_ino for p in self.files(first).values()}
+        linked = [p for name, p in self.files("linked").items() if name != "zarr.json"]
+        self.assertEqual(len(linked), 9)
+        self.assertTrue(all(p.stat().st_ino in inodes and p.stat().st_nlink == 2 for p in linked))
+        self.assertTrue(all(p.stat().st_nlink == 1 for p in self.files("copied").values()))
+        # A write replaces files: what is linked to them keeps its content.
+        self.tessera("set", "linked", "...", "0")
+        np.testing.assert_array_equal(self.exported(first), GRID)
+        np.testing.assert_array_equal(self.exported("linked"), np.zeros_like(GRID))
+
+    def test_links_that_cannot_be_are_told(self):
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--codec", "zlib:3")
+        done = self.run_program("copy", first, "second", "--format", "zmeta", "--link")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nothing is linked: the codecs bytes + zlib:3 become bytes + blosc", done.stdout + done.stderr)
+        np.testing.assert_array_equal(self.exported("second"), GRID)
+
+    def test_concessions_are_printed(self):
+        first = self.make("first", GRID, "--format", "v3", "--chunks", "2,5", "--shard", "4,10", "--codec",
+                          "delta,zstd:3,crc32c")
+        for to, says in [("v2", ["shards of (4, 10) become chunks of (2, 5)"]),
+                         ("v1", ["shards of", "delta", "zstd:3 becomes blosc:zstd:3:shuffle"]),
+                         ("zmeta", ["shards of", "delta", "blosc:zstd"])]:
+            done = self.run_program("copy", first, to, "--format", to)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for text in says:
+                self.assertIn(text, done.stdout + done.stderr)
+            (plan,) = self.tessera_json("copy", first, f"{to}_dry", "--format", to, "--dry-run")
+            self.assertIn(says[0], " ".join(plan["changes"]))
+            self.assertEqual(self.content(to), self.content(first))
+
+    def test_what_is_asked_for_is_not_conceded(self):
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4")
+        self.refused("copy", first, "second", "--format", "zmeta", "--codec", "zlib:3", says=["zmeta", "zlib:3"])
+        self.assertFalse((self.folder / "second").exists())
+
+    def test_refusals_name_the_member(self):
+        words = self.make("words", np.array(["a", "bc"]), "--format", "v2")
+        self.tessera("create", "nan", "--shape", "4", "--dtype", "<f4", "--format", "v3")
+        metadata = self.zarr_json("nan")
+        metadata["fill_value"] = "0x7fc00001"
+        (self.folder / "nan" / "zarr.json").write_text(json.dumps(metadata))
+        self.tessera("create", "complex", "--shape", "4", "--dtype", "<c8", "--format", "v2", "--fill", "[1, 2]")
+        self.tessera("create", "text", "--shape", "4", "--dtype", "string", "--format", "v3")
+        self.tessera("create", "single", "--shape", "", "--dtype", "<i4", "--format", "v2")
+        self.tessera("create", "double", "--shape", "3", "--dtype", "<f16", "--format", "v2")
+        before = digest(self.folder)
+        for name, to, says in [("nan", "v2", "fill_value"), ("nan", "zmeta", "fill_value"),
+                               ("complex", "v1", "fill_value"), ("text", "zmeta", "elements of type string"),
+                               ("single", "v1", "without dimensions"), ("double", "v3", "data_type")]:
+            line = self.refused("copy", name, "refused", "--format", to, says=[name, says])
+        self.assertEqual(digest(self.folder), before)
+        self.tessera("copy", words, "words_v3", "--format", "v3")
+
+    def test_fill_values_survive_to_the_last_bit(self):
+        self.tessera("create", "nan", "--shape", "4", "--dtype", "<f4", "--format", "v3")
+        metadata = self.zarr_json("nan")
+        metadata["fill_value"] = "0x7fc00001"
+        (self.folder / "nan" / "zarr.json").write_text(json.dumps(metadata))
+        self.tessera("copy", "nan", "again", "--chunks", "2")
+        self.assertEqual(self.zarr_json("again")["fill_value"], "0x7fc00001")
+        self.assertEqual(self.exported("again").tobytes(), b"\1\0\xc0\x7f" * 4)
+        for dtype, fill in [("<f8", "NaN"), ("<f8", "-Infinity"), ("<f4", "0.1"), ("<M8[s]", "NaT"), ("S3", "ab"),
+                            ("<U3", "é"), ("b1", "true"), ("<u8", "18446744073709551615")]:
+            self.tessera("create", "z", "--shape", "3", "--dtype", dtype, "--fill=" + fill, "--overwrite")
+            whole = self.exported("z").tobytes()
+            for to in "v1", "v2", "v3":
+                self.tessera("copy", "z", to, "--format", to, "--overwrite")
+                self.assertEqual(self.exported(to).tobytes(), whole, (dtype, fill, to))
+                # Python's own reading of JSON would hide a bare NaN.
+                if to in ("v2", "v3"):
+                    json.loads((self.folder / to / METADATA[to]).read_text(), parse_constant=self.fail)
+            self.tessera("copy", "v3", "back", "--format", "zmeta", "--overwrite")
+            self.assertEqual(self.exported("back").tobytes(), whole, (dtype, fill))
+
+    def test_new_fill_values_are_spelt_as_json_has_them(self):
+        for fmt in "v2", "v3":
+            for dtype, fill, stored in [("<f4", "NaN", "NaN"), ("<f8", "-Infinity", "-Infinity"), ("<i4", "3.0", 3),
+                                        ("<c8", "[1.5, NaN]", [1.5, "NaN"])]:
+                self.tessera("create", "z", "--shape", "3", "--dtype", dtype, "--format", fmt, "--fill=" + fill,
+                             "--overwrite")
+                text = (self.folder / "z" / METADATA[fmt]).read_text()
+                self.assertEqual(json.loads(text, parse_constant=self.fail)["fill_value"], stored)
+                self.tessera("copy", "z", "again", "--fill=" + fill, "--overwrite")
+                self.assertEqual((self.folder / "again" / METADATA[fmt]).read_text(), text)
+
+    def test_dimension_names_become_xarrays_attribute_and_come_back(self):
+        first = self.make("first", GRID, "--format", "v3")
+        self.tessera("create", "named", "--shape", "12,10", "--dtype", "<i4", "--format", "v3", "--dims", "lat,lon",
+                     "--attrs", '{"units": "m"}')
+        done = self.run_program("copy", "named", "v2", "--format", "v2")
+        self.assertIn("dimension_names become the attribute _ARRAY_DIMENSIONS", done.stdout + done.stderr)
+        self.assertEqual(self.tessera_json("attrs", "v2"), {"units": "m", "_ARRAY_DIMENSIONS": ["lat", "lon"]})
+        self.run_program("copy", "v2", "back", "--format", "v3")
+        self.assertEqual(self.zarr_json("back")["dimension_names"], ["lat", "lon"])
+        self.assertEqual(self.tessera_json("attrs", "back"), {"units": "m"})
+        self.assertNotIn("dimension_names", self.zarr_json(first))
+
+
+class Groups(ProgramTest):
+    def make_survey(self, path, fmt="v3"):
+        self.tessera("group", path, "--format", fmt, "--attrs", '{"title": "Survey"}')
+        self.tessera("group", f"{path}/2026", "--attrs", '{"year": 2026}')
+        self.save("grid.npy", GRID)
+        self.save("line.npy", np.linspace(0, 1, 30))
+        self.tessera("import", "grid.npy", f"{path}/2026/grid", "--format", fmt, "--chunks", "5,4", "--codec", "gzip:5")
+        self.tessera("import", "line.npy", f"{path}/line", "--format", fmt, "--chunks", "7", "--codec", "gzip:5")
+
+    def check_survey(self, path, at="{}/{}"):
+        np.testing.assert_array_equal(self.exported(at.format(path, "2026/grid")), GRID)
+        np.testing.assert_array_equal(self.exported(at.format(path, "line")), np.linspace(0, 1, 30))
+
+    def test_a_group_goes_from_v3_to_v2_and_zarr_python_reads_it(self):
+        self.make_survey("survey")
+        self.tessera("copy", "survey", "old", "--format", "v2")
+        self.check_survey("old")
+        root = zarr.open_group(self.path("old"), mode="r")
+        self.assertEqual(dict(root.attrs), {"title": "Survey"})
+        self.assertEqual(dict(root["2026"].attrs), {"year": 2026})
+        np.testing.assert_array_equal(root["2026/grid"][...], GRID)
+        self.tessera("copy", "old", "new", "--format", "v3")
+        self.check_survey("new")
+        self.assertEqual(self.tessera_json("attrs", "new/2026"), {"year": 2026})
+
+    def test_a_dry_run_of_a_group_lists_its_arrays(self):
+        self.make_survey("survey")
+        before = digest(self.folder)
+        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--dry-run")
+        self.assertEqual({p["path"]: p["chunks_copied_as_they_are"] for p in plans},
+                         {"old/2026/grid": True, "old/line": True})
+        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--codec", "zstd:3", "--dry-run")
+        self.assertEqual([p["chunks_copied_as_they_are"] for p in plans], [False, False])
+        self.assertEqual(digest(self.folder), before)
+
+    def test_groups_without_a_place_for_attributes_are_refused(self):
+        self.make_survey("survey")
+        line = self.refused("copy", "survey", "old", "--format", "zmeta", says=["zmeta has no groups", "attributes"])
+        self.assertIn("survey", line)
+        self.assertFalse((self.folder / "old").exists())
+
+    def test_a_plain_folder_of_the_oldest_arrays_becomes_groups(self):
+        self.save("grid.npy", GRID)
+        for name in "a", "sub/b":
+            self.tessera("import", "grid.npy", f"plain/{name}", "--format", "zmeta", "--chunks", "5,4")
+        self.tessera("copy", "plain", "grouped", "--format", "v2", "--link")
+        root = zarr.open_group(self.path("grouped"), mode="r")
+        np.testing.assert_array_equal(root["sub/b"][...], GRID)
+        self.assertEqual((self.folder / "grouped/sub/b/0.0").stat().st_ino,
+                         (self.folder / "plain/sub/b/__zdata__/0.0.blosc").stat().st_ino)
+
+    def test_zips_are_written_as_python_takes_them(self):
+        self.make_survey("survey", "v2")
+        self.tessera("copy", "survey", "survey.zip")
+        with zipfile.ZipFile(self.folder / "survey.zip") as archive:
+            self.assertIsNone(archive.testzip())
+            names = archive.namelist()
+            self.assertEqual(len(names), len(set(names)))
+            self.assertEqual({info.compress_type for info in archive.infolist()}, {zipfile.ZIP_STORED})
+        store = zarr.ZipStore(self.path("survey.zip"), mode="r")
+        root = zarr.open_group(store, mode="r")
+        self.assertEqual(dict(root["2026"].attrs), {"year": 2026})
+        np.testing.assert_array_equal(root["2026/grid"][...], GRID)
+        store.close()
+        self.check_survey("survey.zip")
+        self.refused("copy", "survey", "survey.zip", says="--overwrite")
+
+    def test_a_zip_is_a_source_too(self):
+        self.make_survey("survey", "v2")
+        store = zarr.ZipStore(self.path("python.zip"), mode="w")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it writes attributes twice; the last ones count
+            zarr.copy_all(zarr.open_group(self.path("survey"), mode="r"), zarr.open_group(store, mode="w"))
+            store.close()
+        self.tessera("copy", "python.zip", "unpacked", "--format", "v3")
+        self.check_survey("unpacked")
+        self.assertEqual(self.tessera_json("attrs", "unpacked"), {"title": "Survey"})
+        self.tessera("copy", "python.zip", "again.zip")
+        with zipfile.ZipFile(self.folder / "again.zip") as archive:
+            self.assertEqual(len(archive.namelist()), len(set(archive.namelist())))
+        self.tessera("copy", "python.zip/2026/grid", "grid")
+        np.testing.assert_array_equal(self.exported("grid"), GRID)
+
+
+if __name__ == "__main__":
+    program.main()
