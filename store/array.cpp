@@ -241,6 +241,8 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
                                                                     structure ? Assign::numpy : Assign::exact);
                                       });
         }
+        // v2 and v3 have a notation of their own: a bare NaN is no JSON.
+        if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
     }
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
     set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});

@@ -15,13 +15,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-FillValue parse_fill(const DType& dtype, const std::string& text) {
+FillValue parse_fill(const Dialect& from, const DType& dtype, const std::string& text) {
     const Value value = json_or_text(text);
     FillValue fill{.bytes = std::nullopt, .spelling = value, .error = {}};
     if (!value.is_null()) {
         fill.bytes =
             in_context([] { return "--fill"; }, [&] { return element_from_value(dtype, value, Assign::exact); });
     }
+    if (fill.bytes && !from.default_fill(dtype).spelling) fill.spelling.reset();  // as make_metadata does
     return fill;
 }
 
@@ -96,7 +97,7 @@ PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::o
     ArrayMetadata wanted = before;
     if (selection) select(wanted, *selection);
     const bool codecs_chosen = apply_layout(wanted, o);
-    if (o.fill) wanted.fill = parse_fill(wanted.dtype, *o.fill);
+    if (o.fill) wanted.fill = parse_fill(from.dialect(), wanted.dtype, *o.fill);
     const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
     Conversion made = convert_metadata(wanted, stored_attributes(from), from.dialect(), dialect);
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
