@@ -6,14 +6,12 @@
 //   header = "tessera1\n" + dtype + "\n" + shape + "\n", UTF-8; the dtype is NumPy's descr in little-endian order as
 //            Python prints it ("<i4", "[('a', '<i4'), ('b', '<f8')]"; "string" and "bytes" for variable length), the
 //            shape its tuple ("(3, 4)")
-//   leaves: the array is cut into a grid of boxes. A box begins as the whole shape; as long as it has more than 2^20
-//   bytes
-//            (an element of variable length counts as 16), the longest of its lengths (the first of equals) is halved,
-//            rounded up. At the end of the array boxes are cut off. Leaves are in C order of the grid; an empty array
-//            has none.
-//   leaf digest = the 32 bytes of SHA-256 of the box's elements in C order, little-endian, padding of structures zero.
-//   An
-//            element of variable length is its number of bytes as a little-endian u64, and then the bytes.
+//   leaves: the array is cut into a grid of boxes. A box begins as the whole shape; as long as it has more than
+//            2^20 bytes (an element of variable length counts as 16), the longest of its lengths (the first of
+//            equals) is halved, rounded up. At the end of the array boxes are cut off. Leaves are in C order of the
+//            grid; an empty array has none.
+//   leaf digest = the 32 bytes of SHA-256 of the box's elements in C order, little-endian, padding of structures
+//            zero. An element of variable length is its number of bytes as a little-endian u64, and then the bytes.
 #pragma once
 
 #include <string>
