@@ -174,9 +174,9 @@ void check_samples(const MldfReader& reader, const MldfCheckOptions& options, Fi
 std::string record_text(const MldfField& field, ByteSpan record) {
     switch (field.type) {
         case MldfType::integer:
-            return fmt::format("{}", load<std::int64_t>(record.data()));
+            return fmt::format("{}", load_little<std::int64_t>(record.data()));
         case MldfType::real:
-            return python_float_repr(std::bit_cast<double>(load<std::uint64_t>(record.data())));
+            return python_float_repr(std::bit_cast<double>(load_little<std::uint64_t>(record.data())));
         default:
             return fmt::format("{:02x}", fmt::join(record.first(std::min<std::size_t>(record.size(), 64)), ""));
     }

@@ -80,12 +80,12 @@ std::optional<Form> ndarray_form(const MldfField& field) {
     std::array<std::byte, arguments_size> a{};
     std::copy(field.arguments.begin(), field.arguments.end(), a.begin());
     const std::string_view text(reinterpret_cast<const char*>(a.data()), dtype_text_size);
-    const auto rank = load<std::uint64_t>(a.data() + dtype_text_size);
+    const auto rank = load_little<std::uint64_t>(a.data() + dtype_text_size);
     if (a[0] == std::byte{0} || rank > most_dimensions) return {};
     try {
         Form form{DType::parse(text.substr(0, text.find('\0'))), {}, 0};
         for (std::size_t d = 0; d < rank; ++d) {
-            form.shape.push_back(load<std::int64_t>(a.data() + dtype_text_size + 8 * (d + 1)));
+            form.shape.push_back(load_little<std::int64_t>(a.data() + dtype_text_size + 8 * (d + 1)));
         }
         if (form.dtype.is_variable() || form.dtype.kind() == Kind::object || form.dtype.kind() == Kind::structure ||
             form.bytes() > std::numeric_limits<std::uint32_t>::max()) {
@@ -103,16 +103,17 @@ std::optional<Form> record_form(const MldfField& field, const std::byte* record)
         case MldfType::image_raw:
             if (tail[5] != std::byte{0}) return {};  // stored as JPEG or PNG
             return Form{"|u1",
-                        {load<std::uint16_t>(tail), load<std::uint16_t>(tail + 2), load<std::uint8_t>(tail + 4)}};
+                        {load_little<std::uint16_t>(tail), load_little<std::uint16_t>(tail + 2),
+                         load_little<std::uint8_t>(tail + 4)}};
         case MldfType::audio_waveform: {
-            const auto bits = load<std::uint8_t>(tail + 10);
+            const auto bits = load_little<std::uint8_t>(tail + 10);
             if (tail[11] != std::byte{0} || (bits != 16 && bits != 32)) return {};
             return Form{bits == 16 ? "<i2" : "<i4",
-                        {load<std::uint32_t>(tail), load<std::uint16_t>(tail + 8)},
-                        load<std::uint32_t>(tail + 4)};
+                        {load_little<std::uint32_t>(tail), load_little<std::uint16_t>(tail + 8)},
+                        load_little<std::uint32_t>(tail + 4)};
         }
         case MldfType::text_tokenized: {
-            const auto encoding = load<std::uint8_t>(tail + 2);
+            const auto encoding = load_little<std::uint8_t>(tail + 2);
             if (encoding != 1 && encoding != 2) return {};
             const DType dtype = encoding == 1 ? "<i4" : "<i2";
             return Form{dtype, {static_cast<std::int64_t>(pointer_of(record).size) / dtype.size()}};
@@ -195,23 +196,23 @@ Buffer front_bytes(const MldfHeader& header, const std::vector<MldfField>& field
     std::fill(bytes.span().begin(), bytes.span().end(), std::byte{0});
     std::memcpy(bytes.data(), magic.data(), magic.size());
     std::byte* h = bytes.data() + magic.size();
-    store(h, header.version_major);
-    store(h + 2, header.version_minor);
-    store(h + 4, header.flags);
-    store(h + 8, header.num_samples);
-    store(h + 16, header.num_fields);
-    store(h + 20, header.page_size);
-    store(h + 24, header.field_desc_ptr);
-    store(h + 32, header.metadata_ptr);
-    store(h + 40, header.data_ptr);
-    store(h + 48, header.alloc_table_ptr);
-    store(h + 56, header.checksum);
+    store_little(h, header.version_major);
+    store_little(h + 2, header.version_minor);
+    store_little(h + 4, header.flags);
+    store_little(h + 8, header.num_samples);
+    store_little(h + 16, header.num_fields);
+    store_little(h + 20, header.page_size);
+    store_little(h + 24, header.field_desc_ptr);
+    store_little(h + 32, header.metadata_ptr);
+    store_little(h + 40, header.data_ptr);
+    store_little(h + 48, header.alloc_table_ptr);
+    store_little(h + 56, header.checksum);
     std::byte* d = bytes.data() + front_size;
     for (const MldfField& field : fields) {
         std::memcpy(d, field.name.data(), field.name.size());
-        store(d + 64, static_cast<std::uint16_t>(field.type));
-        store(d + 66, field.flags);
-        store(d + 68, field.metadata_size);
+        store_little(d + 64, static_cast<std::uint16_t>(field.type));
+        store_little(d + 66, field.flags);
+        store_little(d + 68, field.metadata_size);
         std::copy(field.arguments.begin(), field.arguments.end(), d + 76);
         d += descriptor_size;
     }
@@ -239,8 +240,8 @@ MldfField mldf_ndarray_field(std::string name, const DType& dtype, const Shape& 
     field.arguments.resize(mldf::dtype_text_size + 8 * (1 + shape.size()));
     std::memcpy(field.arguments.data(), text.data(), text.size());
     std::byte* p = field.arguments.data() + mldf::dtype_text_size;
-    mldf::store(p, static_cast<std::uint64_t>(shape.rank()));
-    for (const std::int64_t n : shape) mldf::store(p += 8, n);
+    store_little(p, static_cast<std::uint64_t>(shape.rank()));
+    for (const std::int64_t n : shape) store_little(p += 8, n);
     return field;
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include <tessera/little_endian.h>
 #include <tessera/mldf.h>
 
 namespace tessera::mldf {
@@ -26,21 +27,6 @@ inline constexpr std::uint64_t allocation_size = 16;
 inline constexpr std::uint64_t table_alignment = 64;
 inline constexpr std::uint64_t pointer_size = 12;      // u64 pointer, u32 size: how every record of a payload begins
 inline constexpr std::uint64_t block_bytes = 1 << 20;  // of a table, read at once
-
-/// A little-endian number at any address, and its reverse.
-template <class T>
-[[nodiscard]] T load(const std::byte* p) {
-    std::make_unsigned_t<T> n = 0;
-    for (std::size_t i = sizeof(T); i-- > 0;) {
-        n = static_cast<std::make_unsigned_t<T>>(static_cast<std::uint64_t>(n) << 8 | std::to_integer<unsigned>(p[i]));
-    }
-    return static_cast<T>(n);
-}
-template <class T>
-void store(std::byte* p, T value) {
-    auto n = static_cast<std::uint64_t>(value);
-    for (std::size_t i = 0; i < sizeof(T); ++i, n >>= 8) p[i] = static_cast<std::byte>(n & 0xFF);
-}
 
 /// A row of the table of types.
 struct TypeRow {
@@ -73,7 +59,7 @@ struct Form {
 
 /// Pointer and size at the start of a record.
 [[nodiscard]] inline MldfAllocation pointer_of(const std::byte* record) {
-    return {load<std::uint64_t>(record), load<std::uint32_t>(record + 8)};
+    return {load_little<std::uint64_t>(record), load_little<std::uint32_t>(record + 8)};
 }
 [[nodiscard]] bool all_zero(ByteSpan bytes);
 
@@ -96,8 +82,8 @@ std::uint64_t complete_fields(std::vector<MldfField>& fields, const std::string&
 [[nodiscard]] Buffer front_bytes(const MldfHeader& header, const std::vector<MldfField>& fields);
 
 inline void store_pointer(std::byte* p, std::uint64_t ptr, std::uint64_t size) {
-    store(p, ptr);
-    store(p + 8, static_cast<std::uint32_t>(size));
+    store_little(p, ptr);
+    store_little(p + 8, static_cast<std::uint32_t>(size));
 }
 inline constexpr std::uint64_t most_payload_bytes = std::numeric_limits<std::uint32_t>::max();
 

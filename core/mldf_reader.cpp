@@ -52,17 +52,17 @@ MldfHeader parse_header(const ByteSource& file) {
     }
     const std::byte* h = front.data() + magic.size();
     MldfHeader header{
-        .version_major = load<std::uint16_t>(h),
-        .version_minor = load<std::uint16_t>(h + 2),
-        .flags = load<std::uint32_t>(h + 4),
-        .num_samples = load<std::uint64_t>(h + 8),
-        .num_fields = load<std::uint16_t>(h + 16),
-        .page_size = load<std::uint32_t>(h + 20),
-        .field_desc_ptr = load<std::uint64_t>(h + 24),
-        .metadata_ptr = load<std::uint64_t>(h + 32),
-        .data_ptr = load<std::uint64_t>(h + 40),
-        .alloc_table_ptr = load<std::uint64_t>(h + 48),
-        .checksum = load<std::uint32_t>(h + 56),
+        .version_major = load_little<std::uint16_t>(h),
+        .version_minor = load_little<std::uint16_t>(h + 2),
+        .flags = load_little<std::uint32_t>(h + 4),
+        .num_samples = load_little<std::uint64_t>(h + 8),
+        .num_fields = load_little<std::uint16_t>(h + 16),
+        .page_size = load_little<std::uint32_t>(h + 20),
+        .field_desc_ptr = load_little<std::uint64_t>(h + 24),
+        .metadata_ptr = load_little<std::uint64_t>(h + 32),
+        .data_ptr = load_little<std::uint64_t>(h + 40),
+        .alloc_table_ptr = load_little<std::uint64_t>(h + 48),
+        .checksum = load_little<std::uint32_t>(h + 56),
     };
     // Before the version, whose bytes a big-endian file has the other way round.
     if ((header.flags & mldf_little_endian) == 0) {
@@ -104,9 +104,9 @@ std::string field_name(ByteSpan bytes, std::size_t index, std::vector<std::strin
 MldfField parse_field(const std::byte* d, std::size_t index, std::vector<std::string>& warnings) {
     MldfField field{
         .name = field_name({d, name_size}, index, warnings),
-        .type = MldfType{load<std::uint16_t>(d + 64)},
-        .flags = load<std::uint16_t>(d + 66),
-        .metadata_size = load<std::uint32_t>(d + 68),
+        .type = MldfType{load_little<std::uint16_t>(d + 64)},
+        .flags = load_little<std::uint16_t>(d + 66),
+        .metadata_size = load_little<std::uint32_t>(d + 68),
     };
     field.arguments.assign(d + 76, d + 76 + arguments_size);
     while (!field.arguments.empty() && field.arguments.back() == std::byte{0}) field.arguments.pop_back();

@@ -159,13 +159,13 @@ MldfWriter& MldfWriter::operator=(MldfWriter&&) noexcept = default;
 void MldfWriter::put(std::size_t field, std::int64_t value) {
     std::byte* record = state_->begin(field, TypeRow::Record::value);
     if (state_->fields[field].type != MldfType::integer) throw state_->wrong_kind(field, "an integer");
-    store(record, value);
+    store_little(record, value);
 }
 
 void MldfWriter::put(std::size_t field, double value) {
     std::byte* record = state_->begin(field, TypeRow::Record::value);
     if (state_->fields[field].type != MldfType::real) throw state_->wrong_kind(field, "a float");
-    store(record, std::bit_cast<std::uint64_t>(value));
+    store_little(record, std::bit_cast<std::uint64_t>(value));
 }
 
 void MldfWriter::put_record(std::size_t field, ByteSpan record) {
@@ -195,20 +195,20 @@ void MldfWriter::put_array(std::size_t field, const ArrayView& array, std::uint3
     const auto length = [&](int d) { return d < array.shape.rank() ? static_cast<std::uint64_t>(array.shape[d]) : 0; };
     switch (f.type) {
         case MldfType::image_raw:
-            store(tail, static_cast<std::uint16_t>(length(0)));
-            store(tail + 2, static_cast<std::uint16_t>(length(1)));
-            store(tail + 4, static_cast<std::uint8_t>(length(2)));
+            store_little(tail, static_cast<std::uint16_t>(length(0)));
+            store_little(tail + 2, static_cast<std::uint16_t>(length(1)));
+            store_little(tail + 4, static_cast<std::uint8_t>(length(2)));
             break;
         case MldfType::audio_waveform:
-            store(tail, static_cast<std::uint32_t>(length(0)));
-            store(tail + 4, sample_rate);
-            store(tail + 8, static_cast<std::uint16_t>(length(1)));
-            store(tail + 10, static_cast<std::uint8_t>(array.dtype.size() * 8));
+            store_little(tail, static_cast<std::uint32_t>(length(0)));
+            store_little(tail + 4, sample_rate);
+            store_little(tail + 8, static_cast<std::uint16_t>(length(1)));
+            store_little(tail + 10, static_cast<std::uint8_t>(array.dtype.size() * 8));
             break;
         case MldfType::text_tokenized:
             // A number that does not fit is 0, as for plain text: the size says it.
-            store(tail, static_cast<std::uint16_t>(length(0) <= 0xFFFF ? length(0) : 0));
-            store(tail + 2, static_cast<std::uint8_t>(array.dtype.size() == 4 ? 1 : 2));
+            store_little(tail, static_cast<std::uint16_t>(length(0) <= 0xFFFF ? length(0) : 0));
+            store_little(tail + 2, static_cast<std::uint8_t>(array.dtype.size() == 4 ? 1 : 2));
             break;
         default:
             break;
@@ -257,7 +257,7 @@ void MldfWriter::finish() {
             for (std::size_t at = 0; at < piece.size(); at += s.row_size) body(piece.data() + at);
         });
     };
-    const auto place = [&](std::byte* record) { store(record, pointer_of(record).ptr + header.data_ptr); };
+    const auto place = [&](std::byte* record) { store_little(record, pointer_of(record).ptr + header.data_ptr); };
     each_row([&](std::byte* row) {
         each_pointer(row, place);
         out.append({row, s.row_size});

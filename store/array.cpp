@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "array_state.h"
+#include "batch.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -72,7 +73,15 @@ void NodeState::save_attributes(const Value& attributes) {
 }
 
 StoreLock NodeState::lock_shape(LockMode mode) const {
-    return published ? store->lock(prefix, 0, mode) : StoreLock();
+    if (!published) return {};
+    for (;;) {
+        StoreLock lock = store->lock(prefix, 0, mode);
+        // A program that crashed since this array was opened may have left a batch that belongs before what we write.
+        if (!batch_pending(*store, prefix)) return lock;
+        lock.unlock();
+        const StoreLock finishing = store->lock(prefix, 0, LockMode::exclusive);
+        finish_batch(*store, prefix);
+    }
 }
 
 void NodeState::sync() const {
@@ -198,6 +207,10 @@ Array Array::open(const std::filesystem::path& path, const StoreOptions& options
 }
 
 Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    return open_settled(settle_batch(std::move(store), prefix), prefix);
+}
+
+Array Array::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     const Dialect* dialect = probe_dialect(*store, prefix);
     if (dialect == nullptr) throw not_found(absence_message(*store, prefix, "array"));
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, *dialect);

@@ -1,9 +1,11 @@
 // The locks of one array between the threads of this process.
 #pragma once
 
+#include <tessera/error.h>
 #include <tessera/key_value_store.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +14,7 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 
 namespace tessera {
 
@@ -22,21 +25,29 @@ class ThreadLocks {
 public:
     void lock_shape(LockMode mode) {
         // Who waits for the shape exclusively keeps the gate shut, so that a stream of writers cannot keep it away.
+        if (owner_ == std::this_thread::get_id()) {
+            throw invalid_argument(
+                "this thread has the array to itself, for a batch of edits: write through that, or commit it first");
+        }
         const std::lock_guard gate(gate_);
         if (mode == LockMode::shared) {
             shape_.lock_shared();
         } else {
             shape_.lock();
+            owner_ = std::this_thread::get_id();
         }
     }
     [[nodiscard]] bool try_lock_shape() {
         const std::unique_lock gate(gate_, std::try_to_lock);
-        return gate.owns_lock() && shape_.try_lock();
+        if (!gate.owns_lock() || !shape_.try_lock()) return false;
+        owner_ = std::this_thread::get_id();
+        return true;
     }
     void unlock_shape(LockMode mode) {
         if (mode == LockMode::shared) {
             shape_.unlock_shared();
         } else {
+            owner_ = std::thread::id();
             shape_.unlock();
         }
     }
@@ -45,6 +56,7 @@ public:
 private:
     std::mutex gate_;
     std::shared_mutex shape_;
+    std::atomic<std::thread::id> owner_ = {};  ///< the thread that has the shape exclusively
     std::array<std::mutex, 256> chunks_;
 };
 

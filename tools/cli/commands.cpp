@@ -126,6 +126,36 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera resize grid.zarr 2000000,1000",
      declare_resize},
+    {"edit", edit, "many edits of one array, all or nothing", "edit PATH --script FILE [options]",
+     "Each line of FILE is one edit; words are split as in a shell, # begins a comment:\n"
+     "  set SELECTION VALUE|FILE\n"
+     "  append FILE [AXIS]\n"
+     "  resize SHAPE\n"
+     "  attr KEY JSON\n"
+     "  unattr KEY\n"
+     "All take effect together at the end, or, whatever fails or crashes, none. Other programs that write to the "
+     "array\n"
+     "wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera undo`.\n\n"
+     "Example:\n"
+     "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
+     declare_edit},
+    {"undo", edit, "take the last batch of edits back", "undo PATH [options]",
+     "Undone twice, it is there again. Refused when something that the batch wrote was changed since.\n\n"
+     "Example:\n"
+     "  tessera undo grid.zarr",
+     declare_undo},
+    {"snapshot", edit, "keep what is there now, and put it back", "snapshot PATH create|list|restore|rm NAME [options]",
+     "A snapshot of an array, or of a group with all below it, is a plain Zarr store, PATH.snapshots/NAME; of what "
+     "lies\n"
+     "in a group, beside the outermost group: ROOT.snapshots/NAME. Chunk files are reflinks where the file system has\n"
+     "them, else hard links, else copies. Writers wait meanwhile, so that it shows one moment.\n"
+     "`restore` puts the snapshot in the place of all that is there now, in one step; PATH may be a part of what the\n"
+     "snapshot was made of, or gone. Programs that have it open must open it again.\n\n"
+     "Examples:\n"
+     "  tessera snapshot survey.zarr create before-cleaning\n"
+     "  tessera diff survey.zarr/depth survey.zarr.snapshots/before-cleaning/depth\n"
+     "  tessera snapshot survey.zarr/depth restore before-cleaning",
+     declare_snapshot},
     {"group", arrange, "make a group, which holds arrays and groups", "group PATH [options]",
      "Groups between PATH and a group further above are made too. The format is that of the group above, else v3;\n"
      "zmeta and v1 have no groups but plain directories.\n\n"

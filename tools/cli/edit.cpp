@@ -11,6 +11,7 @@
 
 #include "blocks.h"
 #include "command.h"
+#include "edit.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
@@ -21,15 +22,6 @@ namespace tessera::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-void report(Session& session, const Value& value, const std::string& line) {
-    session.clear_progress();
-    if (session.options().json) {
-        print_json(value);
-    } else if (!session.options().quiet) {
-        print(printable(line) + "\n");
-    }
-}
 
 /// Gives a cancelled edit the words for what it left behind.
 template <class Edit>
@@ -89,6 +81,18 @@ void set_to_value(Array& array, const Selection& selection, const std::string& t
     array.write(selection, ArrayView{p, array.dtype(), shape, Strides::filled(shape.rank(), 0)}, io);
 }
 
+}  // namespace
+
+void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value) {
+    if (const auto file = named_file(array.dtype(), value)) {
+        set_from_file(session, array, selection, *file);
+    } else {
+        set_to_value(array, selection, value, session.io());
+    }
+}
+
+namespace {
+
 struct SetOptions {
     std::string path, selection, value;
 };
@@ -96,13 +100,7 @@ struct SetOptions {
 int set(Session& session, const SetOptions& o) {
     Array array = Array::open(o.path, session.store());
     const Selection selection = Selection::parse(o.selection, array.shape());
-    run_edit("a part of the selection is already written", [&] {
-        if (const auto file = named_file(array.dtype(), o.value)) {
-            set_from_file(session, array, selection, *file);
-        } else {
-            set_to_value(array, selection, o.value, session.io());
-        }
-    });
+    run_edit("a part of the selection is already written", [&] { set_elements(session, array, selection, o.value); });
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();
     value.set("path", path_value(o.path));

@@ -127,8 +127,12 @@ public:
     [[nodiscard]] bool is_stored(const Region& region) const;
 
 private:
+    friend class CachedArray;
+    friend class Edit;
+    friend std::int64_t undo(const Array& array);
     friend struct CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io);
     explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
+    static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
     std::shared_ptr<struct ArrayState> state_;
 };
 

@@ -6,11 +6,13 @@
 #include <tessera/array_io.h>
 #include <tessera/copy.h>
 #include <tessera/dtype.h>
+#include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 #include <tessera/selection.h>
+#include <tessera/snapshot.h>
 #include <tessera/value.h>
 #include <tessera/view.h>

@@ -1,0 +1,278 @@
+// Batches of edits: all or nothing.
+//
+// How it works
+// ------------
+// A batch holds the array's shape lock exclusively, so that no other writer changes anything meanwhile. Its writes go
+// through a StagedStore, which keeps every new value as a file of its own in `.tessera/batch/`, named by a number, and
+// every erasure in memory. Then commit():
+//
+//   1. makes the staged values durable;
+//   2. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The rename that
+//      gives it its name is the moment at which the batch happens. Before it nothing has changed, after it everything
+//      that is needed to go on is on the disk;
+//   3. applies it: each old value is kept as `.tessera/undo/ID.N`, a hard link, and the staged value renamed over its
+//      key; chunks first, metadata next, erasures last;
+//   4. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
+//
+// Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 3
+// again from the beginning: a staged value that is no more was already renamed, an old value that is kept stays. Both
+// are done under the shape lock, which a living batch holds; when an array is opened, and by every writer once it has
+// the lock, for another program may have crashed since the array was opened.
+//
+// Opened for reading only, nothing is finished: the changes are laid over what is there (StagedStore again).
+//
+// undo() is a batch too: its staged values are the links to the old ones. It first looks whether every value is still
+// the one that the batch put there (size, time and inode, which a rename keeps).
+#include "batch.h"
+
+#include <fmt/format.h>
+#include <tessera/edit.h>
+#include <tessera/error.h>
+#include <tessera/parallel.h>
+
+#include <random>
+
+#include "array_state.h"
+#include "copy_bytes.h"
+#include "journal.h"
+#include "staged_store.h"
+
+namespace tessera {
+
+namespace {
+
+using Entry = Journal::Entry;
+
+constexpr std::string_view batch_folder = ".tessera/batch";
+constexpr std::string_view undo_folder = ".tessera/undo";
+constexpr std::uint64_t journal_limit = std::uint64_t{1} << 36;
+
+std::string journal_key(std::string_view prefix, std::string_view folder) {
+    return fmt::format("{}/journal", join_key(prefix, folder));
+}
+
+/// The journal in a folder, or nothing.
+std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
+    const std::string key = journal_key(prefix, folder);
+    Buffer bytes;
+    if (!store.get(key, bytes, journal_limit)) return std::nullopt;
+    return decode_journal(bytes, join_key(store.name(), key));
+}
+
+/// Makes `key` what `from` is, without a copy where that can be. What is there stays.
+void keep(KeyValueStore& store, const std::string& from, const std::string& key) {
+    if (store.link(key, store, from) || store.stamp(key)) return;
+    if (const auto value = store.open(from)) copy_bytes(*value, store, key);
+}
+
+void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    const std::string batch = join_key(prefix, batch_folder);
+    const std::string undo = join_key(prefix, undo_folder);
+    store.erase(journal_key(prefix, undo_folder));  // from now on it describes what is no more
+    const auto apply_one = [&](const Entry& entry, std::size_t number) {
+        const std::string key = join_key(prefix, entry.key);
+        const std::string staged = fmt::format("{}/{}", batch, entry.number);
+        const bool done = entry.kind == Entry::Kind::put && !store.stamp(staged);
+        if (done) return;
+        if (journal.keeps_old && entry.had_old)
+            keep(store, key, fmt::format("{}/{:016x}.{}", undo, journal.id, number));
+        if (entry.kind == Entry::Kind::erase) {
+            store.erase(key);
+        } else {
+            store.replace(staged, key);
+        }
+    };
+    for (std::size_t i = 0; i < journal.entries.size(); ++i) {
+        try {
+            apply_one(journal.entries[i], i);
+        } catch (const Error& e) {
+            throw Error(e.code(), fmt::format("{}: the batch is recorded, but only {} of its {} changes are in place; "
+                                              "the next opening goes on with it: {}",
+                                              join_key(store.name(), prefix), i, journal.entries.size(), e.what()));
+        }
+    }
+    store.sync();
+    if (journal.keeps_old) {
+        store.replace(journal_key(prefix, batch_folder), journal_key(prefix, undo_folder));
+    } else {
+        store.erase(journal_key(prefix, batch_folder));
+    }
+    store.sync();
+    store.erase_below(batch);
+    // Old values of batches before this one.
+    const std::string own = fmt::format("{:016x}.", journal.id);
+    for (const std::string& name : store.list(undo).keys) {
+        if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old)) store.erase(join_key(undo, name));
+    }
+    store.sync();
+}
+
+std::uint64_t new_id() {
+    std::random_device random;
+    return std::uint64_t{random()} << 32 | random();
+}
+
+/// Records a batch, at which it happens, and applies it. Its staged values are in place.
+void record(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    store.sync();
+    store.put(journal_key(prefix, batch_folder), encode_journal(journal));
+    store.sync();
+    apply(store, prefix, journal);
+}
+
+}  // namespace
+
+bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
+    return store.stamp(journal_key(prefix, batch_folder)).has_value();
+}
+
+void finish_batch(KeyValueStore& store, std::string_view prefix) {
+    if (const auto journal = read_journal(store, prefix, batch_folder)) apply(store, prefix, *journal);
+}
+
+bool discard_batch(KeyValueStore& store, std::string_view prefix) {
+    const std::string folder = join_key(prefix, batch_folder);
+    const auto anything = [&] {
+        const Listing listing = store.list(folder);
+        return !listing.keys.empty() || !listing.prefixes.empty();
+    };
+    if (!anything()) return false;
+    const auto lock = store.try_lock(prefix);
+    if (!lock || batch_pending(store, prefix) || !anything()) return false;  // it lives, or was finished meanwhile
+    store.erase_below(folder);
+    store.sync();
+    return true;
+}
+
+std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    if (store->read_only()) {
+        const auto journal = read_journal(*store, prefix, batch_folder);
+        if (!journal) return store;
+        return std::make_shared<StagedStore>(
+            store, std::string(prefix), join_key(prefix, batch_folder), *journal,
+            [store, place = std::string(prefix)] { return batch_pending(*store, place); });
+    }
+    if (batch_pending(*store, prefix)) {
+        const StoreLock lock = store->lock(prefix, 0, LockMode::exclusive);
+        finish_batch(*store, prefix);
+    } else {
+        discard_batch(*store, prefix);
+    }
+    return store;
+}
+
+// ---- Edit
+
+struct Edit::State {
+    std::shared_ptr<KeyValueStore> store;
+    std::string prefix;
+    EditOptions options;
+    StoreLock lock;
+    std::shared_ptr<StagedStore> staged;
+    std::optional<Array> array;
+    bool over = false;
+};
+
+Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_unique<State>()) {
+    state_->store = array.state_->store;
+    state_->prefix = array.state_->prefix;
+    state_->options = options;
+    if (!array.state_->published) {
+        throw invalid_argument(fmt::format("{}: an array that is not complete yet has no batches", array.name()));
+    }
+    state_->lock = array.state_->lock_shape(LockMode::exclusive);
+    const std::string folder = join_key(state_->prefix, batch_folder);
+    state_->store->erase_below(folder);  // of a batch that never happened
+    state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder);
+    state_->array = Array::open_settled(state_->staged, state_->prefix);
+}
+
+Edit::~Edit() {
+    if (!state_ || state_->over) return;
+    try {
+        state_->array.reset();
+        state_->store->erase_below(join_key(state_->prefix, batch_folder));
+    } catch (const Error&) {
+        // Without a journal it is nothing: the next opening discards it.
+    }
+}
+
+Edit::Edit(Edit&&) noexcept = default;
+Edit& Edit::operator=(Edit&&) noexcept = default;
+
+Array& Edit::array() {
+    if (state_->over) throw invalid_argument(fmt::format("{}: the batch is over", state_->store->name()));
+    return *state_->array;
+}
+
+std::int64_t Edit::commit() {
+    (void)array();
+    const std::string_view document = state_->array->dialect().metadata_key;
+    const Journal journal{
+        .id = new_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
+    if (!journal.entries.empty()) {
+        try {
+            record(*state_->store, state_->prefix, journal);
+        } catch (...) {
+            state_->over = batch_pending(*state_->store, state_->prefix);  // then what is staged is still needed
+            throw;
+        }
+    }
+    state_->over = true;
+    state_->store->erase_below(join_key(state_->prefix, batch_folder));
+    state_->lock.unlock();
+    return static_cast<std::int64_t>(journal.entries.size());
+}
+
+std::int64_t undo(const Array& array) {
+    KeyValueStore& store = *array.state_->store;
+    const std::string& prefix = array.state_->prefix;
+    const StoreLock lock = array.state_->lock_shape(LockMode::exclusive);
+    const auto last = read_journal(store, prefix, undo_folder);
+    if (!last) {
+        throw not_found(
+            fmt::format("{}: no batch of edits to take back: only the last one can be, and only with what "
+                        "it kept in .tessera/undo",
+                        array.name()));
+    }
+    const std::string batch = join_key(prefix, batch_folder);
+    store.erase_below(batch);
+    Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};
+    for (std::size_t i = last->entries.size(); i-- > 0;) {
+        const Entry& done = last->entries[i];
+        const std::string key = join_key(prefix, done.key);
+        const auto now = store.stamp(key);
+        const bool untouched = done.kind == Entry::Kind::erase ? !now : now && *now == done.stamp;
+        if (!untouched) {
+            throw invalid_argument(fmt::format(
+                "{}: {} was changed after the batch; taking the batch back would lose that", array.name(), done.key));
+        }
+        if (!now && !done.had_old) continue;
+        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
+                    .had_old = now.has_value(),
+                    .number = i,
+                    .stamp = {},
+                    .key = done.key};
+        if (done.had_old) {
+            const std::string old = fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), last->id, i);
+            const std::string staged = fmt::format("{}/{}", batch, i);
+            keep(store, old, staged);
+            const auto stamp = store.stamp(staged);
+            if (!stamp) {
+                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the batch cannot be taken back",
+                                          array.name(), old, done.key));
+            }
+            entry.stamp = *stamp;
+        }
+        journal.entries.push_back(std::move(entry));
+    }
+    // As in Edit: values, then what says what there is, then erasures.
+    const std::string_view document = array.dialect().metadata_key;
+    std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
+        return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
+    });
+    record(store, prefix, journal);
+    return static_cast<std::int64_t>(journal.entries.size());
+}
+
+}  // namespace tessera

@@ -1,0 +1,31 @@
+// The journal of a batch: the list of what takes effect together. Private to the store module.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+
+namespace tessera {
+
+struct Journal {
+    struct Entry {
+        enum class Kind : std::uint32_t { put = 1, erase = 2 };
+        Kind kind = Kind::put;
+        bool had_old = false;      ///< the key was there before
+        std::uint64_t number = 0;  ///< put: of the staged value
+        ValueStamp stamp;          ///< put: of the staged value, which it keeps under its key
+        std::string key;           ///< relative to the array
+    };
+    std::uint64_t id = 0;    ///< of the batch
+    bool keeps_old = false;  ///< old values are kept, so that the batch can be undone
+    std::vector<Entry> entries;
+};
+
+[[nodiscard]] Buffer encode_journal(const Journal& journal);
+/// Throws corrupt or unsupported, naming `name`. Keys are checked: none leads out of the array.
+[[nodiscard]] Journal decode_journal(ByteSpan bytes, std::string_view name);
+
+}  // namespace tessera

@@ -1,0 +1,213 @@
+#include "staged_store.h"
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <set>
+
+#include "keys.h"
+#include "sorted_keys.h"
+
+namespace tessera {
+
+using Kind = Journal::Entry::Kind;
+
+/// A value being staged: it counts when it is complete.
+class StagedSink final : public ByteSink {
+public:
+    StagedSink(StagedStore& store, std::string_view key, std::uint64_t number)
+        : store_(store), key_(key), number_(number), sink_(store.beneath_->create(store.staged_key(number))) {}
+    [[nodiscard]] bool random_access() const override { return sink_->random_access(); }
+    void append(ByteSpan bytes) override { sink_->append(bytes); }
+    void write_at(std::uint64_t offset, ByteSpan bytes) override { sink_->write_at(offset, bytes); }
+    void finish() override {
+        sink_->finish();
+        store_.staged(key_, number_);
+    }
+    [[nodiscard]] const std::string& name() const override { return sink_->name(); }
+
+private:
+    StagedStore& store_;
+    std::string key_;
+    std::uint64_t number_;
+    std::unique_ptr<ByteSink> sink_;
+};
+
+StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder)
+    : beneath_(std::move(beneath)), prefix_(std::move(prefix)), folder_(std::move(folder)) {}
+
+StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder,
+                         const Journal& journal, std::function<bool()> pending)
+    : StagedStore(std::move(beneath), std::move(prefix), std::move(folder)) {
+    read_only_ = true;
+    pending_ = std::move(pending);
+    for (const Journal::Entry& entry : journal.entries) {
+        changes_.insert_or_assign(join_key(prefix_, entry.key), Change{entry.kind, entry.number});
+    }
+}
+
+std::vector<Journal::Entry> StagedStore::changes(std::string_view document) const {
+    std::vector<Journal::Entry> entries;
+    const std::shared_lock guard(mutex_);
+    for (const auto& [key, change] : changes_) {
+        Journal::Entry entry;
+        entry.kind = change.kind;
+        entry.number = change.number;
+        entry.key = name_below(prefix_, key);
+        if (entry.kind == Kind::put) entry.stamp = beneath_->stamp(staged_key(entry.number)).value();
+        entry.had_old = beneath_->stamp(key).has_value();
+        entries.push_back(std::move(entry));
+    }
+    const auto turn = [&](const Journal::Entry& e) { return e.kind == Kind::erase ? 2 : e.key == document ? 1 : 0; };
+    std::ranges::stable_sort(entries, {}, turn);
+    return entries;
+}
+
+std::optional<StagedStore::Change> StagedStore::change_of(std::string_view key) const {
+    require_key(key);
+    const std::shared_lock guard(mutex_);
+    const auto found = changes_.find(key);
+    return found == changes_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string StagedStore::staged_key(std::uint64_t number) const {
+    return fmt::format("{}/{}", folder_, number);
+}
+
+void StagedStore::staged(std::string_view key, std::uint64_t number) {
+    std::optional<Change> before;
+    {
+        const std::lock_guard guard(mutex_);
+        Change& change = changes_.try_emplace(std::string(key), Change{Kind::erase, 0}).first->second;
+        before = std::exchange(change, Change{Kind::put, number});
+    }
+    if (before->kind == Kind::put) beneath_->erase(staged_key(before->number));
+}
+
+void StagedStore::require_writable(std::string_view key) const {
+    if (!read_only_) return;
+    throw invalid_argument(fmt::format("changing {}: the store was opened for reading only", join_key(name(), key)));
+}
+
+std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
+    const auto change = change_of(key);
+    if (change && change->kind == Kind::put) {
+        if (auto value = beneath_->open(staged_key(change->number))) return value;
+        // Moved to its key in the meantime by somebody who finishes the batch.
+    } else if (change && (!pending_ || pending_())) {
+        return nullptr;
+    }
+    return beneath_->open(key);
+}
+
+bool StagedStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
+    const auto change = change_of(key);
+    if (change && change->kind == Kind::put) {
+        if (beneath_->get(staged_key(change->number), out, limit)) return true;
+    } else if (change && (!pending_ || pending_())) {
+        return false;
+    }
+    return beneath_->get(key, out, limit);
+}
+
+std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
+    const auto change = change_of(key);
+    if (change && change->kind == Kind::put) {
+        if (const auto stamp = beneath_->stamp(staged_key(change->number))) return stamp;
+    } else if (change && (!pending_ || pending_())) {
+        return std::nullopt;
+    }
+    return beneath_->stamp(key);
+}
+
+void StagedStore::put(std::string_view key, ByteSpan value) {
+    const auto sink = create(key);
+    sink->append(value);
+    sink->finish();
+}
+
+std::unique_ptr<ByteSink> StagedStore::create(std::string_view key) {
+    require_key(key);
+    require_writable(key);
+    std::uint64_t number = 0;
+    {
+        const std::lock_guard guard(mutex_);
+        number = next_++;
+    }
+    return std::make_unique<StagedSink>(*this, key, number);
+}
+
+bool StagedStore::erase(std::string_view key) {
+    require_writable(key);
+    const auto change = change_of(key);
+    if (change && change->kind == Kind::erase) return false;
+    const bool beneath = beneath_->stamp(key).has_value();
+    {
+        const std::lock_guard guard(mutex_);
+        if (beneath) {
+            changes_.insert_or_assign(std::string(key), Change{Kind::erase, 0});
+        } else if (change) {
+            changes_.erase(std::string(key));
+        }
+    }
+    if (change) beneath_->erase(staged_key(change->number));
+    return beneath || change;
+}
+
+void StagedStore::erase_below(std::string_view prefix) {
+    const Listing listing = list(prefix);
+    for (const std::string& name : listing.keys) erase(join_key(prefix, name));
+    for (const std::string& name : listing.prefixes) erase_below(join_key(prefix, name));
+}
+
+StagedStore::Changes StagedStore::changes_below(std::string_view prefix) const {
+    require_prefix(prefix);
+    Changes found;
+    const std::shared_lock guard(mutex_);
+    for_each_directly_below(changes_, prefix,
+                            [&](std::string_view name, const Change& change) { found.emplace(name, change); });
+    return found;
+}
+
+Listing StagedStore::list(std::string_view prefix) const {
+    Listing listing = beneath_->list(prefix);
+    const Changes changed = changes_below(prefix);
+    std::erase_if(listing.keys, [&](const std::string& name) { return changed.contains(name); });
+    for (const auto& [name, change] : changed) {
+        if (stamp(join_key(prefix, name))) listing.keys.push_back(name);
+    }
+    {
+        // A folder in which something is staged may not be there yet; one in which all is erased may show, empty.
+        const std::shared_lock guard(mutex_);
+        for (const std::string& name : list_below(changes_, prefix).prefixes) listing.prefixes.push_back(name);
+    }
+    for (auto* names : {&listing.keys, &listing.prefixes}) {
+        std::ranges::sort(*names);
+        names->erase(std::unique(names->begin(), names->end()), names->end());
+    }
+    return listing;
+}
+
+void StagedStore::for_each(std::string_view prefix,
+                           const std::function<void(std::string_view, std::uint64_t)>& each) const {
+    Changes changed = changes_below(prefix);
+    beneath_->for_each(prefix, [&](std::string_view name, std::uint64_t size) {
+        if (!changed.contains(name)) each(name, size);
+    });
+    for (const auto& [name, change] : changed) {
+        if (const auto now = stamp(join_key(prefix, name))) each(name, now->size);
+    }
+}
+
+StoreLock StagedStore::lock(std::string_view prefix, std::uint64_t slot, LockMode mode) {
+    require_writable(prefix);
+    return locks_.lock(prefix, slot, mode);
+}
+
+std::optional<StoreLock> StagedStore::try_lock(std::string_view prefix) {
+    require_writable(prefix);
+    return locks_.try_lock(prefix);
+}
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+// A store as it would be after a batch of edits that has not taken effect yet. Private to the store module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <string_view>
+
+#include <tessera/key_value_store.h>
+
+#include "journal.h"
+#include "lock_table.h"
+
+namespace tessera {
+
+/// Values that are put lie under numbers in a folder of the store beneath; what is erased is only remembered.
+/// Everything else is the store's beneath. Thread rule: as every store.
+class StagedStore final : public KeyValueStore {
+public:
+    /// Of the array at `prefix`; `folder` is where values are staged, which is empty or absent.
+    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder);
+    /// With the changes of a batch that is committed but has not been applied, for reading only. Each counts only for
+    /// as long as `pending`() says so: somebody else may finish the batch at any time.
+    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, const Journal& journal,
+                std::function<bool()> pending);
+
+    /// The changes so far, with keys relative to the array: values first, documents that say what there is next, keys
+    /// to be erased last. `documents` are their names.
+    [[nodiscard]] std::vector<Journal::Entry> changes(std::string_view document) const;
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override;
+    [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override;
+    void put(std::string_view key, ByteSpan value) override;
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override;
+    bool erase(std::string_view key) override;
+    void erase_below(std::string_view prefix) override;
+    [[nodiscard]] Listing list(std::string_view prefix) const override;
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override;
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
+    [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
+    [[nodiscard]] bool read_only() const override { return read_only_; }
+    [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
+
+private:
+    friend class StagedSink;
+    struct Change {
+        Journal::Entry::Kind kind = Journal::Entry::Kind::put;
+        std::uint64_t number = 0;
+    };
+    using Changes = std::map<std::string, Change, std::less<>>;
+
+    [[nodiscard]] std::optional<Change> change_of(std::string_view key) const;
+    [[nodiscard]] std::string staged_key(std::uint64_t number) const;
+    void staged(std::string_view key, std::uint64_t number);
+    void require_writable(std::string_view key) const;
+    /// What is staged directly below a prefix, by name.
+    [[nodiscard]] Changes changes_below(std::string_view prefix) const;
+
+    std::shared_ptr<KeyValueStore> beneath_;
+    std::string prefix_;
+    std::string folder_;
+    bool read_only_ = false;
+    std::function<bool()> pending_;
+    mutable std::shared_mutex mutex_;  ///< for what follows
+    Changes changes_;
+    std::uint64_t next_ = 0;
+    LockTables locks_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,364 @@
+// Batches of edits: all or nothing, whatever fails, and taken back again.
+#include <tessera/edit.h>
+
+#include <gtest/gtest.h>
+#include <tessera/error.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include "expect_error.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A directory that goes with the test.
+class Folder {
+public:
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "tessera-edit-XXXXXX").string();
+        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        path_ = name;
+    }
+    ~Folder() { fs::remove_all(path_); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
+
+private:
+    fs::path path_;
+};
+
+/// Another store, until the n-th change: that one and all that come after fail, as when the program is gone.
+class DyingStore final : public KeyValueStore {
+public:
+    DyingStore(std::shared_ptr<KeyValueStore> inner, std::int64_t lives) : inner_(std::move(inner)), lives_(lives) {}
+
+    [[nodiscard]] bool dead() const { return lives_ <= 0; }
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return inner_->open(key); }
+    void put(std::string_view key, ByteSpan value) override {
+        live();
+        inner_->put(key, value);
+    }
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
+        live();
+        return inner_->create(key);
+    }
+    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+        live();
+        return inner_->link(key, &other == this ? *inner_ : other, other_key);
+    }
+    bool replace(std::string_view from, std::string_view to) override {
+        live();
+        return inner_->replace(from, to);
+    }
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override { return inner_->stamp(key); }
+    bool erase(std::string_view key) override {
+        live();
+        return inner_->erase(key);
+    }
+    void erase_below(std::string_view prefix) override {
+        live();
+        inner_->erase_below(prefix);
+    }
+    [[nodiscard]] Listing list(std::string_view prefix) const override { return inner_->list(prefix); }
+    void for_each(std::string_view prefix,
+                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+        inner_->for_each(prefix, each);
+    }
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        return inner_->lock(prefix, slot, mode);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        return inner_->try_lock(prefix);
+    }
+    [[nodiscard]] const std::string& name() const override { return inner_->name(); }
+
+private:
+    void live() {
+        if (--lives_ < 0) throw Error(ErrorCode::io, "dead");
+    }
+    std::shared_ptr<KeyValueStore> inner_;
+    std::atomic<std::int64_t> lives_;
+};
+
+struct Kind {
+    const char* format;
+    Shape shards;
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) {
+    *out << kind.format << (kind.shards.empty() ? "" : " sharded");
+}
+
+const std::vector<Kind> kinds{{"zmeta", {}}, {"v1", {}}, {"v2", {}}, {"v3", {}}, {"v3", {8, 8}}};
+
+Array make(const std::shared_ptr<KeyValueStore>& store, const Kind& kind) {
+    Array array = Array::create(store, "",
+                                {.shape = {20, 12},
+                                 .chunks = {4, 4},
+                                 .dtype = DType::parse("<i4"),
+                                 .fill_value = Value(-1),
+                                 .shards = kind.shards,
+                                 .format = kind.format});
+    std::vector<std::int32_t> values(160);
+    std::iota(values.begin(), values.end(), 0);
+    array.write(Region{{0, 0}, {16, 10}}, view(values, {16, 10}));
+    array.attributes().set("state", Value("old"));
+    return array;
+}
+
+/// What a batch of every kind of change makes of it.
+void change(Array& array) {
+    const std::vector<std::int32_t> values(70, 1000);
+    array.write(Region{{3, 2}, {10, 7}}, view(values, {10, 7}));
+    array.fill(Selection::parse("0:4, 0:4", array.shape()), Value(-1));
+    array.resize({18, 12});
+    const std::vector<std::int32_t> more(36, 7);
+    array.append(view(more, {3, 12}), 0);
+    array.attributes().set("state", Value("new"));
+}
+
+struct Content {
+    Shape shape;
+    std::vector<std::int32_t> values;
+    Value attributes;
+    friend bool operator==(const Content&, const Content&) = default;
+};
+
+Content content(const Array& array) {
+    const NDArray all = array.read();
+    const auto values = all.values<std::int32_t>();
+    return {array.shape(), {values.begin(), values.end()}, array.attributes().all()};
+}
+
+/// Before and after the batch, found without one.
+std::pair<Content, Content> old_and_new(const Kind& kind) {
+    Array array = make(memory_store(), kind);
+    const Content before = content(array);
+    change(array);
+    return {before, content(array)};
+}
+
+class Edits : public testing::TestWithParam<Kind> {};
+
+TEST_P(Edits, TakeEffectTogetherAtTheCommit) {
+    const auto [before, after] = old_and_new(GetParam());
+    const Folder folder;
+    for (const auto& store : {directory_store(folder / "a", {.durability = Durability::none}), memory_store()}) {
+        Array array = make(store, GetParam());
+        Edit edit(array);
+        change(edit.array());
+        EXPECT_EQ(content(edit.array()), after);
+        EXPECT_EQ(content(Array::open(store)), before);
+        EXPECT_GT(edit.commit(), 5);
+        EXPECT_EQ(content(Array::open(store)), after);
+        EXPECT_TRUE(store->list(".tessera/batch").keys.empty());
+        array.refresh();
+        EXPECT_EQ(content(array), after);
+    }
+}
+
+TEST_P(Edits, LeaveNothingWithoutACommit) {
+    const auto [before, after] = old_and_new(GetParam());
+    const Folder folder;
+    const auto store = directory_store(folder / "a");
+    const Array array = make(store, GetParam());
+    {
+        Edit edit(array);
+        change(edit.array());
+    }
+    EXPECT_EQ(content(Array::open(store)), before);
+    EXPECT_TRUE(store->list(".tessera/batch").keys.empty());
+}
+
+TEST_P(Edits, AreAllThereOrNoneWhereverTheProgramDies) {
+    const auto [before, after] = old_and_new(GetParam());
+    bool finished = false;
+    int with_old = 0;
+    int with_new = 0;
+    for (std::int64_t lives = 0; !finished; ++lives) {
+        SCOPED_TRACE(lives);
+        const Folder folder;
+        const StoreOptions quick{.durability = Durability::none};
+        make(directory_store(folder / "a", quick), GetParam());
+        const auto dying = std::make_shared<DyingStore>(directory_store(folder / "a", quick), lives);
+        try {
+            Edit edit(Array::open(dying));
+            change(edit.array());
+            edit.commit();
+            finished = true;
+        } catch (const Error& e) {
+            EXPECT_NE(std::string_view(e.what()).find("dead"), std::string_view::npos) << e.what();
+        }
+        // First as a reader who may change nothing, then as the next writer.
+        const Content seen = content(Array::open(folder / "a", {.read_only = true}));
+        const Content found = content(Array::open(folder / "a", quick));
+        EXPECT_EQ(seen, found);
+        const bool is_new = found == after;
+        EXPECT_TRUE(is_new || found == before);
+        EXPECT_TRUE(is_new || !finished);
+        ++(is_new ? with_new : with_old);
+        const auto store = directory_store(folder / "a", quick);
+        EXPECT_TRUE(store->list(".tessera/batch").keys.empty());
+        if (!is_new) continue;
+        undo(Array::open(store));
+        EXPECT_EQ(content(Array::open(store)), before);
+    }
+    EXPECT_GT(with_old, 5);
+    EXPECT_GT(with_new, 5);
+}
+
+TEST_P(Edits, AreTakenBackAndMadeAgain) {
+    const auto [before, after] = old_and_new(GetParam());
+    const Folder folder;
+    for (const auto& store : {directory_store(folder / "a", {.durability = Durability::none}), memory_store()}) {
+        Array array = make(store, GetParam());
+        Edit edit(array);
+        change(edit.array());
+        edit.commit();
+        EXPECT_GT(undo(array), 5);
+        EXPECT_EQ(content(Array::open(store)), before);
+        undo(array);
+        EXPECT_EQ(content(Array::open(store)), after);
+        undo(array);
+        EXPECT_EQ(content(Array::open(store)), before);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Edits, testing::ValuesIn(kinds));
+
+TEST(Edit, UndoRefusesToLoseWhatCameAfter) {
+    const Folder folder;
+    const auto store = directory_store(folder / "a");
+    Array array = make(store, kinds[0]);
+    expect_error(ErrorCode::not_found, "no batch of edits to take back", [&] { undo(array); });
+    Edit edit(array);
+    change(edit.array());
+    edit.commit();
+    array.refresh();
+    const std::vector<std::int32_t> one{5};
+    array.write(Region{{3, 2}, {1, 1}}, view(one, {1, 1}));
+    const Content now = content(Array::open(store));
+    expect_error(ErrorCode::invalid_argument, "was changed after the batch", [&] { undo(array); });
+    EXPECT_EQ(content(Array::open(store)), now);
+}
+
+TEST(Edit, CanForgetTheOldValues) {
+    const Folder folder;
+    const auto store = directory_store(folder / "a");
+    const Array array = make(store, kinds[0]);
+    Edit edit(array, {.keep_old = false});
+    change(edit.array());
+    edit.commit();
+    expect_error(ErrorCode::not_found, "no batch of edits to take back", [&] { undo(array); });
+    EXPECT_TRUE(store->list(".tessera/undo").keys.empty());
+}
+
+TEST(Edit, KeepsOnlyTheLastBatch) {
+    const Folder folder;
+    const auto store = directory_store(folder / "a");
+    const Array array = make(store, kinds[0]);
+    const auto once = [&](std::int32_t value) {
+        Edit edit(array);
+        edit->fill(Selection::parse("0:8, 0:8", edit->shape()), Value(value));
+        edit.commit();
+        return store->list(".tessera/undo").keys.size();
+    };
+    EXPECT_EQ(once(3), 5U);  // four chunks and the journal
+    EXPECT_EQ(once(4), 5U);
+    undo(array);
+    EXPECT_EQ(Array::open(store).read("0, 0").values<std::int32_t>()[0], 3);
+}
+
+TEST(Edit, WritingBesideItInTheSameThreadIsAnErrorAndNoDeadlock) {
+    const Folder folder;
+    Array array = make(directory_store(folder / "a"), kinds[0]);
+    const std::vector<std::int32_t> one{5};
+    Edit edit(array);
+    expect_error(ErrorCode::invalid_argument, "this thread has the array to itself", [&] {
+        array.write(Region{{0, 0}, {1, 1}}, view(one, {1, 1}));
+    });
+    EXPECT_EQ(content(array), content(edit.array()));
+    edit.commit();
+    array.write(Region{{0, 0}, {1, 1}}, view(one, {1, 1}));
+}
+
+TEST(Edit, AnOldHandleFinishesABatchBeforeItWrites) {
+    const Folder folder;
+    const StoreOptions quick{.durability = Durability::none};
+    Array array = make(directory_store(folder / "a", quick), kinds[0]);
+    const std::vector<std::int32_t> one{5};
+    for (std::int64_t lives = 1;; ++lives) {
+        ASSERT_LT(lives, 1000);
+        const auto dying = std::make_shared<DyingStore>(directory_store(folder / "a", quick), lives);
+        try {
+            Edit edit(Array::open(dying));
+            edit->fill(Selection::parse("0:8, 0:8", edit->shape()), Value(3));
+            edit.commit();
+            FAIL() << "never left a journal";
+        } catch (const Error&) {
+            if (!fs::exists(folder / "a/.tessera/batch/journal")) continue;
+        }
+        break;
+    }
+    array.write(Region{{0, 0}, {1, 1}}, view(one, {1, 1}));
+    EXPECT_EQ(array.read("0, :3").values<std::int32_t>()[0], 5);
+    EXPECT_EQ(array.read("0, 1:3").values<std::int32_t>()[0], 3);
+    EXPECT_FALSE(fs::exists(folder / "a/.tessera/batch/journal"));
+}
+
+TEST(Edit, ADamagedJournalIsAnErrorThatChangesNothing) {
+    const Folder folder;
+    const StoreOptions quick{.durability = Durability::none};
+    make(directory_store(folder / "a", quick), kinds[0]);
+    std::int64_t lives = 0;
+    while (!fs::exists(folder / "a/.tessera/batch/journal")) {
+        const auto dying = std::make_shared<DyingStore>(directory_store(folder / "a", quick), ++lives);
+        const auto commit = [&] {
+            Edit edit(Array::open(dying));
+            edit->fill(Selection::parse("0:8, 0:8", edit->shape()), Value(3));
+            edit.commit();
+        };
+        EXPECT_THROW(commit(), Error);
+    }
+    const fs::path journal = folder / "a/.tessera/batch/journal";
+    const auto good = [&] {
+        std::ifstream in(journal, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    }();
+    const auto write = [&](const std::string& bytes) {
+        std::ofstream(journal, std::ios::binary | std::ios::trunc) << bytes;
+    };
+    const auto refused = [&](ErrorCode code, const char* words) {
+        expect_error(code, words, [&] { (void)Array::open(folder / "a", quick); });
+        expect_error(code, words, [&] { (void)Array::open(folder / "a", {.read_only = true}); });
+    };
+    for (std::size_t i = 0; i < good.size(); ++i) {
+        SCOPED_TRACE(i);
+        std::string bad = good;
+        bad[i] = static_cast<char>(bad[i] ^ 0x10);
+        write(bad);
+        if (i == 8 || i == 9) {
+            refused(ErrorCode::unsupported, "has version");
+        } else {
+            refused(ErrorCode::corrupt, "journal");
+        }
+    }
+    for (std::size_t size = 0; size < good.size(); size += 7) {
+        write(good.substr(0, size));
+        refused(ErrorCode::corrupt, "journal");
+    }
+    EXPECT_TRUE(fs::exists(folder / "a/.tessera/batch/0"));
+    write(good);
+    EXPECT_EQ(Array::open(folder / "a", quick).read("0, 0").values<std::int32_t>()[0], 3);
+}
+
+}  // namespace
+}  // namespace tessera

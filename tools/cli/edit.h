@@ -1,0 +1,16 @@
+// What `set` does, for scripts too.
+#pragma once
+
+#include <string>
+
+#include <tessera/array.h>
+#include <tessera/selection.h>
+
+#include "command.h"
+
+namespace tessera::cli {
+
+/// Writes `value` (one value as text, or the name of an array file) into every element that the selection picks.
+void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value);
+
+}  // namespace tessera::cli
