@@ -13,6 +13,7 @@
 
 #include "copy_bytes.h"
 #include "keys.h"
+#include "metadata_json.h"
 #include "sha256.h"
 
 namespace tessera {
@@ -165,7 +166,7 @@ Manifest parse_manifest(std::string_view text) {
             throw corrupt(
                 fmt::format("line {} is not \"SHA-256, two spaces, a name that was not there before\"", number));
         }
-        in_context([&] { return fmt::format("line {}", number); }, [&] { require_key(*name); });
+        reading(fmt::format("line {}", number), [&] { require_key(*name); });
     }
     return manifest;
 }
