@@ -55,7 +55,16 @@ std::vector<Journal::Entry> StagedStore::changes(std::string_view document) cons
         entry.kind = change.kind;
         entry.number = change.number;
         entry.key = name_below(prefix_, key);
-        if (entry.kind == Kind::put) entry.stamp = beneath_->stamp(staged_key(entry.number)).value();
+        if (entry.kind == Kind::put) {
+            const auto stamp = beneath_->stamp(staged_key(entry.number));
+            if (!stamp) {
+                throw corrupt(
+                    fmt::format("{}/{}: the new value of {} was removed while the batch was being made; nothing "
+                                "of it takes effect",
+                                name(), staged_key(entry.number), entry.key));
+            }
+            entry.stamp = *stamp;
+        }
         entry.had_old = beneath_->stamp(key).has_value();
         entries.push_back(std::move(entry));
     }

@@ -1,0 +1,117 @@
+"""`tessera edit` and `tessera undo` as a person uses them: all of a script or nothing of it, and back again."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import numpy as np
+import zarr
+
+from program import PROGRAM, ProgramTest, digest, main
+
+SCRIPT = """\
+# a morning's corrections
+set '0:10, :' 7
+set "20:25, 2:4" block.npy   # a file
+resize 130,50
+append more.npy 0
+attr reviewed true
+attr by "J. \\"Bob\\" Doe"
+attr note plain-text
+unattr draft
+"""
+
+
+class Edits(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.tessera("create", "grid.zarr", "--shape", "100,50", "--chunks", "30,30", "--dtype", "<i4", "--fill", "42",
+                     "--format", "v2", "--attrs", '{"draft": 1}')
+        np.save(self.folder / "block.npy", np.arange(10, dtype="<i4").reshape(5, 2))
+        np.save(self.folder / "more.npy", np.full((3, 50), -5, "<i4"))
+        (self.folder / "script").write_text(SCRIPT)
+        self.old = np.full((100, 50), 42, "<i4")
+        self.new = np.full((133, 50), 42, "<i4")
+        self.new[:10] = 7
+        self.new[20:25, 2:4] = np.arange(10).reshape(5, 2)
+        self.new[130:] = -5
+
+    def check(self, expected, attributes):
+        opened = zarr.open(str(self.folder / "grid.zarr"), "r")  # Python's own
+        np.testing.assert_array_equal(opened[...], expected)
+        self.assertEqual(dict(opened.attrs), attributes)
+
+    def test_all_edits_take_effect_and_are_taken_back(self):
+        after = {"reviewed": True, "by": 'J. "Bob" Doe', "note": "plain-text"}
+        done = self.tessera("edit", "grid.zarr", "--script", "script")
+        self.assertRegex(done, r"^edited grid\.zarr: 8 edits, \d+ files written or removed\n$")
+        self.check(self.new, after)
+        self.assertIn("the last batch is taken back", self.tessera("undo", "grid.zarr"))
+        self.check(self.old, {"draft": 1})
+        self.tessera("undo", "grid.zarr")
+        self.check(self.new, after)
+        self.tessera("verify", "grid.zarr")
+
+    def test_a_bad_line_changes_nothing(self):
+        before = digest(self.folder / "grid.zarr")
+        for line, words in [
+            ("sett 0 1", "'sett' is none of: set SELECTION VALUE|FILE"),
+            ("set 0:5", "expected set SELECTION VALUE|FILE, found 2 words"),
+            ("set '0:5, : 1", "a ' is not closed"),
+            ("set 0:5,: 3.5", "3.5"),
+            ("append nowhere.npy", "nowhere.npy"),
+            ("resize 5", "number of dimensions"),
+            ("unattr missing", "no attribute 'missing'"),
+        ]:
+            with self.subTest(line=line):
+                (self.folder / "bad").write_text("set 0:50,: 1\n\n" + line + "\n")
+                self.refused("edit", "grid.zarr", "--script", "bad", says=["bad:3: nothing was changed", words])
+                self.assertEqual(digest(self.folder / "grid.zarr"), before)
+        self.assertFalse((self.folder / "grid.zarr/.tessera/batch").exists())
+        self.assertIn("no batch of edits", self.refused("undo", "grid.zarr"))
+
+    def test_from_standard_input_with_a_report_in_json(self):
+        done = subprocess.run([PROGRAM, "edit", "grid.zarr", "--script", "-", "--json"], cwd=self.folder, text=True,
+                              input="set 0,0 1\nset 99,49 2\n", capture_output=True, check=True)
+        self.assertEqual(json.loads(done.stdout), {"path": "grid.zarr", "edits": 2, "values_changed": 2})
+        self.old[0, 0], self.old[99, 49] = 1, 2
+        self.check(self.old, {"draft": 1})
+
+    def test_undo_does_not_lose_what_came_after(self):
+        self.tessera("edit", "grid.zarr", "--script", "script")
+        self.tessera("set", "grid.zarr", "0,0", "8")
+        self.assertIn("was changed after the batch", self.refused("undo", "grid.zarr"))
+        self.assertEqual(zarr.open(str(self.folder / "grid.zarr"), "r")[0, 0], 8)
+
+    def test_without_undo_nothing_is_kept(self):
+        self.tessera("edit", "grid.zarr", "--script", "script", "--no-undo")
+        self.assertEqual(list((self.folder / "grid.zarr/.tessera").glob("undo/*")), [])
+        self.assertIn("no batch of edits", self.refused("undo", "grid.zarr"))
+
+    def test_writers_wait_for_a_batch_and_a_killed_one_leaves_nothing(self):
+        editing = subprocess.Popen([PROGRAM, "edit", "grid.zarr", "--script", "-"], cwd=self.folder, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        editing.stdin.write("set 0:50,: 1\n")
+        editing.stdin.flush()
+        batch = self.folder / "grid.zarr/.tessera/batch"
+        while not list(batch.glob("[0-9]*")):
+            self.assertIsNone(editing.poll())
+            time.sleep(0.01)
+        # Readers go on, and see the old values.
+        self.assertEqual(self.tessera("get", "grid.zarr", "0,0"), "42\n")
+        waiting = subprocess.Popen([PROGRAM, "set", "grid.zarr", "60:70,:", "3"], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        editing.send_signal(signal.SIGKILL)
+        editing.communicate()
+        self.assertEqual(waiting.wait(60), 0)
+        self.old[60:70] = 3
+        self.check(self.old, {"draft": 1})
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    main()
