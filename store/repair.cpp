@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "batch.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "resize.h"
@@ -41,6 +42,9 @@ public:
         switch (finding.remedy) {
             case Remedy::remove_temporary:
                 return remove_temporary(key);
+            case Remedy::finish_batch:
+                finish_batch(*store_, prefix_);
+                return {true, "finished"};
             case Remedy::discard_batch:
                 return discard_batch(key);
             case Remedy::set_aside:
@@ -145,6 +149,8 @@ std::string_view plan(Remedy remedy) {
     switch (remedy) {
         case Remedy::remove_temporary:
             return "would be removed, unless its writer may be alive";
+        case Remedy::finish_batch:
+            return "would be finished";
         case Remedy::discard_batch:
             return "would be discarded";
         case Remedy::set_aside:
@@ -185,6 +191,8 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     for (auto& [node, findings] : by_node) {
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options.io);
+        // A batch first: what else was found may be otherwise after it.
+        std::ranges::stable_partition(findings, [](const Finding& f) { return f.remedy == Remedy::finish_batch; });
         std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
         Outcome last;
         for (Finding& finding : findings) {

@@ -7,6 +7,7 @@
 #include <tessera/place.h>
 #include <tessera/seal.h>
 #include <tessera/shard.h>
+#include <tessera/snapshot.h>
 
 #include <algorithm>
 #include <array>
@@ -94,6 +95,7 @@ private:
             check_group(path, probe_group_dialect(*store_, prefix), listing, unfinished);
         }
         if (options_.seals) check_seal(path);
+        check_snapshot(path);
     }
 
     void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished) {
@@ -239,7 +241,7 @@ private:
             check_temporaries(node, key);
             const bool committed = holds(store_->list(place(key)).keys, "journal");
             add({.kind = FindingKind::leftover,
-                 .remedy = committed ? Remedy::none : Remedy::discard_batch,
+                 .remedy = committed ? Remedy::finish_batch : Remedy::discard_batch,
                  .node = node,
                  .key = key,
                  .text = committed ? "pending: a batch of edits that is committed but not yet in place; the next "
@@ -398,6 +400,16 @@ private:
             for (const std::string& file : *files) {
                 add({.node = path, .key = join_key(path, file), .text = std::string(what)});
             }
+        }
+    }
+
+    void check_snapshot(const std::string& path) {
+        const auto changed = changed_since_snapshot(*store_, place(path));
+        if (!changed) return;
+        for (const std::string& file : *changed) {
+            add({.node = path,
+                 .key = join_key(path, file),
+                 .text = "is not as it was when the snapshot was made: another program changed it in place"});
         }
     }
 

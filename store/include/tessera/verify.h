@@ -30,6 +30,7 @@ enum class FindingKind : std::uint8_t {
 enum class Remedy : std::uint8_t {
     none,
     remove_temporary,  ///< once its writer is dead
+    finish_batch,      ///< that was committed and is not in place yet
     discard_batch,     ///< that was never committed
     set_aside,         ///< to .tessera/damaged in the array, so that the chunk reads as the fill
     rewrite_shard,     ///< without the damaged chunks in it; the old one is set aside

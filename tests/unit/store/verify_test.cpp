@@ -3,6 +3,7 @@
 #include <tessera/group.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
+#include <tessera/snapshot.h>
 #include <tessera/verify.h>
 #include <tessera/zip.h>
 #include <unistd.h>
@@ -452,6 +453,15 @@ TEST_F(VerifyFiles, array_files) {
     write("c.txt", "hello");
     expect_error(ErrorCode::unsupported, "no array file", [&] { (void)verify((folder / "c.txt").string()); });
     expect_error(ErrorCode::not_found, "none", [&] { (void)verify((folder / "none").string()); });
+}
+
+TEST_F(VerifyFiles, snapshot_that_was_changed_in_place_is_damage) {
+    make_array(directory_store(folder / "a.zarr"), v2);
+    const fs::path snapshot = create_snapshot(folder / "a.zarr", "first").path;
+    EXPECT_THAT(verify(snapshot.string()).findings, IsEmpty());
+    fs::last_write_time(snapshot / "0.0", fs::file_time_type::clock::now() - std::chrono::hours(2));
+    EXPECT_THAT(keys_of(verify(snapshot.string()), FindingKind::damage), ElementsAre("0.0"));
+    EXPECT_EQ(verify(folder.string()).arrays, 2) << "the array and its snapshot";
 }
 
 // ---- seals

@@ -1,0 +1,300 @@
+"""verify, repair and seal as a person uses them: sha256sum checks our seals, another program our bags."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import zipfile
+
+import numpy as np
+
+from program import GOLDEN, PROGRAM, ProgramTest, digest, main
+
+SURVEY = np.arange(3000, dtype="<i4").reshape(50, 60)
+
+
+class VerifyTest(ProgramTest):
+    def make(self, name="a.zarr", *words):
+        self.save("survey.npy", SURVEY)
+        self.tessera("copy", "survey.npy", name, "--chunks", "20,20", "--quiet", *words)
+        return self.folder / name
+
+    def make_group(self):
+        self.tessera("group", "g.zarr", "--format", "v2", "--quiet")
+        self.make("g.zarr/one", "--format", "v2")
+        self.make("g.zarr/two", "--format", "v2", "--codec", "zstd:3")
+        self.tessera("consolidate", "g.zarr", "--quiet")
+        return self.folder / "g.zarr"
+
+    def verify(self, path, code=0):
+        return self.tessera_json("verify", path, code=code)
+
+    def keys(self, report, kind="damage"):
+        return [f["key"] for f in report["findings"] if f["kind"] == kind]
+
+
+class Verify(VerifyTest):
+    def test_sound_arrays_of_every_generation(self):
+        for format in ("zmeta", "v1", "v2", "v3"):
+            with self.subTest(format):
+                self.make(f"{format}.zarr", "--format", format)
+                report = self.verify(f"{format}.zarr")
+                self.assertEqual((report["sound"], report["findings"], report["chunks"]), (True, [], 9))
+                self.assertRegex(self.tessera("verify", f"{format}.zarr"),
+                                 r"^\w+\.zarr: sound \(1 array, 9 chunks stored, [\d.]+ KiB\)\n$")
+        self.make("s.zarr", "--format", "v3", "--shard", "40,40")
+        self.assertEqual(self.verify("s.zarr")["chunks"], 4)
+
+    def test_of_the_original_programs_arrays_those_made_wrong_are_damaged(self):
+        for folder in ("zarr0", "zarr1", "zarr2", "zarr3"):
+            with self.subTest(folder):
+                found = self.run_program("verify", GOLDEN / folder, "--json")
+                findings = json.loads(found.stdout)["findings"]
+                damaged = {f["node"] for f in findings if f["kind"] == "damage"}
+                self.assertEqual({node for node in damaged if not node.startswith("error_")}, set())
+                made_wrong = {p.name for p in (GOLDEN / folder).glob("error_*") if p.is_dir()}
+                self.assertEqual(made_wrong - {f["node"] for f in findings}, set())
+
+    def test_missing_is_told_from_damaged(self):
+        root = self.make()
+        (root / "__zdata__" / "0.0.blosc").unlink()
+        report = self.verify("a.zarr")
+        self.assertEqual((report["sound"], report["missing"]), (True, 1))
+        self.assertIn("1 chunk never written or filled", self.tessera("verify", "a.zarr"))
+        chunk = root / "__zdata__" / "1.2.blosc"
+        chunk.write_bytes(chunk.read_bytes()[:-5])
+        (root / "__zdata__" / "2.2.blosc").write_bytes(b"")
+        report = self.verify("a.zarr", code=1)
+        self.assertEqual(self.keys(report), ["__zdata__/1.2.blosc", "__zdata__/2.2.blosc"])
+        self.assertEqual([f["chunk"] for f in report["findings"]], [[1, 2], [2, 2]])
+        lines = self.tessera("verify", "a.zarr", code=1).splitlines()
+        self.assertTrue(lines[0].startswith("damage: __zdata__/1.2.blosc: chunk (1, 2): "), lines)
+        self.assertTrue(lines[-1].startswith("a.zarr: 2 damaged ("), lines)
+        self.assertEqual(self.tessera("verify", "a.zarr", "--quiet", code=1), "")
+
+    def test_leftovers_are_no_damage(self):
+        root = self.make()
+        (root / "__zdata__" / ".tessera-tmp-2147483646-0").write_bytes(b"half")
+        (root / "__zdata__" / "0.0.blosc.lock").write_bytes(b"")
+        (root / "notes.txt").write_text("mine")
+        shutil.copy(root / "__zdata__" / "0.0.blosc", root / "__zdata__" / "7.7.blosc")
+        report = self.verify("a.zarr")
+        self.assertEqual(sorted(self.keys(report, "leftover")),
+                         ["__zdata__/.tessera-tmp-2147483646-0", "__zdata__/0.0.blosc.lock", "__zdata__/7.7.blosc"])
+        self.assertEqual(self.keys(report, "note"), ["notes.txt"])
+
+    def test_hierarchy_and_consolidated_metadata(self):
+        root = self.make_group()
+        self.assertEqual(self.verify("g.zarr")["findings"], [])
+        metadata = json.loads((root / "one" / ".zarray").read_text())
+        metadata["fill_value"] = 7
+        (root / "one" / ".zarray").write_text(json.dumps(metadata))
+        report = self.verify("g.zarr")
+        self.assertEqual(self.keys(report, "leftover"), [".zmetadata"])
+        self.tessera("repair", "g.zarr")
+        self.assertEqual(self.verify("g.zarr")["findings"], [])
+        self.assertEqual(json.loads((root / ".zmetadata").read_text())["metadata"]["one/.zarray"]["fill_value"], 7)
+        (root / "two" / ".zarray").write_text("{")
+        self.assertIn("two/.zarray", self.keys(self.verify("g.zarr", code=1)))
+
+    def test_array_files_and_zips(self):
+        self.save("a.npy", SURVEY)
+        np.savez_compressed(self.folder / "a.npz", one=SURVEY, two=SURVEY[0])
+        self.make("a.zarr.zip", "--format", "v2")
+        for name, arrays in (("a.npy", 1), ("a.npz", 2), ("a.zarr.zip", 1), ("a.npz::two", 1)):
+            report = self.verify(name)
+            self.assertEqual((report["findings"], report["arrays"]), ([], arrays), name)
+        for name in ("a.npy", "a.npz", "a.zarr.zip"):
+            whole = (self.folder / name).read_bytes()
+            (self.folder / name).write_bytes(whole[:-100])
+            self.assertFalse(self.verify(name, code=1)["sound"], name)
+        self.refused("verify", "nothing.zarr", says="No such file")
+        (self.folder / "empty").mkdir()
+        self.refused("verify", "empty", says="nothing")
+        self.refused("verify", __file__, says="no array file")
+
+    def test_a_zip_is_verified_but_not_repaired(self):
+        self.make("a.zarr", "--format", "v2")
+        (self.folder / "a.zarr" / "0.0").write_bytes(b"x")
+        with zipfile.ZipFile(self.folder / "a.zip", "w") as packed:
+            for file in sorted((self.folder / "a.zarr").rglob("*")):
+                if file.is_file():
+                    packed.write(file, file.relative_to(self.folder / "a.zarr"))
+        self.assertEqual(self.keys(self.verify("a.zip", code=1)), ["0.0"])
+        self.refused("repair", "a.zip", says="a zip archive is never changed in place")
+        self.tessera("repair", "a.zip", "--dry-run", "--quiet")
+
+    def test_small_budgets(self):
+        self.make("a.zarr", "--format", "v3", "--shard", "40,40")
+        self.assertTrue(self.tessera_json("verify", "a.zarr", "--max-memory", "1M", "--threads", 1)["sound"])
+        line = self.tessera("verify", "a.zarr", "--max-memory", "1K", code=1).splitlines()[0]
+        self.assertIn("--max-memory 1M", line)
+
+
+class Repair(VerifyTest):
+    def test_damaged_chunks_are_set_aside(self):
+        root = self.make()
+        chunk = root / "__zdata__" / "0.1.blosc"
+        chunk.write_bytes(b"rubbish")
+        before = digest(root)
+        planned = self.tessera("repair", "a.zarr", "--dry-run")
+        self.assertIn("would be set aside", planned)
+        self.assertEqual(digest(root), before)
+        report = self.tessera_json("repair", "a.zarr")
+        self.assertEqual((report["mended"], report["done"]), (True, 1))
+        self.assertEqual((root / ".tessera" / "damaged" / "__zdata__" / "0.1.blosc").read_bytes(), b"rubbish")
+        expected = SURVEY.copy()
+        expected[:20, 20:40] = 0
+        np.testing.assert_array_equal(self.exported("a.zarr"), expected)
+        self.assertTrue(self.verify("a.zarr")["sound"])
+        self.assertEqual(self.tessera("repair", "a.zarr"), "a.zarr: nothing to mend\n")
+
+    def test_a_shard_loses_its_damaged_chunks_only(self):
+        root = self.make("s.zarr", "--format", "v3", "--shard", "40,40", "--codec", "crc32c")
+        shard = root / "c" / "0" / "0"
+        data = bytearray(shard.read_bytes())
+        place = data.index(np.int32(20).tobytes() + np.int32(21).tobytes())
+        data[place] ^= 1
+        shard.write_bytes(data)
+        report = self.verify("s.zarr", code=1)
+        self.assertEqual([(f["chunk"], f["inner"]) for f in report["findings"]], [([0, 0], [0, 1])])
+        self.assertIn("without 1 damaged", self.tessera("repair", "s.zarr"))
+        expected = SURVEY.copy()
+        expected[:20, 20:40] = 0
+        np.testing.assert_array_equal(self.exported("s.zarr"), expected)
+        self.assertEqual((root / ".tessera" / "damaged" / "c" / "0" / "0").read_bytes(), data)
+        shard.write_bytes(shard.read_bytes()[:-1])
+        self.tessera("repair", "s.zarr", "--quiet")
+        expected[:40, :40] = 0
+        np.testing.assert_array_equal(self.exported("s.zarr"), expected)
+
+    def test_leftovers_go_and_files_of_others_stay(self):
+        root = self.make()
+        dead = root / "__zdata__" / ".tessera-tmp-2147483646-0"
+        alive = root / "__zdata__" / f".tessera-tmp-{os.getpid()}-0"
+        for file in (dead, alive, root / "notes.txt"):
+            file.write_bytes(b"half")
+        shutil.copy(root / "__zdata__" / "0.0.blosc", root / "__zdata__" / "7.7.blosc")
+        text = self.tessera("repair", "a.zarr")
+        self.assertIn("1 left", text)
+        self.assertEqual([f.exists() for f in (dead, alive, root / "notes.txt")], [False, True, True])
+        self.assertTrue((root / ".tessera" / "damaged" / "__zdata__" / "7.7.blosc").exists())
+
+    def test_a_killed_copy_leaves_nothing_but_leftovers(self):
+        self.save("big.npy", np.random.default_rng(1).random((600, 1000)))
+        self.tessera("import", "big.npy", "a.zarr", "--chunks", "20,20", "--quiet")
+        for delay in (0.05, 0.1, 0.2, 0.3):
+            with self.subTest(delay):
+                process = subprocess.Popen([PROGRAM, "set", "a.zarr", ":", "1.5", "--threads", "2"], cwd=self.folder)
+                try:
+                    process.wait(delay)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGKILL)
+                    process.wait()
+                self.assertTrue(self.verify("a.zarr")["sound"])
+                self.tessera("repair", "a.zarr", "--quiet")
+                self.assertEqual(self.verify("a.zarr")["findings"], [])
+
+
+class Seal(VerifyTest):
+    def sha256sum(self, root):
+        return subprocess.run(["sha256sum", "-c", ".tessera/sha256sums.txt"], cwd=root, capture_output=True, text=True)
+
+    def test_sha256sum_checks_it(self):
+        root = self.make_group()
+        (root / "odd na\\me\nand line\r.txt").write_text("x")
+        self.assertIn("sealed g.zarr in g.zarr/.tessera/sha256sums.txt", self.tessera("seal", "g.zarr"))
+        checked = self.sha256sum(root)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        listed = [p.relative_to(root) for p in root.rglob("*") if p.is_file() and ".tessera" not in p.parts]
+        self.assertEqual(len(checked.stdout.splitlines()), len(listed))
+        report = self.verify("g.zarr")
+        self.assertEqual((report["sound"], report["seals"], report["files_as_sealed"]), (True, 1, len(listed)))
+        self.assertIn("nothing changed", self.tessera("seal", "g.zarr"))
+
+    def test_every_change_is_named(self):
+        root = self.make()
+        self.tessera("seal", "a.zarr", "--quiet")
+        chunk = root / "__zdata__" / "1.1.blosc"
+        kept = chunk.read_bytes()
+        chunk.unlink()
+        self.assertEqual(self.keys(self.verify("a.zarr", code=1)), ["__zdata__/1.1.blosc"])
+        chunk.write_bytes(kept)
+        self.tessera("set", "a.zarr", "0, 0", "-5", "--quiet")
+        self.tessera("attrs", "a.zarr", "set", "units", '"m"')
+        self.assertEqual(self.keys(self.verify("a.zarr", code=1)), ["__zattr__", "__zdata__/0.0.blosc"])
+        self.refused("seal", "a.zarr", says=["__zattr__", "__zdata__/0.0.blosc", "--overwrite"])
+        self.assertNotEqual(self.sha256sum(root).returncode, 0)
+        self.tessera("seal", "a.zarr", "--overwrite", "--quiet")
+        self.assertEqual(self.sha256sum(root).returncode, 0)
+        self.assertEqual(self.verify("a.zarr")["findings"], [])
+
+    def test_damage_is_not_sealed(self):
+        root = self.make()
+        (root / "__zdata__" / "1.1.blosc").write_bytes(b"x")
+        result = self.run_program("seal", "a.zarr")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("__zdata__/1.1.blosc", result.stdout)
+        self.assertIn("--unchecked", result.stderr)
+        self.assertFalse((root / ".tessera" / "sha256sums.txt").exists())
+        self.tessera("seal", "a.zarr", "--unchecked", "--quiet")
+        self.assertTrue((root / ".tessera" / "sha256sums.txt").exists())
+
+    def test_readers_do_not_see_it(self):
+        import zarr
+
+        self.make_group()
+        self.tessera("seal", "g.zarr", "--quiet")
+        self.tessera("seal", "g.zarr/one", "--quiet")
+        group = zarr.open_group(self.path("g.zarr"), mode="r")
+        self.assertEqual(sorted(group), ["one", "two"])
+        np.testing.assert_array_equal(group["one"][...], SURVEY)
+        zarr.consolidate_metadata(self.path("g.zarr"))
+        self.assertEqual([n for n in json.loads((self.folder / "g.zarr" / ".zmetadata").read_text())["metadata"]
+                          if "tessera" in n], [])
+
+
+class Bag(VerifyTest):
+    def check_bag(self, bag):
+        """RFC 8493, by hashlib."""
+        self.assertEqual((bag / "bagit.txt").read_text(), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")
+        payload = [p for p in (bag / "data").rglob("*") if p.is_file()]
+        listed = {}
+        for line in (bag / "manifest-sha256.txt").read_bytes().decode().splitlines():
+            total, name = line.split("  ", 1)
+            listed[name.replace("%0A", "\n").replace("%0D", "\r").replace("%25", "%")] = total
+        self.assertEqual(listed, {p.relative_to(bag).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
+                                  for p in payload})
+        info = dict(line.split(": ", 1) for line in (bag / "bag-info.txt").read_text().splitlines())
+        self.assertEqual(info["Payload-Oxum"], f"{sum(p.stat().st_size for p in payload)}.{len(payload)}")
+        self.assertRegex(info["Bagging-Date"], r"^\d{4}-\d\d-\d\d$")
+        tags = dict(reversed(line.split("  ", 1)) for line in (bag / "tagmanifest-sha256.txt").read_text().splitlines())
+        self.assertEqual(tags, {name: hashlib.sha256((bag / name).read_bytes()).hexdigest()
+                                for name in ("bag-info.txt", "bagit.txt", "manifest-sha256.txt")})
+
+    def test_a_bag_is_what_the_rfc_says(self):
+        root = self.make_group()
+        (root / "100%\n.txt").write_text("x")
+        before = digest(root)
+        self.tessera("seal", "g.zarr", "--bagit", "bag")
+        self.assertEqual(digest(root), before, "the original stays as it is")
+        self.check_bag(self.folder / "bag")
+        self.assertTrue(self.verify("bag/data/g.zarr")["sound"])
+        self.assertEqual(self.tessera("digest", "bag/data/g.zarr/one").split()[0],
+                         self.tessera("digest", "g.zarr/one").split()[0])
+        self.refused("seal", "g.zarr", "--bagit", "bag", says="something is there already")
+        left = [p.name for p in self.folder.iterdir() if "tessera" in p.name]
+        self.assertEqual(left, [])
+
+    def test_a_bag_of_a_zip(self):
+        self.make("a.zarr.zip", "--format", "v2")
+        self.tessera("seal", "a.zarr.zip", "--bagit", "bag", "--quiet")
+        self.check_bag(self.folder / "bag")
+        self.assertTrue(self.verify("bag/data/a.zarr.zip")["sound"])
+        self.refused("seal", "a.zarr.zip", says="never changed in place")
+
+
+if __name__ == "__main__":
+    main()
