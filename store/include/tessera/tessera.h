@@ -4,6 +4,7 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
+#include <tessera/cached_array.h>
 #include <tessera/copy.h>
 #include <tessera/dtype.h>
 #include <tessera/edit.h>

@@ -1,0 +1,406 @@
+// How nothing is lost
+// -------------------
+// A chunk in memory has the stamp of the stored value that it was read from, and marks for the elements that were
+// written since. A write never reads: it sets elements and marks them. A read looks at the stamp of the stored value;
+// where it is another one, or nothing was read yet, the chunk is read and the marked elements are laid over it. The
+// stamp is taken before the value is read, so that at worst it is too old and the chunk is read again.
+//
+// Writing back holds the chunk's lock. If the stamp is still that of the stored value, what is in memory is encoded as
+// it is; else the marked elements alone are put into what is stored now. The new stamp is taken before the lock is
+// given back. Other inner chunks of the same shard, which did not change, get the new stamp too.
+#include <tessera/cached_array.h>
+
+#include <fmt/format.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "region_io.h"
+#include "resize.h"
+
+namespace tessera {
+
+namespace {
+
+struct IndexLess {
+    bool operator()(const Index& a, const Index& b) const { return std::ranges::lexicographical_compare(a, b); }
+};
+
+/// A chunk in memory.
+struct Entry {
+    Index index = {};       ///< in the grid of units
+    NDArray elements = {};  ///< of a whole chunk; none before the first use
+    NDArray marks = {};     ///< bools, like it: elements that were written; none: no element
+    bool all = false;       ///< all elements were written
+    bool loaded = false;    ///< the other elements are those of the value with this stamp
+    std::optional<ValueStamp> stamp = std::nullopt;
+    std::uint64_t bytes = 0;  ///< for which it was counted
+    std::uint64_t arena = 0;  ///< of variable-length content when it was last packed
+
+    [[nodiscard]] bool dirty() const { return all || !marks.bytes().empty(); }
+};
+
+constexpr std::byte marked{1};
+
+std::uint64_t arena_bytes(Entry& entry) {
+    const MutableArrayView view = entry.elements.view();
+    return view.arena == nullptr ? 0 : view.arena->bytes();
+}
+
+}  // namespace
+
+struct ChunkCache {
+    ChunkCache(std::shared_ptr<ArrayState> array, std::uint64_t budget)
+        : array_(std::move(array)), budget_(budget), loaded_(array_->loaded()) {
+        adopt(loaded_);
+        if (unit_bytes_ > budget_) {
+            throw Error(ErrorCode::budget,
+                        fmt::format("{}: a chunk takes {} bytes in memory, but {} are all that it may have",
+                                    array_->name, unit_bytes_, budget_));
+        }
+    }
+
+    void read(const Region& region, const MutableArrayView& out, const IoOptions& io) {
+        const std::lock_guard guard(mutex_);
+        require_fitting(region, out);
+        for_each_entry(region, io, [&](Entry& entry, const ChunkPart& part) {
+            load(entry);
+            copy_elements(entry.elements.view().part(part.in_chunk), out.part(part.in_request));
+        });
+    }
+
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) {
+        const std::lock_guard guard(mutex_);
+        require_fitting(region, in);
+        for_each_entry(region, io, [&](Entry& entry, const ChunkPart& part) {
+            if (entry.elements.bytes().empty()) entry.elements = fresh_elements(entry);
+            copy_elements(in.part(part.in_request), entry.elements.view().part(part.in_chunk));
+            mark(entry, part);
+            pack(entry);
+        });
+    }
+
+    void flush(const IoOptions& io) {
+        const std::lock_guard guard(mutex_);
+        write_back([&] { return entries_.begin(); }, io);
+        array_->sync();
+    }
+
+    void refresh() {
+        const std::lock_guard guard(mutex_);
+        adopt(array_->refresh());
+    }
+
+    [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const {
+        const std::lock_guard guard(mutex_);
+        return loaded_;
+    }
+    [[nodiscard]] const ArrayState& array() const { return *array_; }
+
+private:
+    using Entries = std::list<Entry>;  ///< the most recently used first
+
+    // ---- what is there
+
+    /// Makes the present metadata those of the cache.
+    void adopt(std::shared_ptr<const LoadedArray> loaded) {
+        if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
+            throw invalid_argument(
+                fmt::format("{}: the array was replaced by another one; open it again", array_->name));
+        }
+        if (loaded != loaded_) {
+            for (Entry& entry : entries_) {
+                entry.loaded = false;
+                if (entry.all) mark_all(entry);  // of the chunk as it was
+            }
+        }
+        loaded_ = std::move(loaded);
+        grid_.emplace(loaded_->grid.shape(), unit_shape(*loaded_));
+        unit_bytes_ = static_cast<std::uint64_t>(byte_count(grid_->chunks(), loaded_->metadata.dtype.size())) +
+                      static_cast<std::uint64_t>(element_count(grid_->chunks()));
+        for (auto entry = entries_.begin(); entry != entries_.end();) {
+            entry = in_grid(*grid_, entry->index) ? std::next(entry) : drop(entry);
+        }
+    }
+
+    template <class View>
+    void require_fitting(const Region& region, const View& elements) {
+        const Region whole = Region::whole(grid_->shape());
+        if (region.rank() == whole.rank() && !(intersection(region, whole).extent == region.extent)) {
+            adopt(array_->refresh());  // perhaps it has grown
+        }
+        in_context([&] { return array_->name; }, [&] { require_inside(region, grid_->shape()); });
+        if (elements.shape == region.extent && elements.dtype.equal_but_order(loaded_->metadata.dtype)) return;
+        throw invalid_argument(fmt::format("{}: the elements given are {} of shape {}, expected {} of shape {}",
+                                           array_->name, elements.dtype.to_string(), elements.shape.to_string(),
+                                           loaded_->metadata.dtype.to_string(), region.extent.to_string()));
+    }
+
+    // ---- which chunks are in memory
+
+    /// Calls each(entry, part of the region) for every chunk of a region, in parallel, as many at a time as fit.
+    template <class Each>
+    void for_each_entry(const Region& region, const IoOptions& io, const Each& each) {
+        if (region.empty()) return;
+        const Region overlapped = grid_->overlapping(region);
+        const auto at_once = static_cast<std::int64_t>(budget_ / std::max<std::uint64_t>(unit_bytes_, 1));
+        for (std::int64_t first = 0; first < overlapped.count(); first += at_once) {
+            const std::int64_t count = std::min(at_once, overlapped.count() - first);
+            make_room_for(overlapped, first, count, io);
+            require_inside(region, grid_->shape());  // making room looked for a new shape
+            std::vector<Entry*> used;
+            for (std::int64_t n = 0; n < count; ++n) used.push_back(&use(index_in(overlapped, first + n)));
+            IoOptions within = io;
+            if (is_quick(region, used)) within.threads = 1;
+            parallel_for(count, within, [&](std::int64_t n) {
+                each(*used[static_cast<std::size_t>(n)], chunk_part(*grid_, region, overlapped, first + n));
+            });
+            for (Entry* entry : used) count_bytes(*entry, unit_bytes_ + arena_bytes(*entry));
+        }
+    }
+
+    /// Whether there is so little to copy that threads would wait for each other longer than they work.
+    [[nodiscard]] bool is_quick(const Region& region, const std::vector<Entry*>& used) const {
+        constexpr std::int64_t little = 1 << 20;
+        return region.count() * loaded_->metadata.dtype.size() < little &&
+               std::ranges::none_of(used, [](const Entry* entry) { return entry->elements.bytes().empty(); });
+    }
+
+    /// The entry of a chunk, put before all others.
+    Entry& use(const Index& index) {
+        const auto found = places_.find(index);
+        if (found != places_.end()) {
+            entries_.splice(entries_.begin(), entries_, found->second);
+        } else {
+            entries_.push_front({.index = index});
+            count_bytes(entries_.front(), unit_bytes_);
+            places_.emplace(index, entries_.begin());
+        }
+        return entries_.front();
+    }
+
+    void count_bytes(Entry& entry, std::uint64_t bytes) {
+        bytes_ += bytes - entry.bytes;
+        entry.bytes = bytes;
+    }
+
+    Entries::iterator drop(Entries::iterator entry) {
+        count_bytes(*entry, 0);
+        places_.erase(entry->index);
+        return entries_.erase(entry);
+    }
+
+    /// Lets the least recently used go until there is room for `count` chunks of a box, from number `first` on, of
+    /// which those that are there stay.
+    void make_room_for(const Region& box, std::int64_t first, std::int64_t count, const IoOptions& io) {
+        std::size_t stay = 0;
+        for (std::int64_t n = 0; n < count; ++n) {
+            const auto found = places_.find(index_in(box, first + n));
+            if (found == places_.end()) continue;
+            entries_.splice(entries_.begin(), entries_, found->second);
+            ++stay;
+        }
+        const std::uint64_t room = (static_cast<std::uint64_t>(count) - stay) * unit_bytes_;
+        if (bytes_ + room <= budget_) return;
+        // Somewhat more than needed, so that what is to be written back is written in parallel.
+        const std::uint64_t most = budget_ - budget_ / 8;
+        const auto first_to_leave = [&] {
+            auto leaving = entries_.end();
+            std::uint64_t left = bytes_ + room;
+            for (std::size_t n = entries_.size(); n > stay && left > most; --n) left -= (--leaving)->bytes;
+            return leaving;
+        };
+        write_back(first_to_leave, io);
+        for (auto entry = first_to_leave(); entry != entries_.end();) entry = drop(entry);
+    }
+
+    // ---- elements
+
+    NDArray fresh_elements(const Entry& entry) const {
+        NDArray elements(loaded_->metadata.dtype, grid_->chunks());
+        // What lies beyond the array's edge is stored too, and must not be what happened to lie in memory.
+        if (!(inside(entry).extent == grid_->chunks())) {
+            fill_elements(elements.view(), loaded_->metadata.dtype, zero_element(loaded_->metadata.dtype).data());
+        }
+        return elements;
+    }
+
+    /// Makes the elements those of the array as it is now, with what was written laid over them.
+    void load(Entry& entry) const {
+        if (entry.all) return;
+        const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
+        if (entry.loaded && entry.stamp == now) return;
+        NDArray elements(loaded_->metadata.dtype, grid_->chunks());
+        read_one_chunk(*array_, *loaded_, entry.index, elements.view());
+        if (entry.dirty()) copy_marked(entry.elements.view(), entry.marks.view(), elements.view());
+        entry.elements = std::move(elements);
+        entry.stamp = now;
+        entry.loaded = true;
+    }
+
+    void mark(Entry& entry, const ChunkPart& part) const {
+        if (entry.all) return;
+        if (part.whole) {
+            entry.all = true;
+            entry.marks = NDArray();
+            return;
+        }
+        if (!entry.dirty()) clear_marks(entry);
+        fill_elements(entry.marks.view().part(part.in_chunk), &marked);
+    }
+
+    void clear_marks(Entry& entry) const {
+        constexpr std::byte unmarked{0};
+        entry.marks = NDArray(DType::parse("|b1"), grid_->chunks());
+        fill_elements(entry.marks.view(), &unmarked);
+    }
+
+    void mark_all(Entry& entry) const {
+        clear_marks(entry);
+        fill_elements(entry.marks.view().part(inside(entry)), &marked);
+        entry.all = false;
+    }
+
+    /// What of a chunk lies in the array.
+    [[nodiscard]] Region inside(const Entry& entry) const {
+        return Region::whole(grid_->chunk_region(entry.index).extent);
+    }
+
+    /// Many writes may have come to all elements.
+    void complete(Entry& entry) const {
+        if (entry.all || !entry.dirty()) return;
+        entry.all = all_elements_equal(entry.marks.view().part(inside(entry)), &marked);
+    }
+
+    /// Variable-length content that was replaced stays in its arena: what has too much of that is copied.
+    static void pack(Entry& entry) {
+        constexpr std::uint64_t slack = 1 << 16;
+        if (arena_bytes(entry) <= 2 * entry.arena + slack) return;
+        entry.elements = NDArray::copy_of(entry.elements.view());
+        entry.arena = arena_bytes(entry);
+    }
+
+    // ---- writing back
+
+    /// The chunk or shard in which an entry is stored.
+    [[nodiscard]] Index unit_place(const Entry& entry) const {
+        Index place = entry.index;
+        for (int d = 0; d < place.rank(); ++d) place[d] /= loaded_->grid.chunks()[d] / grid_->chunks()[d];
+        return place;
+    }
+
+    /// Writes the dirty ones of the entries from `first()` on, and those that lie in the same shards. `first` is asked
+    /// again once no entry can go any more because the shape has changed.
+    template <class First>
+    void write_back(const First& first, const IoOptions& io) {
+        const auto any_dirty = [&] {
+            return std::any_of(first(), entries_.end(), [](const Entry& e) { return e.dirty(); });
+        };
+        if (!any_dirty()) return;
+        const StoreLock lock = array_->lock_shape(LockMode::shared);
+        adopt(array_->refresh());
+        std::map<Index, std::vector<Entry*>, IndexLess> stored;
+        for (auto entry = first(); entry != entries_.end(); ++entry) {
+            if (entry->dirty()) stored.try_emplace(unit_place(*entry));
+        }
+        for (Entry& entry : entries_) {
+            const auto found = stored.find(unit_place(entry));
+            if (found != stored.end()) found->second.push_back(&entry);
+        }
+        const std::vector<std::pair<Index, std::vector<Entry*>>> values(stored.begin(), stored.end());
+        // Few shards are taken one after another, and all threads work on the inner chunks of each.
+        const bool few = loaded_->pipeline.shard() != nullptr && std::ssize(values) < thread_count(io);
+        IoOptions outer = io;
+        IoOptions within = io;
+        (few ? outer : within).threads = 1;
+        parallel_for(std::ssize(values), outer, [&](std::int64_t n) {
+            const auto& [place, entries] = values[static_cast<std::size_t>(n)];
+            write_value(place, entries, within);
+        });
+    }
+
+    /// Writes what is dirty of one chunk or shard, of which `entries` are in memory.
+    void write_value(const Index& place, const std::vector<Entry*>& entries, const IoOptions& io) const {
+        const std::string key = array_->chunk_key(*loaded_, place);
+        const StoreLock lock = lock_chunk(*array_, *loaded_, place);
+        const std::optional<ValueStamp> before = array_->store->stamp(key);
+        for (Entry* entry : entries) complete(*entry);
+        const auto is_current = [&](const Entry& entry) {
+            return entry.all || (entry.loaded && entry.stamp == before);
+        };
+        std::vector<MarkedChunk> chunks;
+        for (Entry* entry : entries) {
+            if (!entry->dirty()) continue;
+            chunks.push_back({entry->index, entry->elements.view(),
+                              is_current(*entry) ? ArrayView{} : ArrayView(entry->marks.view())});
+        }
+        write_marked(*array_, *loaded_, place, chunks, io);
+        const std::optional<ValueStamp> after = array_->store->stamp(key);
+        for (Entry* entry : entries) {
+            entry->loaded = is_current(*entry);
+            entry->stamp = after;
+            entry->all = false;
+            entry->marks = NDArray();
+        }
+    }
+
+    mutable std::mutex mutex_;
+    std::shared_ptr<ArrayState> array_;
+    std::uint64_t budget_;
+    std::shared_ptr<const LoadedArray> loaded_;
+    std::optional<ChunkGrid> grid_;  ///< of chunks, with shards of inner chunks, over the array
+    std::uint64_t unit_bytes_ = 0;   ///< of an entry
+    std::uint64_t bytes_ = 0;        ///< of all entries
+    Entries entries_;
+    std::map<Index, Entries::iterator, IndexLess> places_;
+};
+
+CachedArray::CachedArray(Array array, std::uint64_t budget)
+    : cache_(std::make_unique<ChunkCache>(array.state_, budget)) {}
+
+CachedArray::~CachedArray() {
+    try {
+        cache_->flush({});
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "tessera: what was written to a cached array is lost: {}\n", e.what());
+    }
+}
+
+ArrayInfo CachedArray::info() const {
+    return array_info(*cache_->loaded());
+}
+const std::string& CachedArray::name() const {
+    return cache_->array().name;
+}
+Value CachedArray::attribute_values() const {
+    return cache_->array().attributes().value_or(Value::object());
+}
+
+NDArray CachedArray::read(const Region& region, const IoOptions& io) const {
+    NDArray out(cache_->loaded()->metadata.dtype, region.extent);
+    read_into(region, out.view(), io);
+    return out;
+}
+void CachedArray::read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const {
+    cache_->read(region, out, io);
+}
+void CachedArray::write(const Region& region, const ArrayView& in, const IoOptions& io) {
+    cache_->write(region, in, io);
+}
+void CachedArray::flush(const IoOptions& io) {
+    cache_->flush(io);
+}
+void CachedArray::refresh() {
+    cache_->refresh();
+}
+
+}  // namespace tessera
