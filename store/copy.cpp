@@ -133,7 +133,8 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
     if (sink.plain(rank)) {
         // A plain sink does not mind small blocks; a source's chunk may then be cut to meet the budget.
-        while (byte_count(unit, item) > std::max<std::int64_t>(item, memory / 2)) {
+        const std::int64_t most = std::max(item, std::min(memory / 2, memory - per_thread));
+        while (byte_count(unit, item) > most) {
             std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
             if (longest == 1) break;
             longest = ceil_div(longest, 2);
