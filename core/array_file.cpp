@@ -177,10 +177,31 @@ std::unique_ptr<ArraySource> ra_open(const ArrayPath& path, const ArrayFileOptio
     return open_raw_array(open_file(path.path), {options.reverse_dims});
 }
 
+/// What stands behind the data of the file that is to be replaced, if that is a .ra: its user put it there.
+Buffer ra_trailing(const std::filesystem::path& path) {
+    constexpr std::uint64_t most = std::uint64_t{64} << 20;
+    if (!std::filesystem::is_regular_file(path)) return {};
+    const auto file = open_file(path);
+    std::uint64_t size = 0;
+    try {
+        size = read_raw_array_header(*file).trailing;
+    } catch (const Error&) {
+        return {};  // something else, or damaged
+    }
+    if (size > most) {
+        throw unsupported(
+            fmt::format("{}: {} bytes stand behind the data, more than the {} that are kept when it is "
+                        "replaced; choose another name",
+                        file->name(), size, most));
+    }
+    return read_raw_array_trailing(*file);
+}
+
 std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                      const ArrayFileOptions& options) {
     require_no_member(path);
-    return create_raw_array(create_file(path.path), dtype, shape, {options.reverse_dims});
+    const Buffer trailing = ra_trailing(path.path);
+    return create_raw_array(create_file(path.path), dtype, shape, {options.reverse_dims}, trailing);
 }
 
 std::unique_ptr<ArraySource> no_conversion(const ArraySource&, const ArrayFileOptions&, const IoOptions&) {

@@ -96,10 +96,14 @@ Value unknown_members(const Value& object, std::span<const std::string_view> kno
 void require_numpy_dtype(const DType& dtype, std::string_view dialect) {
     switch (dtype.kind()) {
         case Kind::object:
+            throw unsupported(fmt::format("{} has no elements of type {}", dialect, dtype.to_string()));
         case Kind::bfloat16:
+            throw unsupported(
+                fmt::format("{} has no elements of type {}; v3 has (--format v3)", dialect, dtype.to_string()));
         case Kind::variable_text:
         case Kind::variable_bytes:
-            throw unsupported(fmt::format("{} has no elements of type {}", dialect, dtype.to_string()));
+            throw unsupported(fmt::format("{} has no elements of type {}; v2 and v3 have (--format v2 or --format v3)",
+                                          dialect, dtype.to_string()));
         case Kind::structure:
             for (const Field& field : dtype.fields()) require_numpy_dtype(field.dtype, dialect);
             break;

@@ -199,6 +199,7 @@ Run declare_get(CLI::App& app) {
         ->option_text(" ");
     app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
+    declare_object_strings(app, o->out);
     app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--all", o->all, "print every element");
     return [o](Session& session) {

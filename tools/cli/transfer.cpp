@@ -191,6 +191,15 @@ void require_free_file(const TransferOptions& o) {
     }
 }
 
+/// Says that a .ra which was replaced left something to its successor: it may not be about the new data.
+void note_trailing(Session& session, const fs::path& path) {
+    if (path.extension() != ".ra") return;
+    const Value trailing = find_array_file_format(path)->describe({path}).at("trailing_bytes");
+    if (trailing == Value(0)) return;
+    session.note(
+        fmt::format("{}: the {} bytes behind the data of the old file are kept", path.string(), trailing.dump()));
+}
+
 Made copy_to_file(Session& session, const TransferOptions& o) {
     const ArrayPath path = split_array_path(o.destination);
     const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
@@ -206,6 +215,7 @@ Made copy_to_file(Session& session, const TransferOptions& o) {
     const Shape shape = selection ? selection->shape() : source->info().shape;
     const auto sink = create_array_file(path, source->info().dtype, shape, options);
     copy_array(*source, *sink, {.io = session.io(), .selection = selection});
+    note_trailing(session, path.path);
     return {o.destination, sink->info().dtype, shape, {}, 0, fs::file_size(path.path)};
 }
 
@@ -396,6 +406,11 @@ void report_bundle(Session& session, const TransferOptions& o, const std::vector
 
 }  // namespace
 
+void declare_object_strings(CLI::App& app, TransferOptions& o) {
+    app.add_flag("--object-strings", o.object_strings,
+                 "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
+}
+
 bool names_array_file(const std::string& path) {
     const fs::path extension = split_array_path(path).path.extension();
     return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return extension == f.extension; });
@@ -467,8 +482,7 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
 
 void declare_file_options(CLI::App& app, TransferOptions& o) {
     app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
-    app.add_flag("--object-strings", o.object_strings,
-                 "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
+    declare_object_strings(app, o);
 }
 
 void declare_reverse_dims(CLI::App& app, TransferOptions& o) {

@@ -28,6 +28,9 @@ struct TransferOptions {
 /// Does it and reports; `done` is the word for the report: "imported".
 int transfer(Session& session, const TransferOptions& options, std::string_view done);
 
+/// The option that export, copy and get share.
+void declare_object_strings(CLI::App& app, TransferOptions& options);
+
 /// Whether a path ends in an array file's extension, so that a file and not an array directory is meant.
 [[nodiscard]] bool names_array_file(const std::string& path);
 

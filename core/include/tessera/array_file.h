@@ -57,7 +57,7 @@ struct ArrayFileFormat {
 /// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds
 /// exactly one; the message lists the members.
 [[nodiscard]] std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options = {});
-/// Creates one by extension; nothing appears under the name before finish(). Replacing a file is the caller's decision.
+/// Creates one by extension, seen from finish() on. Replacing is the caller's decision; a .ra keeps its trailing bytes.
 [[nodiscard]] std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype,
                                                            const Shape& shape, const ArrayFileOptions& options = {});
 /// `source` with a dtype that create_array_file takes where `source` has another: for .npy and .npz, bfloat16 widened
