@@ -13,7 +13,10 @@
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
+#include <tessera/repair.h>
+#include <tessera/seal.h>
 #include <tessera/selection.h>
 #include <tessera/snapshot.h>
 #include <tessera/value.h>
+#include <tessera/verify.h>
 #include <tessera/view.h>
