@@ -1,0 +1,127 @@
+"""Snapshots, as a person makes them and puts them back; what zarr-python makes of them and of the original beside them."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import zarr
+
+import program
+from program import ProgramTest
+
+VALUES = np.arange(60, dtype="<i4").reshape(6, 10)
+
+
+class Snapshots(ProgramTest):
+    def make_hierarchy(self):
+        root = zarr.open_group(self.path("h.zarr"), mode="w")
+        root.attrs["title"] = "root"
+        for name in "depth", "sub/quality":
+            root.create_dataset(name, data=VALUES, chunks=(2, 5)).attrs["of"] = name
+        zarr.consolidate_metadata(self.path("h.zarr"))
+
+    def test_an_array_is_kept_and_put_back(self):
+        for kind in "zmeta", "v1", "v2", "v3":
+            with self.subTest(kind):
+                path = f"{kind}.zarr"
+                self.tessera("import", self.save("values.npy", VALUES), path, "--format", kind, "--chunks", "2,5")
+                made = self.tessera("snapshot", path, "create", "before")
+                self.assertRegex(made, rf"^created .*{kind}\.zarr\.snapshots/before: 1 array, \d+ files \(.*\), ")
+                self.tessera("set", path, "0:3, :", "-1")
+                self.tessera("attrs", path, "set", "note", "1")
+                self.tessera("diff", path, f"{path}.snapshots/before", code=1)
+                np.testing.assert_array_equal(self.exported(f"{path}.snapshots/before"), VALUES)
+                listed = self.tessera_json("snapshot", path, "list")
+                self.assertEqual([(s["name"], s["of"], s["arrays"]) for s in listed], [("before", "", 1)])
+                self.assertEqual(listed[0]["files"], listed[0]["reflinked"] + listed[0]["linked"] + listed[0]["copied"])
+                self.assertRegex(listed[0]["made"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+                self.assertRegex(self.tessera("snapshot", path, "list"), r"^before  \d{4}-\d\d-\d\dT.*  1 array, ")
+                self.assertEqual(self.tessera("snapshot", path, "restore", "before"),
+                                 f"restored {path} from its snapshot before\n")
+                np.testing.assert_array_equal(self.exported(path), VALUES)
+                self.assertEqual(self.tessera_json("attrs", path), {})
+                self.tessera("verify", path)
+                self.tessera("verify", f"{path}.snapshots/before")
+                self.assertEqual(self.tessera("snapshot", path, "rm", "before"),
+                                 f"removed the snapshot before of {path}\n")
+                self.assertEqual(self.tessera("snapshot", path, "list"), "")
+                np.testing.assert_array_equal(self.exported(path), VALUES)
+
+    def test_zarr_python_opens_a_snapshot_and_does_not_list_it(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "before")
+        self.tessera("snapshot", "h.zarr/sub", "create", "part")
+        self.tessera("set", "h.zarr/depth", "...", "0")
+        for opened in (zarr.open_group(self.path("h.zarr.snapshots/before"), mode="r"),
+                       zarr.open_consolidated(self.path("h.zarr.snapshots/before"), mode="r")):
+            self.assertEqual(sorted(opened), ["depth", "sub"])
+            self.assertEqual(opened.attrs.asdict(), {"title": "root"})
+            for name in "depth", "sub/quality":
+                np.testing.assert_array_equal(opened[name][:], VALUES)
+                self.assertEqual(opened[name].attrs.asdict(), {"of": name})
+        part = zarr.open_group(self.path("h.zarr.snapshots/part"), mode="r")
+        np.testing.assert_array_equal(part["quality"][:], VALUES)
+
+        zarr.consolidate_metadata(self.path("h.zarr"))
+        with open(self.path("h.zarr/.zmetadata")) as file:
+            listed = list(json.load(file)["metadata"])
+        self.assertFalse([key for key in listed if "snapshot" in key or "tessera" in key], listed)
+        nodes = [child["name"] for child in self.tessera_json("tree", "h.zarr")["children"]]
+        self.assertEqual(nodes, ["depth", "sub"])
+        self.assertEqual([(s["name"], s["of"]) for s in self.tessera_json("snapshot", "h.zarr/depth", "list")],
+                         [("before", ""), ("part", "sub")])
+
+    def test_a_part_of_a_hierarchy_is_put_back(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "before")
+        for name in "depth", "sub/quality":
+            self.tessera("set", f"h.zarr/{name}", "...", "0")
+        self.tessera("snapshot", "h.zarr/sub/quality", "restore", "before")
+        np.testing.assert_array_equal(self.exported("h.zarr/sub/quality"), VALUES)
+        self.assertFalse(self.exported("h.zarr/depth").any())
+        shutil.rmtree(self.path("h.zarr/depth"))
+        self.tessera("snapshot", "h.zarr/depth", "restore", "before")
+        np.testing.assert_array_equal(zarr.open(self.path("h.zarr"), mode="r")["depth"][:], VALUES)
+        shutil.rmtree(self.path("h.zarr"))
+        self.tessera("snapshot", "h.zarr", "restore", "before")
+        np.testing.assert_array_equal(zarr.open_consolidated(self.path("h.zarr"))["sub/quality"][:], VALUES)
+
+    def test_writing_to_the_original_in_python_leaves_the_snapshot(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "before")
+        zarr.open_group(self.path("h.zarr"))["depth"][:] = 7
+        np.testing.assert_array_equal(self.exported("h.zarr.snapshots/before/depth"), VALUES)
+        self.tessera("verify", "h.zarr.snapshots/before")
+
+    def test_a_program_that_writes_into_files_is_noticed(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "before")
+        chunk = self.path("h.zarr.snapshots/before/depth/0.0")
+        with open(chunk, "r+b") as file:
+            file.write(b"\xff")
+        self.assertIn("is not as it was when the snapshot was made", self.tessera("verify", "h.zarr.snapshots/before", code=1))
+        self.refused("snapshot", "h.zarr", "restore", "before", says=("1 of its files", "depth/0.0", "tessera copy"))
+        self.tessera("snapshot", "h.zarr/sub", "restore", "before")
+
+    def test_refusals(self):
+        self.make_hierarchy()
+        self.refused("snapshot", "h.zarr", "create", says="no NAME")
+        self.refused("snapshot", "h.zarr", "list", "x", says="'x' as well")
+        self.refused("snapshot", "h.zarr", "make", "x", says="expected create, list, restore or rm")
+        self.refused("snapshot", "h.zarr", "create", "a/b", says="no name for a snapshot")
+        self.refused("snapshot", "h.zarr", "create", ".x", says="no name for a snapshot")
+        self.refused("snapshot", "nothing", "create", "x", says="no such file or directory")
+        self.refused("snapshot", "h.zarr", "restore", "x", says="there is none")
+        self.tessera("snapshot", "h.zarr", "create", "x")
+        self.refused("snapshot", "h.zarr", "create", "x", says="there already")
+        self.refused("snapshot", "h.zarr", "rm", "y", says="there is x")
+        self.refused("snapshot", "h.zarr.snapshots/x", "create", "y", says="a snapshot itself")
+        (self.folder / "h.zarr" / "README").write_text("mine")
+        self.refused("snapshot", "h.zarr", "restore", "x", says=("README", "move that away first"))
+        self.tessera("copy", "h.zarr/depth", "depth.zip")
+        self.refused("snapshot", "depth.zip", "create", "x", says="in a zip")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["depth.zip", "h.zarr", "h.zarr.snapshots"])
+
+
+program.main()
