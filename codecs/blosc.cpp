@@ -1,15 +1,6 @@
 // The "blosc" codec, by c-blosc's context calls only: they share no global state and start no threads.
 //
-// A frame is a header of 16 bytes and the compressed blocks, all numbers little-endian:
-//
-//   |-0-|-1-|-2-|-3-|-4-|-5-|-6-|-7-|-8-|-9-|-A-|-B-|-C-|-D-|-E-|-F-|
-//     |   |   |   |  |    nbytes    |   blocksize   |    cbytes     |
-//     |   |   |   +--typesize
-//     |   |   +------flags: 1 shuffle, 2 stored (not shuffled then), 4 bitshuffle, 5–7 the compressor
-//     |   +----------version of the compressor's format
-//     +--------------version of the frame's format: 2
-//
-// The frame says how it is decoded; the configuration counts for encoding only.
+// The frame says how it is decoded (blosc_frame.cpp describes it); the configuration counts for encoding only.
 #include <blosc.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "blosc_frame.h"
 #include "codec_makers.h"
-#include "little_endian.h"
 
 namespace tessera {
 
@@ -39,27 +30,12 @@ std::vector<std::string_view> compressors() {
     return names;
 }
 
-/// Checks everything that the header claims, and returns the decoded size; `in` is cut to the frame.
+/// Checks everything that the header claims, and returns the decoded size; `in` is cut to the frame: what follows it is
+/// ignored, as the original did.
 std::size_t check_frame(ByteSpan& in) {
-    if (in.size() < BLOSC_MIN_HEADER_LENGTH) {
-        throw corrupt(fmt::format("{} bytes are too few for a blosc frame, whose header alone has {}", in.size(),
-                                  BLOSC_MIN_HEADER_LENGTH));
-    }
-    const auto version = std::to_integer<int>(in[0]);
-    if (version != BLOSC_VERSION_FORMAT) {
-        throw corrupt(fmt::format("no blosc frame: its first byte, the format version, is {} instead of {}", version,
-                                  BLOSC_VERSION_FORMAT));
-    }
-    const std::size_t cbytes = load_32(&in[12]);
-    if (cbytes < BLOSC_MIN_HEADER_LENGTH || cbytes > in.size()) {
-        throw corrupt(fmt::format("the header says that the frame has {} bytes, but there are {}", cbytes, in.size()));
-    }
-    in = in.first(cbytes);  // what follows a frame is ignored, as the original did
-    std::size_t nbytes = 0;
-    if (blosc_cbuffer_validate(in.data(), in.size(), &nbytes) != 0) {
-        throw corrupt("the sizes in the header are not those of a blosc frame");
-    }
-    return nbytes;
+    const BloscHeader header = read_blosc_header(in, in.size());
+    in = in.first(header.cbytes);
+    return header.nbytes;
 }
 
 class BloscCodec final : public BytesToBytesCodec {
@@ -85,6 +61,11 @@ public:
                 fmt::format("the header says that the frame decodes to {} bytes, expected {}", nbytes, out.size()));
         }
         decompress(in, out);
+    }
+
+    [[nodiscard]] bool decode_runs(const ByteSource& in, std::uint64_t decoded_size, const ByteRuns& runs,
+                                   CodecScratch& scratch) const override {
+        return decode_blosc_runs(in, decoded_size, runs, scratch);
     }
 
     void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const override {

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "byte_runs.h"
 #include "codec_makers.h"
+#include "span_source.h"
 
 namespace tessera {
 
@@ -166,11 +168,23 @@ struct CodecPipeline::State {
         }
     }
 
+    /// Decodes the part `region` of what goes into the array→bytes codec, block by block, straight into `out`; false
+    /// where the codecs, the bytes or the memory are not made for that.
+    [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
+                                     CodecScratch& scratch) const {
+        const DType* memory = array_to_bytes.codec->memory_dtype();
+        if (bytes_to_bytes.size() != 1 || memory == nullptr || !(out.dtype == *memory)) return false;
+        const auto runs = ByteRuns::of(innermost().shape, region, out);
+        const auto& stage = bytes_to_bytes.front();
+        return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
+    }
+
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
         if (bytes_to_bytes.empty()) {
             at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(in, out); });
             return;
         }
+        if (decode_blocks(SpanSource(in, "the chunk"), Region::whole(out.shape), out, scratch)) return;
         if (is_memory_of(out)) {
             decode_bytes(in, {out.data, static_cast<std::size_t>(sizes.front())}, scratch);
             return;
@@ -250,6 +264,23 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         at_stage(s.array_to_bytes, [&] { shards->decode_part(encoded, region, out, scratch); });
         return;
     }
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    const auto axes = s.all_axes();
+    const bool plain = axes && memory != nullptr;
+    const bool whole = region.extent == chunk().shape;
+    // The same in the terms of the array→bytes codec.
+    const Region turned = plain ? Region{permuted(region.start, *axes), permuted(region.extent, *axes)} : region;
+    const MutableArrayView target = plain && !axes->empty() ? out.transposed(*axes) : out;
+    if (plain && !whole) {
+        if (s.decode_blocks(encoded, turned, target, scratch)) return;
+        scratch.part.reset(static_cast<std::size_t>(byte_count(turned.extent, memory->size())));
+        const MutableArrayView packed = view_bytes(scratch.part.data(), *memory, turned.extent);
+        if (s.decode_blocks(encoded, turned, packed, scratch)) {
+            copy_elements(packed, target);
+            return;
+        }
+    }
+
     ByteSpan bytes = encoded.mapped();
     if (bytes.empty()) {
         if (encoded.size() > encoded_limit()) {
@@ -260,24 +291,21 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         encoded.read(0, scratch.encoded.span());
         bytes = scratch.encoded;
     }
-    if (region.extent == chunk().shape) {
+    if (whole) {
         decode(bytes, out, scratch);
         return;
     }
     // The whole chunk, then the part of it. Plain memory decodes in place; the rest may need an arena, and all of
     // scratch.
-    const DType* memory = s.array_to_bytes.codec->memory_dtype();
-    const auto axes = s.all_axes();
-    if (axes && memory != nullptr) {
-        scratch.decoded.reset(static_cast<std::size_t>(s.sizes.front()));
-        const MutableArrayView whole = view_bytes(scratch.decoded.data(), *memory, s.innermost().shape);
-        s.decode_from(s.array_to_array.size(), bytes, whole, scratch);
-        const Region turned{permuted(region.start, *axes), permuted(region.extent, *axes)};
-        copy_elements(whole.part(turned), axes->empty() ? out : out.transposed(*axes));
+    if (plain) {
+        scratch.part.reset(static_cast<std::size_t>(s.sizes.front()));
+        const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
+        s.decode_from(s.array_to_array.size(), bytes, all, scratch);
+        copy_elements(all.part(turned), target);
     } else {
-        NDArray whole(chunk().dtype, chunk().shape);
-        decode(bytes, whole, scratch);
-        copy_elements(whole.view().part(region), out);
+        NDArray all(chunk().dtype, chunk().shape);
+        decode(bytes, all, scratch);
+        copy_elements(all.view().part(region), out);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "codec_makers.h"
+#include "span_source.h"
 
 namespace tessera {
 
@@ -86,22 +87,6 @@ CodecPipeline index_pipeline(const Value& configuration, const ChunkGrid& number
                       });
 }
 
-/// Bytes that somebody else keeps.
-class SpanSource final : public ByteSource {
-public:
-    explicit SpanSource(ByteSpan bytes) : bytes_(bytes) {}
-    [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
-    void read(std::uint64_t offset, MutableByteSpan out) const override {
-        std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
-    }
-    [[nodiscard]] ByteSpan mapped() const override { return bytes_; }
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    ByteSpan bytes_;
-    std::string name_ = "the shard";
-};
-
 /// Writes into a buffer that somebody else keeps.
 class BufferSink final : public ByteSink {
 public:
@@ -163,7 +148,7 @@ void ShardCodec::encode(const ArrayView& in, Buffer& out) const {
 
 void ShardCodec::decode(ByteSpan in, const MutableArrayView& out) const {
     CodecScratch scratch;
-    decode_part(SpanSource(in), Region::whole(chunk_.shape), out, scratch);
+    decode_part(SpanSource(in, "the shard"), Region::whole(chunk_.shape), out, scratch);
 }
 
 void ShardCodec::decode_part(const ByteSource& shard, const Region& region, const MutableArrayView& out,

@@ -73,6 +73,9 @@ public:
     [[nodiscard]] virtual const ShardCodec* shard() const { return nullptr; }
 };
 
+class ByteRuns;
+struct CodecScratch;
+
 class BytesToBytesCodec {
 public:
     virtual ~BytesToBytesCodec() = default;
@@ -82,6 +85,14 @@ public:
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
     /// Decodes what has no size known beforehand; throws corrupt when it is over `limit` bytes.
     virtual void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
+    /// Of a codec whose encoded bytes are blocks that decode one by one: decodes those that `runs` touch of the
+    /// `decoded_size` bytes, straight to where these go, and reads no more of `in` than that takes. false where the
+    /// codec or these bytes have no such blocks, or are damaged: decode() then says how; what runs lead to is
+    /// indeterminate.
+    [[nodiscard]] virtual bool decode_runs(const ByteSource& /*in*/, std::uint64_t /*decoded_size*/,
+                                           const ByteRuns& /*runs*/, CodecScratch& /*scratch*/) const {
+        return false;
+    }
     /// The most bytes that encoding `in_size` bytes can give.
     [[nodiscard]] virtual std::uint64_t encoded_bound(std::uint64_t in_size) const = 0;
     /// Whether every encoding has exactly that many bytes (checksums): what the index of a shard needs.

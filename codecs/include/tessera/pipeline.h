@@ -16,6 +16,7 @@ struct CodecScratch {
     Buffer encoded;
     Buffer decoded;
     Buffer other;
+    Buffer part;
 };
 
 /// Thread rule: immutable; const members may be called from several threads, each with its own scratch.

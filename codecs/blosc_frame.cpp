@@ -1,0 +1,272 @@
+// The format, after c-blosc's README_CHUNK_FORMAT.rst (the document) and what c-blosc 1.21 does. A frame is a header of
+// 16 bytes and the blocks, all numbers little-endian:
+//
+//   |-0-|-1-|-2-|-3-|-4-|-5-|-6-|-7-|-8-|-9-|-A-|-B-|-C-|-D-|-E-|-F-|
+//     |   |   |   |  |    nbytes    |   blocksize   |    cbytes     |
+//     |   |   |   +--typesize
+//     |   |   +------flags: 1 shuffle, 2 stored, 4 bitshuffle, 8 must be zero, 16 blocks are not split, 5–7 compressor
+//     |   +----------version of the compressor's format
+//     +--------------version of the frame's format: 2
+//
+// Stored: nbytes bytes follow, as they are (not shuffled, whatever the flags say). Otherwise:
+//
+//   bstarts     one int32 per block: where in the frame it begins (the document says "from the end of this section";
+//               c-blosc counts from the start of the frame)
+//   blocks      each one or more splits: an int32, the number of bytes that follow, and these. As many bytes as the
+//               split has decoded are the split as it is, not compressed.
+//
+// A block holds blocksize bytes, the last one what is left. It has typesize splits, all of one size, where the flag 16
+// is not set, typesize is at most 16, a split has at least 128 bytes and the block is not a shorter last one; else one.
+// The splits, decoded and put together, are the block, shuffled by itself where a flag says so: first bytes of all
+// elements, second bytes, …, and at the end the bytes of an element that is not whole.
+//
+// What is decoded here: stored frames, and LZ4 without bitshuffle. A block of any other kind becomes a frame of its
+// own, which c-blosc decodes. Writers put the blocks one behind the other in order; a frame in which they are not, or
+// in which a split ends beyond its block's, is left to c-blosc as a whole, so that the two never differ.
+#include "blosc_frame.h"
+
+#include <blosc.h>
+#include <fmt/format.h>
+#include <lz4.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "little_endian.h"
+#include "unshuffle.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
+constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, of small frames everything
+constexpr std::size_t most_splits = 16;
+constexpr std::size_t least_split = 128;
+constexpr std::uint32_t stored_piece = 1 << 16;  // stored bytes have no blocks; so many are read at a time
+
+enum Flag : std::uint8_t { shuffled = 1, stored = 2, bitshuffled = 4, reserved = 8, unsplit = 16 };
+
+/// A decoded block, or part of none.
+struct Block {
+    std::size_t begin = 0;  ///< in the decoded chunk
+    std::size_t end = 0;
+    ByteSpan bytes;
+    bool shuffle = false;
+};
+
+class FrameDecoder {
+public:
+    FrameDecoder(const ByteSource& frame, CodecScratch& scratch) : source_(frame), scratch_(scratch) {
+        have_ = frame.mapped();
+        in_memory_ = !have_.empty();
+        if (!in_memory_) fetch(0, std::min<std::uint64_t>(frame.size(), front_bytes));
+        header_ = read_blosc_header(have_, frame.size());
+        if (in_memory_) have_ = have_.first(header_.cbytes);
+    }
+
+    [[nodiscard]] const BloscHeader& header() const { return header_; }
+
+    /// Whether the frame is laid out as expected; reads where its blocks begin.
+    [[nodiscard]] bool read_starts() {
+        BloscHeader& h = header_;
+        if (h.nbytes == 0 || h.blocksize == 0 || h.blocksize > h.nbytes || h.blocksize > BLOSC_MAX_BLOCKSIZE ||
+            h.typesize == 0 || (h.flags & reserved) != 0)
+            return false;
+        if ((h.flags & stored) != 0) h.blocksize = std::min(h.nbytes, stored_piece);
+        const std::size_t blocks = (h.nbytes - 1) / h.blocksize + 1;
+        if ((h.flags & stored) != 0) {
+            if (h.cbytes != h.nbytes + header_size) return false;
+            for (std::size_t k = 0; k < blocks; ++k)
+                starts_.push_back(static_cast<std::uint32_t>(header_size + k * h.blocksize));
+        } else {
+            if (blocks > (h.cbytes - header_size) / 4) return false;
+            const std::size_t list_end = header_size + 4 * blocks;
+            if (!in_memory_ && have_.size() < list_end) fetch(0, list_end);
+            starts_.resize(blocks);
+            for (std::size_t k = 0; k < blocks; ++k) starts_[k] = load_32(&have_[header_size + 4 * k]);
+            if (starts_[0] < list_end) return false;
+        }
+        starts_.push_back(h.cbytes);
+        return std::ranges::adjacent_find(starts_, std::greater_equal<>()) == starts_.end();
+    }
+
+    /// Decodes what the runs touch.
+    [[nodiscard]] bool decode(const ByteRuns& runs) {
+        if (!in_memory_) plan(runs);
+        around_caches_ = runs.size() >= 128 && runs.spread() >= (1 << 20);
+        const bool done =
+            runs.for_each([&](std::size_t from, std::byte* to) { return deliver(from, to, runs.size()); });
+        if (around_caches_) finish_stores();
+        return done;
+    }
+
+private:
+    [[nodiscard]] std::size_t block_of(std::size_t offset) const { return offset / header_.blocksize; }
+
+    /// have_ becomes bytes [offset, offset + size) of the source.
+    void fetch(std::uint64_t offset, std::uint64_t size) {
+        scratch_.encoded.reset(static_cast<std::size_t>(size));
+        source_.read(offset, scratch_.encoded.span());
+        have_ = scratch_.encoded.span();
+        have_at_ = offset;
+    }
+
+    /// Which blocks will be needed, in order.
+    void plan(const ByteRuns& runs) {
+        (void)runs.for_each([&](std::size_t from, const std::byte*) {
+            const std::size_t last = block_of(from + runs.size() - 1);
+            for (std::size_t k = std::max(block_of(from), needed_.empty() ? 0 : needed_.back() + 1); k <= last; ++k)
+                needed_.push_back(k);
+            return true;
+        });
+    }
+
+    /// The encoded bytes of a block. Read together with the needed ones right behind it.
+    [[nodiscard]] ByteSpan encoded(std::size_t block) {
+        const std::uint64_t begin = starts_[block];
+        const std::uint64_t end = starts_[block + 1];
+        if (begin < have_at_ || end > have_at_ + have_.size()) {
+            auto next = std::ranges::lower_bound(needed_, block);
+            std::size_t last = block;
+            while (++next != needed_.end() && *next == last + 1) ++last;
+            fetch(begin, starts_[last + 1] - begin);
+        }
+        return have_.subspan(static_cast<std::size_t>(begin - have_at_), static_cast<std::size_t>(end - begin));
+    }
+
+    bool deliver(std::size_t from, std::byte* to, std::size_t n) {
+        for (;;) {
+            if (from < block_.begin || from >= block_.end) {
+                const std::size_t k = block_of(from);
+                block_.begin = k * header_.blocksize;
+                block_.end = std::min<std::size_t>(block_.begin + header_.blocksize, header_.nbytes);
+                if (!decode_block(k)) return false;
+            }
+            const std::size_t piece = std::min(n, block_.end - from);
+            const std::size_t first = from - block_.begin;
+            if (block_.shuffle) {
+                unshuffle({block_.bytes, header_.typesize}, first, piece, to, around_caches_);
+            } else if (around_caches_) {
+                copy_around_caches(to, block_.bytes.data() + first, piece);
+            } else {
+                std::memcpy(to, block_.bytes.data() + first, piece);
+            }
+            n -= piece;
+            if (n == 0) return true;
+            from += piece;
+            to += piece;
+        }
+    }
+
+    [[nodiscard]] bool decode_block(std::size_t k) {
+        const ByteSpan in = encoded(k);
+        const std::size_t size = block_.end - block_.begin;
+        block_.shuffle = false;
+        if ((header_.flags & stored) != 0) {
+            block_.bytes = in;
+            return in.size() == size;
+        }
+        const bool whole = size == header_.blocksize;
+        const bool shuffle = (header_.flags & shuffled) != 0 && header_.typesize > 1;
+        const bool bits = !shuffle && (header_.flags & bitshuffled) != 0;
+        scratch_.decoded.reset(size);
+        block_.bytes = scratch_.decoded.span();
+        if (header_.flags >> 5 != BLOSC_LZ4_FORMAT || bits) return decode_by_blosc(in, whole);
+        block_.shuffle = shuffle;
+        const bool split = whole && (header_.flags & unsplit) == 0 && header_.typesize <= most_splits &&
+                           size / header_.typesize >= least_split;
+        return decode_splits(in, split ? header_.typesize : 1);
+    }
+
+    [[nodiscard]] bool decode_splits(ByteSpan in, std::size_t splits) {
+        if (header_.compressor_version != BLOSC_LZ4_VERSION_FORMAT) return false;
+        MutableByteSpan out = scratch_.decoded.span();
+        if (out.size() % splits != 0) return false;
+        const std::size_t size = out.size() / splits;
+        for (; !out.empty(); out = out.subspan(size)) {
+            if (in.size() < 4) return false;
+            const std::size_t n = load_32(in.data());
+            in = in.subspan(4);
+            if (n > in.size()) return false;
+            if (n == size) {
+                std::memcpy(out.data(), in.data(), size);
+            } else if (LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
+                                           reinterpret_cast<char*>(out.data()), static_cast<int>(n),
+                                           static_cast<int>(size)) != static_cast<int>(size)) {
+                return false;
+            }
+            in = in.subspan(n);
+        }
+        return true;
+    }
+
+    /// The block as a frame of one block.
+    [[nodiscard]] bool decode_by_blosc(ByteSpan in, bool whole) {
+        const std::size_t size = scratch_.decoded.size();
+        Buffer& frame = scratch_.other;
+        frame.reset(header_size + 4 + in.size());
+        std::byte* p = frame.data();
+        p[0] = std::byte{BLOSC_VERSION_FORMAT};
+        p[1] = std::byte{header_.compressor_version};
+        p[2] = std::byte{static_cast<std::uint8_t>(header_.flags | (whole ? 0 : unsplit))};
+        p[3] = static_cast<std::byte>(header_.typesize);
+        store_32(p + 4, static_cast<std::uint32_t>(size));
+        store_32(p + 8, static_cast<std::uint32_t>(size));
+        store_32(p + 12, static_cast<std::uint32_t>(frame.size()));
+        store_32(p + header_size, header_size + 4);
+        std::memcpy(p + header_size + 4, in.data(), in.size());
+        return blosc_decompress_ctx(p, scratch_.decoded.data(), size, 1) == static_cast<int>(size);
+    }
+
+    const ByteSource& source_;
+    CodecScratch& scratch_;
+    BloscHeader header_;
+    bool in_memory_ = false;
+    ByteSpan have_;  ///< bytes of the frame, from have_at_ on
+    std::uint64_t have_at_ = 0;
+    std::vector<std::uint32_t> starts_;  ///< of each block, and the end of the frame
+    std::vector<std::size_t> needed_;
+    Block block_;
+    bool around_caches_ = false;
+};
+
+}  // namespace
+
+BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
+    if (front.size() < header_size) {
+        throw corrupt(fmt::format("{} bytes are too few for a blosc frame, whose header alone has {}", front.size(),
+                                  header_size));
+    }
+    const auto version = std::to_integer<int>(front[0]);
+    if (version != BLOSC_VERSION_FORMAT) {
+        throw corrupt(fmt::format("no blosc frame: its first byte, the format version, is {} instead of {}", version,
+                                  BLOSC_VERSION_FORMAT));
+    }
+    const BloscHeader header{.compressor_version = std::to_integer<std::uint8_t>(front[1]),
+                             .flags = std::to_integer<std::uint8_t>(front[2]),
+                             .typesize = std::to_integer<std::uint32_t>(front[3]),
+                             .nbytes = load_32(&front[4]),
+                             .blocksize = load_32(&front[8]),
+                             .cbytes = load_32(&front[12])};
+    if (header.cbytes < header_size || header.cbytes > available) {
+        throw corrupt(
+            fmt::format("the header says that the frame has {} bytes, but there are {}", header.cbytes, available));
+    }
+    if (header.nbytes > BLOSC_MAX_BUFFERSIZE) throw corrupt("the sizes in the header are not those of a blosc frame");
+    return header;
+}
+
+bool decode_blosc_runs(const ByteSource& frame, std::uint64_t decoded_size, const ByteRuns& runs,
+                       CodecScratch& scratch) {
+    FrameDecoder decoder(frame, scratch);
+    if (decoder.header().nbytes != decoded_size) {
+        throw corrupt(fmt::format("the header says that the frame decodes to {} bytes, expected {}",
+                                  decoder.header().nbytes, decoded_size));
+    }
+    return decoder.read_starts() && decoder.decode(runs);
+}
+
+}  // namespace tessera

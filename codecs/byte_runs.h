@@ -1,0 +1,79 @@
+// Where the bytes of a part of a packed chunk go, run by run: what a codec that decodes block by block is asked for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <tessera/view.h>
+
+namespace tessera {
+
+class ByteRuns {
+public:
+    /// The part `region` of a chunk of this shape, packed in C order, as it goes to `out` (shape region.extent).
+    /// Nothing where elements that follow each other in the chunk do not in `out`, so that every run would be one.
+    [[nodiscard]] static std::optional<ByteRuns> of(const Shape& chunk, const Region& region,
+                                                    const MutableArrayView& out) {
+        ByteRuns runs;
+        const std::int64_t item = out.dtype.size();
+        runs.to_ = out.data;
+        runs.size_ = item;
+        runs.spread_ = item;
+        std::int64_t step = item;  // of dimension d in the chunk
+        for (int d = chunk.rank() - 1; d >= 0; --d) {
+            const Loop loop{region.extent[d], step, out.strides[d]};
+            runs.first_ += region.start[d] * step;
+            step *= chunk[d];
+            if (loop.n == 0) return std::nullopt;
+            if (loop.n == 1) continue;
+            runs.spread_ += (loop.n - 1) * std::abs(loop.to);
+            const bool innermost = runs.depth_ == 0 && runs.size_ == item;
+            if (innermost && loop.from == item && loop.to != item) return std::nullopt;
+            if (runs.depth_ == 0 && loop.from == runs.size_ && loop.to == runs.size_) {
+                runs.size_ *= loop.n;
+            } else {
+                runs.loops_[static_cast<std::size_t>(runs.depth_++)] = loop;
+            }
+        }
+        return runs;
+    }
+
+    /// Bytes of every run.
+    [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
+    /// Bytes of memory from the first run's start to the last one's end.
+    [[nodiscard]] std::int64_t spread() const { return spread_; }
+
+    /// Calls each(offset in the packed chunk, where to) in ascending order of the offsets, until it returns false;
+    /// returns whether it never did.
+    template <class Each>
+    bool for_each(const Each& each) const {
+        return run(depth_, static_cast<std::size_t>(first_), to_, each);
+    }
+
+private:
+    struct Loop {
+        std::int64_t n = 0;
+        std::int64_t from = 0;
+        std::int64_t to = 0;
+    };
+
+    template <class Each>
+    bool run(int depth, std::size_t from, std::byte* to, const Each& each) const {
+        if (depth == 0) return each(from, to);
+        const Loop& loop = loops_[static_cast<std::size_t>(depth - 1)];
+        for (std::int64_t i = 0; i < loop.n; ++i) {
+            if (!run(depth - 1, from + static_cast<std::size_t>(i * loop.from), to + i * loop.to, each)) return false;
+        }
+        return true;
+    }
+
+    std::array<Loop, max_rank> loops_;  ///< innermost first
+    int depth_ = 0;
+    std::int64_t first_ = 0;
+    std::int64_t size_ = 0;
+    std::int64_t spread_ = 0;
+    std::byte* to_ = nullptr;
+};
+
+}  // namespace tessera

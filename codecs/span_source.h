@@ -1,0 +1,27 @@
+// Bytes in memory that somebody else keeps, as a source.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <tessera/byte_io.h>
+
+namespace tessera {
+
+class SpanSource final : public ByteSource {
+public:
+    SpanSource(ByteSpan bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+    [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
+    }
+    [[nodiscard]] ByteSpan mapped() const override { return bytes_; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    ByteSpan bytes_;
+    std::string name_;
+};
+
+}  // namespace tessera

@@ -1,0 +1,177 @@
+// Our decoder of blosc frames against c-blosc, which writes them and says what is in them.
+#include "blosc_frame.h"
+
+#include <blosc.h>
+#include <gmock/gmock.h>
+#include <tessera/copy_elements.h>
+
+#include <vector>
+
+#include "../../expect_error.h"
+#include "little_endian.h"
+#include "span_source.h"
+#include "unshuffle.h"
+
+namespace tessera {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Compressible, and different at every place that a wrong shuffle could take for another.
+Bytes sample(std::size_t size) {
+    Bytes data(size);
+    for (std::size_t i = 0; i < size; ++i) data[i] = static_cast<std::byte>(i % 7 == 0 ? i / 5 : i / 256);
+    return data;
+}
+
+Bytes frame_of(const Bytes& data, const char* compressor, int level, int shuffle, std::size_t typesize,
+               std::size_t blocksize) {
+    Bytes frame(data.size() + BLOSC_MAX_OVERHEAD);
+    const int size = blosc_compress_ctx(level, shuffle, typesize, data.size(), data.data(), frame.data(), frame.size(),
+                                        compressor, blocksize, 1);
+    EXPECT_GT(size, 0);
+    frame.resize(static_cast<std::size_t>(size));
+    return frame;
+}
+
+/// A source that is not in memory, and counts what is read of it.
+class CountedSource final : public ByteSource {
+public:
+    explicit CountedSource(const Bytes& bytes) : bytes_(bytes, "counted") {}
+    [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        read_bytes += out.size();
+        bytes_.read(offset, out);
+    }
+    [[nodiscard]] const std::string& name() const override { return bytes_.name(); }
+    mutable std::size_t read_bytes = 0;
+
+private:
+    SpanSource bytes_;
+};
+
+/// Bytes [first, first + n) of a frame; nothing where the decoder leaves it to c-blosc.
+std::optional<Bytes> decoded(const ByteSource& frame, std::size_t whole, std::size_t first, std::size_t n) {
+    Bytes out(n);
+    const Shape chunk{static_cast<std::int64_t>(whole)};
+    Region part = Region::whole(Shape{static_cast<std::int64_t>(n)});
+    part.start[0] = static_cast<std::int64_t>(first);
+    const auto runs = ByteRuns::of(chunk, part, view_bytes(out.data(), "|u1", part.extent));
+    CodecScratch scratch;
+    if (!decode_blosc_runs(frame, whole, runs.value(), scratch)) return std::nullopt;
+    return out;
+}
+
+Bytes slice(const Bytes& data, std::size_t first, std::size_t n) {
+    const auto begin = data.begin() + static_cast<std::ptrdiff_t>(first);
+    return {begin, begin + static_cast<std::ptrdiff_t>(n)};
+}
+
+struct Kind {
+    const char* compressor;
+    int level;
+    int shuffle;
+};
+
+class BloscFrame : public testing::TestWithParam<Kind> {};
+
+TEST_P(BloscFrame, DecodesWhatCBloscWrote) {
+    const auto [compressor, level, shuffle] = GetParam();
+    for (const std::size_t typesize : {1, 2, 3, 4, 7, 8, 12, 16, 17, 24, 255}) {
+        for (const std::size_t blocksize : {0, 128, 4096}) {
+            for (const std::size_t size : {1, 127, 4099, 70000}) {
+                const Bytes data = sample(size);
+                const Bytes frame = frame_of(data, compressor, level, shuffle, typesize, blocksize);
+                ASSERT_EQ(decoded(SpanSource(frame, "frame"), size, 0, size), data)
+                    << typesize << ' ' << blocksize << ' ' << size;
+                const std::size_t n = size / 2 + 1;
+                ASSERT_EQ(decoded(CountedSource(frame), size, size / 3, std::min(n, size - size / 3)),
+                          slice(data, size / 3, std::min(n, size - size / 3)));
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BloscFrame,
+                         testing::Values(Kind{"lz4", 5, BLOSC_SHUFFLE}, Kind{"lz4", 5, BLOSC_NOSHUFFLE},
+                                         Kind{"lz4", 9, BLOSC_BITSHUFFLE}, Kind{"lz4", 0, BLOSC_SHUFFLE},
+                                         Kind{"lz4hc", 5, BLOSC_SHUFFLE}, Kind{"blosclz", 5, BLOSC_SHUFFLE},
+                                         Kind{"blosclz", 9, BLOSC_BITSHUFFLE}, Kind{"zlib", 1, BLOSC_SHUFFLE},
+                                         Kind{"zstd", 1, BLOSC_SHUFFLE}, Kind{"zstd", 5, BLOSC_NOSHUFFLE}));
+
+TEST(BloscFrameTest, ReadsTheFrontAndTheBlocksThatAreNeeded) {
+    const Bytes data = sample(1 << 20);
+    const Bytes frame = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 16384);
+    const auto encoded_bytes = [&](std::size_t from, std::size_t to) {  // of blocks [from, to)
+        return load_32(&frame[16 + 4 * to]) - load_32(&frame[16 + 4 * from]);
+    };
+    // Asked for blocks of 16 KiB, c-blosc makes blocks of 64 KiB where they are split by bytes.
+    ASSERT_EQ(load_32(&frame[8]), 65536U);
+    const CountedSource one(frame);
+    EXPECT_EQ(decoded(one, data.size(), 700000, 4), slice(data, 700000, 4));
+    EXPECT_EQ(one.read_bytes, 4096 + encoded_bytes(10, 11));
+    const CountedSource two(frame);
+    EXPECT_EQ(decoded(two, data.size(), 700000, 16384), slice(data, 700000, 16384));
+    EXPECT_EQ(two.read_bytes, 4096 + encoded_bytes(10, 11));
+}
+
+TEST(BloscFrameTest, PutsRowsWhereTheyBelong) {
+    const Shape chunk{5, 6, 70};
+    const Bytes data = sample(5 * 6 * 70 * 4);
+    const ArrayView packed = view_bytes(data.data(), "<f4", chunk);
+    const Bytes frame = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 1024);
+    NDArray big("<f4", {7, 8, 2000});  // far apart, so that stores go around the caches
+    const Region part{{1, 2, 3}, {3, 4, 65}};
+    const MutableArrayView out = big.view().part({{2, 1, 5}, part.extent});
+    CodecScratch scratch;
+    ASSERT_TRUE(
+        decode_blosc_runs(SpanSource(frame, "frame"), data.size(), ByteRuns::of(chunk, part, out).value(), scratch));
+    EXPECT_TRUE(elements_equal(out, packed.part(part)));
+}
+
+TEST(BloscFrameTest, LeavesWhatIsDamagedToCBlosc) {
+    const Bytes data = sample(20000);
+    const Bytes good = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 4096);
+    for (std::size_t at = 16; at < good.size(); ++at) {
+        Bytes bad = good;
+        bad[at] ^= std::byte{0xff};
+        Bytes theirs(data.size());
+        const int size = blosc_decompress_ctx(bad.data(), theirs.data(), theirs.size(), 1);
+        const auto ours = decoded(SpanSource(bad, "frame"), data.size(), 0, data.size());
+        if (ours) {
+            EXPECT_EQ(size, static_cast<int>(data.size())) << at;
+            EXPECT_EQ(*ours, theirs) << at;
+        }
+    }
+    Bytes longer = good;
+    longer[15] = std::byte{1};
+    expect_error(ErrorCode::corrupt, "frame has",
+                 [&] { (void)decoded(SpanSource(longer, "frame"), data.size(), 0, 4); });
+    expect_error(ErrorCode::corrupt, "decodes to 20000 bytes, expected 9",
+                 [&] { (void)decoded(SpanSource(good, "frame"), 9, 0, 4); });
+}
+
+TEST(Unshuffle, AnyPartOfAnyBlock) {
+    for (const std::size_t typesize : {1, 2, 3, 4, 8, 9, 16}) {
+        const Bytes data = sample(typesize * 101 + typesize / 2);
+        Bytes block(data.size());
+        const std::size_t n = data.size() / typesize;
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            block[i < n * typesize ? i % typesize * n + i / typesize : i] = data[i];
+        }
+        for (std::size_t first = 0; first < data.size(); first += 5) {
+            for (const std::size_t size : {std::size_t{1}, std::size_t{40}, data.size()}) {
+                const std::size_t part = std::min(size, data.size() - first);
+                for (const bool around : {false, true}) {
+                    Bytes out(part);
+                    unshuffle({block, typesize}, first, part, out.data(), around);
+                    finish_stores();
+                    ASSERT_EQ(out, slice(data, first, part)) << typesize << ' ' << first;
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace tessera
