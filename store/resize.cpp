@@ -38,8 +38,9 @@ void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOp
                  [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
 }
 
-/// Before growing from `old` to `grown`: chunks at the old edge hold arbitrary bytes beyond it, and chunks outside the
-/// old grid may lie about since the array was larger (zarr 0.4 left them). Neither may show.
+/// Before a resize from `old` to `grown`, which may be shorter elsewhere: chunks at the old edge hold arbitrary bytes
+/// beyond it, and chunks outside the old grid may lie about since the array was larger (zarr 0.4 left them). Neither
+/// may show.
 void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const LoadedArray& grown,
                          const IoOptions& io) {
     const Shape& from = old.grid.shape();
@@ -47,7 +48,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     std::int64_t candidates = 0;  // chunks of the new grid that are not whole chunks of the old one
     bool enumerable = true;
     for (int d = 0; d < to.rank(); ++d) {
-        if (to[d] == from[d]) continue;
+        if (to[d] <= from[d]) continue;
         Region box = Region::whole(grown.grid.grid());
         box.start[d] = from[d] / grown.grid.chunks()[d];
         box.extent[d] -= box.start[d];
@@ -64,7 +65,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     constexpr std::int64_t few = 1000;  // asking for each is then quicker than listing everything
     if (enumerable && candidates <= few) {
         for (int d = 0; d < to.rank(); ++d) {
-            if (to[d] == from[d]) continue;
+            if (to[d] <= from[d]) continue;
             Region box = Region::whole(grown.grid.grid());
             box.start[d] = from[d] / grown.grid.chunks()[d];
             box.extent[d] -= box.start[d];
@@ -78,7 +79,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     for_each_stored(
         array, old,
         [&](const Index& chunk, const std::string&, std::uint64_t) {
-            if (!in_grid(old.grid, chunk)) return;
+            if (!in_grid(old.grid, chunk) || !in_grid(grown.grid, chunk)) return;
             const Region inside = old.grid.chunk_region(chunk);
             for (int d = 0; d < to.rank(); ++d) {
                 if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
@@ -148,21 +149,17 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
                                        (void)byte_count(shape, old->metadata.dtype.size());
                                        return with_shape(*old, shape);
                                    });
-    Shape smaller = shape;
-    for (int d = 0; d < shape.rank(); ++d) smaller[d] = std::min(shape[d], from[d]);
-
-    auto current = old;
-    if (!(smaller == from)) {
-        current = smaller == shape ? target : with_shape(*old, smaller);
-        array.save(current);
-        array.sync();
-        erase_chunks(array, *current, io, [&](const Index& chunk) { return !in_grid(current->grid, chunk); });
-    }
-    if (!(smaller == shape)) {
-        clear_newly_exposed(array, *current, *target, io);
-        array.sync();
-        array.save(target);
-    }
+    if (shape == from) return;
+    // The metadata change once, so that a crash leaves the old shape or the new one even where one dimension grows and
+    // another shrinks. What becomes visible is brought into shape before, what becomes invisible goes after.
+    clear_newly_exposed(array, *old, *target, io);
+    array.sync();
+    array.save(target);
+    array.sync();
+    bool shrinks = false;
+    for (int d = 0; d < shape.rank(); ++d) shrinks = shrinks || shape[d] < from[d];
+    if (!shrinks) return;
+    erase_chunks(array, *target, io, [&](const Index& chunk) { return !in_grid(target->grid, chunk); });
     array.sync();
 }
 
