@@ -1,6 +1,10 @@
 #include <tessera/buffer.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,8 +16,18 @@ namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line, and the widest vector register
 
+/// From this size on memory comes from the system by itself, and is asked for in huge pages.
+constexpr std::size_t large = std::size_t{32} << 20;
+
 std::byte* allocate(std::size_t size) {
-    return static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
+    auto* p = static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
+    if (size >= large) {
+        // The first touch of every small page costs more than decoding what goes into it. A hint: failing is no error.
+        const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        const std::size_t skipped = (page - reinterpret_cast<std::uintptr_t>(p) % page) % page;
+        (void)::madvise(p + skipped, size - skipped, MADV_HUGEPAGE);
+    }
+    return p;
 }
 
 }  // namespace
