@@ -192,7 +192,8 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options.io);
         // A batch first: what else was found may be otherwise after it.
-        std::ranges::stable_partition(findings, [](const Finding& f) { return f.remedy == Remedy::finish_batch; });
+        std::stable_partition(findings.begin(), findings.end(),
+                              [](const Finding& f) { return f.remedy == Remedy::finish_batch; });
         std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
         Outcome last;
         for (Finding& finding : findings) {
