@@ -208,15 +208,11 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     if (there == Occupant::array) state_->built.replace_filename(hidden_name(state_->place, "new"));
     const Value marker = make_marker(dialect, metadata, made_from);
     const Occupant before = occupant(state_->built);
-    if (state_->built != state_->place && before == Occupant::other) {
-        throw already_exists(
-            fmt::format("{}: needed for building the new array, but something is there", state_->built.string()));
-    }
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(state_->built, marker);
         state_->resumed = true;
     } else if (state_->built != state_->place) {
-        remove_tree(state_->built);  // what an earlier attempt left
+        remove_tree(state_->built);  // what an earlier attempt left: a copy, or a part of the array that it replaced
     } else if (before == Occupant::unfinished) {
         erase_own(state_->built);
     }
