@@ -28,7 +28,8 @@ private:
 Selection own_rows(const Party& party, std::int64_t first, std::int64_t end, std::int64_t left, std::int64_t right) {
     const std::int64_t start = first + (party.self - first % party.all + party.all) % party.all;
     const std::int64_t count = start < end ? ceil_div(end - start, std::int64_t{party.all}) : 0;
-    return Selection({{.start = start, .step = party.all, .count = count}, {.start = left, .count = right - left}});
+    return Selection({{.start = count > 0 ? start : first, .step = party.all, .count = count},
+                      {.start = left, .count = right - left}});
 }
 
 /// The slice that the next increment is about.

@@ -67,7 +67,7 @@ protected:
 };
 
 TEST_P(Contention, every_increment_counts_beside_a_resizing_process) {
-    const int count = rounds(60, 1000);
+    const int count = rounds(150, 1000);
     std::vector<Child> children;
     for (int self = 0; self < parties; ++self) children.push_back(start("increment", self, parties, count));
     children.push_back(start("resize", 0, 1, count));
@@ -139,7 +139,7 @@ protected:
 };
 
 TEST_P(ContentionThreads, every_increment_counts_beside_a_resizing_thread) {
-    const int count = rounds(30, 1000);
+    const int count = rounds(60, 1000);
     std::thread resizing([&] { resize_often(array_, {0, 1, count}); });
     run_all(count, increment);
     resizing.join();
@@ -147,7 +147,7 @@ TEST_P(ContentionThreads, every_increment_counts_beside_a_resizing_thread) {
 }
 
 TEST_P(ContentionThreads, chunks_that_are_removed_lose_nothing) {
-    const int count = rounds(60, 1000);
+    const int count = rounds(150, 1000);
     run_all(count, toggle);
     EXPECT_EQ(shared_part(array_), after_toggles(parties, count));
 }

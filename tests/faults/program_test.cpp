@@ -140,9 +140,8 @@ protected:
 };
 
 TEST_P(Program, killed_at_every_system_call) {
-    const int stride = rounds(3, 1);
     for (const char* action : {"kill", "tear"}) {
-        for (long n = 1; !HasFailure(); n += stride) {
+        for (long n = 1; !HasFailure(); n += stride()) {
             start_afresh();
             const Ended ended =
                 run_command(Fault{.calls = action == std::string("tear") ? "write" : "", .at = n, .action = action});
@@ -157,12 +156,11 @@ TEST_P(Program, killed_at_every_system_call) {
 }
 
 TEST_P(Program, each_call_fails_once) {
-    const int stride = rounds(3, 1);
     const std::vector<std::pair<const char*, std::vector<int>>> kinds = {
         {"open", {EMFILE, EACCES, EIO}}, {"read", {EIO}},      {"write", {ENOSPC, EIO}},  {"sync", {EIO}},
         {"close", {EIO, ENOSPC}},        {"rename", {ENOSPC}}, {"unlink", {EACCES, EIO}}, {"mkdir", {ENOSPC, EACCES}}};
     for (const auto& [calls, errors] : kinds) {
-        for (long n = 1; !HasFailure(); n += stride) {
+        for (long n = 1; !HasFailure(); n += stride()) {
             start_afresh();
             const int error = errors[static_cast<std::size_t>(n) % errors.size()];
             const Ended ended = run_command(Fault{.calls = calls, .at = n, .action = std::to_string(error)});
@@ -224,7 +222,7 @@ TEST(Repair, killed_at_every_system_call) {
     for (std::int64_t r = 6; r < 12; ++r) {
         for (std::int64_t c = 5; c < 10; ++c) mended.at(r, c) = fill_value;
     }
-    for (long n = 1;; ++n) {
+    for (long n = 1;; n += stride()) {
         fs::remove_all(array);
         fs::copy(folder / "first", array, fs::copy_options::recursive);
         const Ended ended = run(folder, {program(), "repair", array, "--quiet"}, Fault{.at = n, .action = "kill"});
