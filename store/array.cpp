@@ -404,6 +404,39 @@ void Array::read_into(const Selection& selection, const MutableArrayView& out, c
     read_selected(*state_, *state_->loaded(), selection, full, io);
 }
 
+void Array::read_many(std::span<const RegionRead> parts, const IoOptions& io) const {
+    tessera::read_many(*state_, *state_->loaded(), parts, io);
+}
+
+namespace {
+
+/// Each element of a one-dimensional view with its place as a region of one element.
+template <class Part, class View>
+std::vector<Part> at_points(std::span<const Index> points, const View& elements, const std::string& name) {
+    if (!(elements.shape == Shape{static_cast<std::int64_t>(points.size())})) {
+        throw invalid_argument(fmt::format("{}: the elements given have shape {}, but there are {} places", name,
+                                           elements.shape.to_string(), points.size()));
+    }
+    std::vector<Part> parts;
+    parts.reserve(points.size());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        View element = elements;
+        element.data += static_cast<std::int64_t>(i) * elements.strides[0];
+        element.shape = Shape::filled(points[i].rank(), 1);
+        element.strides = Strides::filled(points[i].rank(), 0);
+        parts.push_back({Region(points[i], element.shape), element});
+    }
+    return parts;
+}
+
+}  // namespace
+
+NDArray Array::read_points(std::span<const Index> points, const IoOptions& io) const {
+    NDArray out(dtype(), {static_cast<std::int64_t>(points.size())});
+    read_many(at_points<RegionRead>(points, out.view(), name()), io);
+    return out;
+}
+
 // ---- writing
 
 namespace {
@@ -421,6 +454,19 @@ void Array::write(const Region& region, const ArrayView& in, const IoOptions& io
     require_place_for_chunks(*state_, *l);
     write_region(*state_, *l, region, in, io);
     state_->sync();
+}
+
+void Array::write_many(std::span<const RegionWrite> parts, const IoOptions& io) {
+    const StoreLock lock = state_->lock_shape(LockMode::shared);
+    const auto l = state_->refresh();
+    require_place_for_chunks(*state_, *l);
+    tessera::write_many(*state_, *l, parts, io);
+    state_->sync();
+}
+
+void Array::write_points(std::span<const Index> points, const ArrayView& values, const IoOptions& io) {
+    const auto parts = at_points<RegionWrite>(points, values, name());
+    write_many(parts, io);
 }
 
 std::unique_ptr<ArraySink> Array::open_shard(const Region& region) {

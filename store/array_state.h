@@ -41,6 +41,7 @@ private:
 struct WorkerScratch {
     Buffer encoded;
     NDArray chunk;
+    NDArray unit;  ///< the same for who reads chunks by way of this pool
     CodecScratch codec;
 };
 

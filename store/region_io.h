@@ -25,6 +25,12 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                     const IoOptions& io);
 
+// Many regions at once; see Array::read_many.
+void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionRead> parts,
+               const IoOptions& io);
+void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
+                const IoOptions& io);
+
 /// The lock of a chunk or shard. The caller holds the shape lock.
 [[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
 

@@ -298,11 +298,27 @@ public:
         }
     }
 
-    [[nodiscard]] const plain::Layout& layout() const { return layout_; }
+    /// The same in one call, beside the loop that reads them one after another.
+    void read_batch(const std::string& what, int count, std::int64_t side) const {
+        const Array array = open();
+        const auto boxes = workloads::random_boxes(layout_, count, side, 0);
+        const Shape extent = dims(layout_, boxes[0].extent);
+        const auto size = static_cast<std::size_t>(tessera::byte_count(extent, elements_.dtype().size()));
+        NDArray out("|u1", {static_cast<std::int64_t>(size) * count});
+        std::vector<tessera::RegionRead> parts;
+        for (std::size_t i = 0; i < boxes.size(); ++i) {
+            parts.push_back({region_of(layout_, boxes[i]),
+                             tessera::view_bytes(out.bytes().data() + i * size, elements_.dtype(), extent)});
+        }
+        bench_.compare(fmt::format("{} {} as one batch", name_, what), 1, {[&] {
+                           for (const auto& box : boxes) plain::read_box(layout_, box, out.bytes().data());
+                       }},
+                       {[&] { array.read_many(parts, {.threads = 1}); }});
+    }
 
 private:
     void check(const NDArray& out) const {
-        if (bench_.settings().only.empty()) return;
+        if (!bench_.wanted(name_ + " read all")) return;
         if (std::memcmp(out.bytes().data(), elements_.bytes().data(), out.bytes().size()) != 0) {
             throw std::runtime_error(name_ + ": what was read is not what was written");
         }
@@ -324,6 +340,8 @@ void run(const Bench& bench) {
         w1.write_all(Durability::commit, " durable");
         w1.read_boxes("elements", 10000, 1);
         w1.read_boxes("boxes", 1000, 16);
+        w1.read_batch("elements", 10000, 1);
+        w1.read_batch("boxes", 1000, 16);
     }
     if (bench.wants_any("W2")) {
         const Stage w2(bench, "W2", workloads::w2(), workloads::fill_w2);

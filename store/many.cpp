@@ -1,0 +1,153 @@
+// Many regions at once: Array::read_many and write_many. What is decoded as one (a chunk, in a shard an inner chunk) is
+// looked at once, whatever the order of the regions; a shard is replaced once.
+#include <fmt/format.h>
+
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <map>
+
+#include "region_io.h"
+
+namespace tessera {
+
+namespace {
+
+/// One of the regions touches one unit, which is what is decoded as one.
+struct Touch {
+    std::int64_t unit;
+    std::size_t part;
+};
+
+/// All touches, by unit, those of a unit in the order of the regions; and where each unit's begin.
+struct Touches {
+    ChunkGrid units;
+    std::vector<Touch> all;
+    std::vector<std::size_t> begin;  ///< one more than there are units
+
+    [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(begin.size()) - 1; }
+    [[nodiscard]] std::span<const Touch> of(std::int64_t n) const {
+        const auto i = static_cast<std::size_t>(n);
+        return std::span(all).subspan(begin[i], begin[i + 1] - begin[i]);
+    }
+    [[nodiscard]] Index unit(std::int64_t n) const { return index_in(Region::whole(units.grid()), of(n).front().unit); }
+};
+
+template <class Part, class View>
+Touches touches_of(const ArrayState& array, const LoadedArray& loaded, std::span<const Part> parts,
+                   View Part::*elements) {
+    Touches touches{ChunkGrid(loaded.grid.shape(), unit_shape(loaded)), {}, {}};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const Region& region = parts[i].region;
+        const View& v = parts[i].*elements;
+        in_context([&] { return fmt::format("{}: part {} of {}", array.name, i, parts.size()); },
+                   [&] {
+                       require_inside(region, loaded.grid.shape());
+                       if (!(v.shape == region.extent) || !v.dtype.equal_but_order(loaded.metadata.dtype)) {
+                           throw invalid_argument(fmt::format(
+                               "the elements given are {} of shape {}, the region has shape {} and the array {}",
+                               v.dtype.to_string(), v.shape.to_string(), region.extent.to_string(),
+                               loaded.metadata.dtype.to_string()));
+                       }
+                   });
+        if (region.empty()) continue;
+        const Region overlapped = touches.units.overlapping(region);
+        for (std::int64_t n = 0; n < overlapped.count(); ++n) {
+            touches.all.push_back({touches.units.linear(index_in(overlapped, n)), i});
+        }
+    }
+    std::ranges::stable_sort(touches.all, {}, &Touch::unit);
+    for (std::size_t i = 0; i < touches.all.size(); ++i) {
+        if (i == 0 || touches.all[i].unit != touches.all[i - 1].unit) touches.begin.push_back(i);
+    }
+    touches.begin.push_back(touches.all.size());
+    return touches;
+}
+
+/// What a region and a unit have in common: in the region, and in the unit.
+struct Common {
+    Region in_part;
+    Region in_unit;
+};
+
+Common common_of(const Region& part, const Region& unit) {
+    const Region both = intersection(part, unit);
+    Common common{both, both};
+    for (int d = 0; d < both.rank(); ++d) {
+        common.in_part.start[d] -= part.start[d];
+        common.in_unit.start[d] -= unit.start[d];
+    }
+    return common;
+}
+
+/// Writes what parts say of one unit into `elements`, and which elements these are into `marks`.
+void overlay(const Touches& touches, std::int64_t n, std::span<const RegionWrite> parts,
+             const MutableArrayView& elements, const MutableArrayView& marks) {
+    const std::byte marked{1};
+    const Region box = touches.units.chunk_region(touches.unit(n));
+    for (const Touch& touch : touches.of(n)) {
+        const Common common = common_of(parts[touch.part].region, box);
+        copy_elements(parts[touch.part].in.part(common.in_part), elements.part(common.in_unit));
+        fill_elements(marks.part(common.in_unit), &marked);
+    }
+}
+
+}  // namespace
+
+void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionRead> parts,
+               const IoOptions& io) {
+    const Touches touches = touches_of(array, loaded, parts, &RegionRead::out);
+    parallel_for(touches.count(), io, [&](std::int64_t n) {
+        const Index index = touches.unit(n);
+        const Region box = touches.units.chunk_region(index);
+        const auto unit_touches = touches.of(n);
+        if (unit_touches.size() == 1) {  // only what is needed of it
+            const RegionRead& part = parts[unit_touches.front().part];
+            read_region(array, loaded, intersection(part.region, box),
+                        part.out.part(common_of(part.region, box).in_part), {.threads = 1});
+            return;
+        }
+        ScratchPool::Loan scratch(array.scratch);
+        NDArray& unit = scratch->unit;
+        if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == unit_shape(loaded)) ||
+            unit.dtype().is_variable())
+            unit = NDArray(loaded.metadata.dtype, unit_shape(loaded));
+        read_one_chunk(array, loaded, index, unit);
+        for (const Touch& touch : unit_touches) {
+            const Common common = common_of(parts[touch.part].region, box);
+            copy_elements(unit.view().part(common.in_unit), parts[touch.part].out.part(common.in_part));
+        }
+    });
+}
+
+void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
+                const IoOptions& io) {
+    const Touches touches = touches_of(array, loaded, parts, &RegionWrite::in);
+    // Chunks or shards, each with its units.
+    std::map<std::int64_t, std::vector<std::int64_t>> stored;
+    for (std::int64_t n = 0; n < touches.count(); ++n) {
+        const Region box = touches.units.chunk_region(touches.unit(n));
+        stored[loaded.grid.linear(loaded.grid.overlapping(box).start)].push_back(n);
+    }
+    const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> jobs(stored.begin(), stored.end());
+    parallel_for(static_cast<std::int64_t>(jobs.size()), io, [&](std::int64_t job) {
+        const auto& [chunk, units] = jobs[static_cast<std::size_t>(job)];
+        const Index index = index_in(Region::whole(loaded.grid.grid()), chunk);
+        std::vector<NDArray> memory;
+        memory.reserve(2 * units.size());
+        std::vector<MarkedChunk> marked;
+        for (const std::int64_t n : units) {
+            NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
+            NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
+            const std::byte unmarked{0};
+            fill_elements(marks, &unmarked);
+            overlay(touches, n, parts, elements, marks);
+            marked.push_back({touches.unit(n), elements.view(), marks.view()});
+        }
+        const StoreLock lock = lock_chunk(array, loaded, index);
+        write_marked(array, loaded, index, marked, {.threads = 1});
+    });
+}
+
+}  // namespace tessera
