@@ -6,7 +6,8 @@
 //   Python: zarr-python writes a changed `.zarray` by adding it once more.
 // - A name that ends in '/' is a directory's, and no value. A name that is no key (absolute, or with an empty part, "."
 //   or "..", and so every name that leads out of the archive) is passed over: nothing can ask for it, and it is never
-//   taken for a place on the disk.
+//   taken for a place on the disk. So is one of more than 4096 bytes, which no file system has: folders nested deeper
+//   than that are made to exhaust who walks them.
 // - STORED members are read in place by range, DEFLATE ones from the front; the CRC-32 is checked when a member is read
 //   whole. What a member's sizes promise is compared with the size of the archive, and a value is given memory only as
 //   its bytes really come.
@@ -49,9 +50,10 @@ namespace {
 // ---- reading
 
 bool is_key(std::string_view name) {
+    constexpr std::size_t longest = 4096;
     try {
         require_key(name);
-        return true;
+        return name.size() <= longest;
     } catch (const Error&) {
         return false;
     }
