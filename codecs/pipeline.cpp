@@ -264,6 +264,10 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         at_stage(s.array_to_bytes, [&] { shards->decode_part(encoded, region, out, scratch); });
         return;
     }
+    if (encoded.size() > encoded_limit()) {
+        throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(),
+                                  s.sizes.back()));
+    }
     const DType* memory = s.array_to_bytes.codec->memory_dtype();
     const auto axes = s.all_axes();
     const bool plain = axes && memory != nullptr;
@@ -283,10 +287,6 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
 
     ByteSpan bytes = encoded.mapped();
     if (bytes.empty()) {
-        if (encoded.size() > encoded_limit()) {
-            throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(),
-                                      s.sizes.back()));
-        }
         scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
         encoded.read(0, scratch.encoded.span());
         bytes = scratch.encoded;
