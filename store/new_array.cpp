@@ -222,7 +222,10 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     state_->store = directory_store(state_->built, existing.store);
     const std::string text = marker.dump(python_json_style);
     try {
-        if (!state_->resumed) state_->store->put(marker_key, std::as_bytes(std::span(text)));
+        if (!state_->resumed) {
+            state_->store->put(marker_key, std::as_bytes(std::span(text)));
+            state_->store->sync();  // chunks without it would be nobody's after a power failure
+        }
         auto lock = state_->store->try_lock("");
         if (!lock) {
             throw already_exists(fmt::format("{}: another program is writing this copy just now", name));
