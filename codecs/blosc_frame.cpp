@@ -43,6 +43,9 @@ namespace {
 
 constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
 constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, of small frames everything
+/// Stores go around the caches where rows are long enough to pay for it and lie in more memory than stays in a cache.
+constexpr std::size_t long_row = 256;
+constexpr std::int64_t large_target = 1 << 20;
 constexpr std::size_t most_splits = 16;
 constexpr std::size_t least_split = 128;
 constexpr std::uint32_t stored_piece = 1 << 16;  // stored bytes have no blocks; so many are read at a time
@@ -96,7 +99,7 @@ public:
     /// Decodes what the runs touch.
     [[nodiscard]] bool decode(const ByteRuns& runs) {
         if (!in_memory_) plan(runs);
-        around_caches_ = runs.size() >= 128 && runs.spread() >= (1 << 20);
+        around_caches_ = runs.size() >= long_row && runs.spread() >= large_target;
         const bool done =
             runs.for_each([&](std::size_t from, std::byte* to) { return deliver(from, to, runs.size()); });
         if (around_caches_) finish_stores();
@@ -172,8 +175,8 @@ private:
         const bool whole = size == header_.blocksize;
         const bool shuffle = (header_.flags & shuffled) != 0 && header_.typesize > 1;
         const bool bits = !shuffle && (header_.flags & bitshuffled) != 0;
-        scratch_.decoded.reset(size);
-        block_.bytes = scratch_.decoded.span();
+        scratch_.block.reset(size);
+        block_.bytes = scratch_.block.span();
         if (header_.flags >> 5 != BLOSC_LZ4_FORMAT || bits) return decode_by_blosc(in, whole);
         block_.shuffle = shuffle;
         const bool split = whole && (header_.flags & unsplit) == 0 && header_.typesize <= most_splits &&
@@ -183,7 +186,7 @@ private:
 
     [[nodiscard]] bool decode_splits(ByteSpan in, std::size_t splits) {
         if (header_.compressor_version != BLOSC_LZ4_VERSION_FORMAT) return false;
-        MutableByteSpan out = scratch_.decoded.span();
+        MutableByteSpan out = scratch_.block.span();
         if (out.size() % splits != 0) return false;
         const std::size_t size = out.size() / splits;
         for (; !out.empty(); out = out.subspan(size)) {
@@ -205,7 +208,7 @@ private:
 
     /// The block as a frame of one block.
     [[nodiscard]] bool decode_by_blosc(ByteSpan in, bool whole) {
-        const std::size_t size = scratch_.decoded.size();
+        const std::size_t size = scratch_.block.size();
         Buffer& frame = scratch_.other;
         frame.reset(header_size + 4 + in.size());
         std::byte* p = frame.data();
@@ -218,7 +221,7 @@ private:
         store_32(p + 12, static_cast<std::uint32_t>(frame.size()));
         store_32(p + header_size, header_size + 4);
         std::memcpy(p + header_size + 4, in.data(), in.size());
-        return blosc_decompress_ctx(p, scratch_.decoded.data(), size, 1) == static_cast<int>(size);
+        return blosc_decompress_ctx(p, scratch_.block.data(), size, 1) == static_cast<int>(size);
     }
 
     const ByteSource& source_;

@@ -7,6 +7,7 @@
 // goes first alternates, so that a machine whose speed drifts treats both alike.
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -173,7 +174,7 @@ private:
 /// Removes a folder and makes it anew: on ext4, files made where as many were just deleted take far longer.
 fs::path fresh(const fs::path& folder, const std::string& name) {
     static int count = 0;
-    const fs::path mine = folder / fmt::format("{}-{}", name, count++);
+    const fs::path mine = folder / fmt::format("{}-{}-{}", name, ::getpid(), count++);
     fs::create_directories(mine);
     return mine;
 }

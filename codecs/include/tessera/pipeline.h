@@ -17,6 +17,7 @@ struct CodecScratch {
     Buffer decoded;
     Buffer other;
     Buffer part;
+    Buffer block;  ///< of a codec that decodes block by block
 };
 
 /// Thread rule: immutable; const members may be called from several threads, each with its own scratch.
