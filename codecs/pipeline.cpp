@@ -265,8 +265,8 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         return;
     }
     if (encoded.size() > encoded_limit()) {
-        throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(),
-                                  s.sizes.back()));
+        throw corrupt(
+            fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(), s.sizes.back()));
     }
     const DType* memory = s.array_to_bytes.codec->memory_dtype();
     const auto axes = s.all_axes();

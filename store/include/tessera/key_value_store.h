@@ -116,10 +116,11 @@ public:
     virtual void for_each(std::string_view prefix,
                           const std::function<void(std::string_view, std::uint64_t)>& each) const = 0;
 
-    /// Names of the temporary files directly below a prefix, of writers that are at work or were killed. They are no keys.
+    /// Names of the temporary files directly below a prefix, of writers that are at work or were killed. They are no
+    /// keys.
     [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
-    /// Removes one of them, unless its writer may be alive: a process of this machine has its number, and it was written
-    /// to within the last hour. Returns whether it is gone.
+    /// Removes one of them, unless its writer may be alive: a process of this machine has its number, and it was
+    /// written to within the last hour. Returns whether it is gone.
     virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
 
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Between

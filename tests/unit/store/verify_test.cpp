@@ -419,7 +419,8 @@ TEST_F(VerifyFiles, zip_of_very_deep_folders_is_walked_as_far_as_a_file_system_g
     zip.finish();
     const std::string path = (folder / "deep.zip").string();
     EXPECT_EQ(verify(path).groups, 2);
-    EXPECT_EQ(nodes_below(*zip_store(path, ZipMode::read), "").size(), 1996U) << "the inner group, and the folders down to it";
+    EXPECT_EQ(nodes_below(*zip_store(path, ZipMode::read), "").size(), 1996U)
+        << "the inner group, and the folders down to it";
 }
 
 TEST_F(VerifyFiles, array_files) {
