@@ -125,13 +125,13 @@ private:
 /// The dimensions of a layout that count.
 Shape dims(const plain::Layout& l, const std::array<std::int64_t, 3>& all) {
     Shape shape;
-    for (int d = 3 - l.rank; d < 3; ++d) shape.push_back(all[static_cast<std::size_t>(d)]);
+    for (int d = 3 - l.rank; d < 3; ++d) shape.push_back(all[static_cast<unsigned>(d)]);
     return shape;
 }
 
 Region region_of(const plain::Layout& l, const plain::Box& box) {
     Region region = Region::whole(dims(l, box.extent));
-    for (int d = 0; d < l.rank; ++d) region.start[d] = box.start[static_cast<std::size_t>(3 - l.rank + d)];
+    for (int d = 0; d < l.rank; ++d) region.start[d] = box.start[static_cast<unsigned>(3 - l.rank + d)];
     return region;
 }
 
