@@ -55,7 +55,7 @@ protected:
         fs::create_directory(folder_ / "first");
         create_first(folder_ / "first/source.zarr", "zmeta");
         start_afresh();
-        EXPECT_EQ(run_command({}).code, 0);
+        EXPECT_EQ(run_command(Fault{}).code, 0);
         if (directory()) {
             fs::copy(destination(), folder_ / "complete", fs::copy_options::recursive);
         } else {
@@ -116,7 +116,7 @@ protected:
             } else if (!GetParam().replaces && is_complete(root)) {
                 more = "--overwrite";
             }
-            const Ended again = run_command({}, more, root);
+            const Ended again = run_command(Fault{}, more, root);
             if (again.code != 0) return AssertionFailure() << "again: " << again.to_string();
             if (!is_complete(root)) return AssertionFailure() << "not complete after it was done again";
             for (const auto& entry : fs::directory_iterator(root)) {
@@ -238,7 +238,7 @@ TEST(Repair, killed_at_every_system_call) {
             EXPECT_GT(n, 5);
             return;
         }
-        const Ended again = run(folder, {program(), "repair", array, "--quiet"}, {});
+        const Ended again = run(folder, {program(), "repair", array, "--quiet"}, Fault{});
         ASSERT_EQ(again.code, 0) << again.to_string() << ended.to_string();
         ASSERT_TRUE(all_bytes(array).contains(damaged)) << ended.to_string();
         ASSERT_TRUE(holds(array, mended)) << ended.to_string();
