@@ -5,12 +5,14 @@
 #include <tessera/error.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <vector>
 
 #include "expect_error.h"
+#include "forwarding_store.h"
 
 namespace tessera {
 namespace {
@@ -35,56 +37,40 @@ private:
 };
 
 /// Another store, until the n-th change: that one and all that come after fail, as when the program is gone.
-class DyingStore final : public KeyValueStore {
+class DyingStore final : public ForwardingStore {
 public:
-    DyingStore(std::shared_ptr<KeyValueStore> inner, std::int64_t lives) : inner_(std::move(inner)), lives_(lives) {}
+    DyingStore(std::shared_ptr<KeyValueStore> inner, std::int64_t lives)
+        : ForwardingStore(std::move(inner)), lives_(lives) {}
 
-    [[nodiscard]] bool dead() const { return lives_ <= 0; }
-
-    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return inner_->open(key); }
     void put(std::string_view key, ByteSpan value) override {
         live();
-        inner_->put(key, value);
+        inner().put(key, value);
     }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
         live();
-        return inner_->create(key);
+        return inner().create(key);
     }
     bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         live();
-        return inner_->link(key, &other == this ? *inner_ : other, other_key);
+        return ForwardingStore::link(key, other, other_key);
     }
     bool replace(std::string_view from, std::string_view to) override {
         live();
-        return inner_->replace(from, to);
+        return inner().replace(from, to);
     }
-    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override { return inner_->stamp(key); }
     bool erase(std::string_view key) override {
         live();
-        return inner_->erase(key);
+        return inner().erase(key);
     }
     void erase_below(std::string_view prefix) override {
         live();
-        inner_->erase_below(prefix);
+        inner().erase_below(prefix);
     }
-    [[nodiscard]] Listing list(std::string_view prefix) const override { return inner_->list(prefix); }
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
-        inner_->for_each(prefix, each);
-    }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
-        return inner_->lock(prefix, slot, mode);
-    }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
-        return inner_->try_lock(prefix);
-    }
-    [[nodiscard]] const std::string& name() const override { return inner_->name(); }
 
 private:
     void live() {
         if (--lives_ < 0) throw Error(ErrorCode::io, "dead");
     }
-    std::shared_ptr<KeyValueStore> inner_;
     std::atomic<std::int64_t> lives_;
 };
 

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "expect_error.h"
+#include "forwarding_store.h"
 
 namespace tessera {
 namespace {
@@ -23,8 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A store in memory that counts what is read of each value and how often each is replaced.
-class CountingStore final : public KeyValueStore {
+class CountingStore final : public ForwardingStore {
 public:
+    CountingStore() : ForwardingStore(memory_store()) {}
+
     struct Counts {
         int opened = 0;
         int read = 0;
@@ -34,36 +37,23 @@ public:
     };
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
-        auto value = inner_->open(key);
+        auto value = inner().open(key);
         if (!value) return nullptr;
         count(key, [](Counts& c) { ++c.opened; });
         return std::make_unique<Source>(*this, std::string(key), std::move(value));
     }
     void put(std::string_view key, ByteSpan value) override {
         count(key, [](Counts& c) { ++c.written; });
-        inner_->put(key, value);
+        inner().put(key, value);
     }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
         count(key, [](Counts& c) { ++c.written; });
-        return inner_->create(key);
+        return inner().create(key);
     }
     bool erase(std::string_view key) override {
         count(key, [](Counts& c) { ++c.erased; });
-        return inner_->erase(key);
+        return inner().erase(key);
     }
-    void erase_below(std::string_view prefix) override { inner_->erase_below(prefix); }
-    [[nodiscard]] Listing list(std::string_view prefix) const override { return inner_->list(prefix); }
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
-        inner_->for_each(prefix, each);
-    }
-    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
-        return inner_->lock(prefix, slot, mode);
-    }
-    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
-        return inner_->try_lock(prefix);
-    }
-    [[nodiscard]] const std::string& name() const override { return inner_->name(); }
 
     /// Since the last call, of values with an "/" in their keys: chunks and shards.
     [[nodiscard]] std::map<std::string, Counts> take() {
@@ -98,7 +88,6 @@ private:
         add(counts_[std::string(key)]);
     }
 
-    std::shared_ptr<KeyValueStore> inner_ = memory_store();
     mutable std::mutex mutex_;
     mutable std::map<std::string, Counts> counts_;
 };
