@@ -168,9 +168,16 @@ public:
     }
 
     void finish() override {
+        // On the disk before it has its name: a power failure must not cost both the old file and the new one.
+        if (::fdatasync(file_.get()) != 0) throw io_error("cannot write to the disk", name_, errno);
         if (const int reason = file_.close()) throw io_error("cannot write", name_, reason);
         if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw io_error("cannot replace", name_, errno);
         finished_ = true;
+        const std::filesystem::path folder = std::filesystem::absolute(target_).parent_path();
+        const FileDescriptor above(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
+            throw io_error("cannot write to the disk", folder.string(), errno);
+        }
     }
 
 private:
