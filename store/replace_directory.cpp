@@ -88,7 +88,11 @@ std::string hidden_name(const fs::path& node, std::string_view what) {
 
 void remove_tree(const fs::path& path) {
     std::error_code error;
-    fs::remove_all(path, error);
+    // A writer that still has the directory open may look for its lock file there once more while it is being emptied.
+    for (int tries = 0; tries < 100; ++tries) {
+        fs::remove_all(path, error);
+        if (error != std::errc::directory_not_empty) break;
+    }
     if (error) throw io_error("cannot remove", path.string(), error.value());
 }
 

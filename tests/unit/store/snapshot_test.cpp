@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <tessera/group.h>
@@ -340,6 +341,7 @@ TEST_F(Snapshots, show_one_moment) {
     for (const char* name : {"h/a", "h/b"}) make_array(folder / name, "zmeta", 300);
     const pid_t child = ::fork();
     if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that fails leaves nobody behind
         Array a = Array::open(folder / "h/a", {.durability = Durability::none});
         Array b = Array::open(folder / "h/b", {.durability = Durability::none});
         for (int i = 1;; ++i) {
@@ -389,6 +391,7 @@ TEST_F(Snapshots, restoring_beside_a_writer_loses_no_write_silently) {
         (void)create_snapshot(path, "zero", fast);
         const pid_t child = ::fork();
         if (child == 0) {
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             std::optional<Group> group;
             if (by_group) group = Group::open(folder / "g", fast);
             ::_exit(write_numbers([&] { return group ? group->open_array("a") : Array::open(path, fast); }, stop, last)
