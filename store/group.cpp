@@ -36,7 +36,7 @@ std::string_view parent_of(std::string_view prefix) {
 void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
              std::vector<Node>& nodes) {
     for (const std::string& name : store.list(prefix).prefixes) {
-        if (name.starts_with('.') && name.find(own_prefix) != std::string::npos) continue;
+        if (is_own_name(name)) continue;
         const std::string child_prefix = join_key(prefix, name);
         if (is_snapshot_folder(store, child_prefix)) continue;
         const std::string child_path = join_key(path, name);

@@ -41,7 +41,7 @@ int numcodecs(std::string_view verb, const fs::path& folder) {
 }
 
 TEST(Blosc, numcodecs_decodes_what_is_written_here) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const Buffer raw = counters(50'003);
     int count = 0;
     for (const char* cname : cnames) {
@@ -52,8 +52,8 @@ TEST(Blosc, numcodecs_decodes_what_is_written_here) {
                     Buffer frame;
                     codec(cname, clevel, shuffle, item_size)->encode(part, frame);
                     const std::string name = fmt::format("{}-{}-{}-{}", cname, shuffle, clevel, item_size);
-                    write_file(folder.path / (name + ".frame"), frame);
-                    write_file(folder.path / (name + ".raw"), part);
+                    write_file(folder / (name + ".frame"), frame);
+                    write_file(folder / (name + ".raw"), part);
                     ++count;
                     Buffer back(part.size());
                     codec()->decode(frame, back.span());
@@ -62,15 +62,15 @@ TEST(Blosc, numcodecs_decodes_what_is_written_here) {
             }
         }
     }
-    EXPECT_EQ(numcodecs("check", folder.path), count);
+    EXPECT_EQ(numcodecs("check", folder.path()), count);
 }
 
 TEST(Blosc, what_numcodecs_writes_decodes_here) {
-    const Folder folder;
-    const int count = numcodecs("make", folder.path);
+    const TemporaryFolder folder;
+    const int count = numcodecs("make", folder.path());
     EXPECT_GE(count, 5 * 3 * 3 * 6);
     int decoded = 0;
-    for (const auto& entry : fs::directory_iterator(folder.path)) {
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
         fs::path path = entry.path();
         if (path.extension() != ".frame") continue;
         const Buffer frame = read_file(path);

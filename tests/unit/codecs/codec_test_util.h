@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 
@@ -27,19 +28,6 @@ inline void write_file(const std::filesystem::path& path, ByteSpan bytes) {
     out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     ASSERT_TRUE(out.good());
 }
-
-/// A folder that is removed at the end of the test.
-struct Folder {
-    Folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "tessera-codecs-XXXXXX").string();
-        if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-        path = name;
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    std::filesystem::path path;
-};
 
 /// Runs a script of the system's Python, which has numcodecs, and returns the number that it prints.
 inline int python_count(const std::string& script_and_arguments) {

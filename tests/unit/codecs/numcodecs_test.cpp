@@ -170,7 +170,7 @@ TEST(Numcodecs, what_it_writes_decodes_here_and_filters_encode_alike) {
 }
 
 TEST(Numcodecs, it_decodes_what_is_compressed_here) {
-    const Folder folder;
+    const TemporaryFolder folder;
     int count = 0;
     for (const Case& c : cases()) {
         if (!row_of(c.codec).bytes_to_bytes) continue;
@@ -181,14 +181,14 @@ TEST(Numcodecs, it_decodes_what_is_compressed_here) {
         const Buffer raw = from_hex(c.decoded.as_string());
         Buffer encoded;
         row_of(c.codec).bytes_to_bytes(c.codec.configuration, 1)->encode(raw, encoded);
-        write_file(folder.path / fmt::format("{}.raw", count), raw);
-        write_file(folder.path / fmt::format("{}.frame", count), encoded);
+        write_file(folder / fmt::format("{}.raw", count), raw);
+        write_file(folder / fmt::format("{}.frame", count), encoded);
         const std::string json = codec_to_json(c.codec).dump();
-        write_file(folder.path / fmt::format("{}.json", count), std::as_bytes(std::span(json)));
+        write_file(folder / fmt::format("{}.json", count), std::as_bytes(std::span(json)));
         ++count;
     }
     EXPECT_GT(count, 100);
-    EXPECT_EQ(python_count(fmt::format("'{}/numcodecs/make.py' check '{}'", TESSERA_GOLDEN, folder.path.string())),
+    EXPECT_EQ(python_count(fmt::format("'{}/numcodecs/make.py' check '{}'", TESSERA_GOLDEN, folder.path().string())),
               count);
 }
 

@@ -15,28 +15,11 @@
 #include <tessera/error.h>
 #include <tessera/npy.h>
 
+#include "temporary_folder.h"
+
 namespace tessera::test {
 
-/// An empty folder, removed with all its content at the end.
-class Folder {
-public:
-    Folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "tessera-test-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-        path_ = name;
-    }
-    ~Folder() { std::filesystem::remove_all(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    [[nodiscard]] std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-    [[nodiscard]] std::ptrdiff_t entries() const {
-        return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
-    }
-
-private:
-    std::filesystem::path path_;
-};
+using Folder = TemporaryFolder;
 
 inline std::string content(const std::filesystem::path& path) {
     std::ifstream in(path, std::ios::binary);

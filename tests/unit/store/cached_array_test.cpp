@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -22,16 +23,9 @@ const StoreOptions fast{.durability = Durability::none};
 
 class CachedArrays : public testing::Test {
 protected:
-    CachedArrays() {
-        std::string made = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-        if (!::mkdtemp(made.data())) throw std::runtime_error("mkdtemp");
-        folder = made;
-    }
-    ~CachedArrays() override { fs::remove_all(folder); }
-
     [[nodiscard]] Array open() const { return Array::open(folder / "a", fast); }
 
-    fs::path folder;
+    TemporaryFolder folder;
 };
 
 ArrayOptions options(const std::string& format, const Shape& shape, const Shape& chunks, const Shape& shards = {}) {

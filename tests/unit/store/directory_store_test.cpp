@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "conformance/store_suite.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -19,18 +20,9 @@ using testing::IsEmpty;
 
 /// A fresh directory, removed at the end of the program.
 fs::path fresh_directory() {
-    struct Top {
-        Top() {
-            std::string name = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-            if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp");
-            path = name;
-        }
-        ~Top() { fs::remove_all(path); }
-        fs::path path;
-    };
-    static Top top;
+    static const TemporaryFolder top;
     static int counter = 0;
-    const fs::path path = top.path / std::to_string(counter++);
+    const fs::path path = top / std::to_string(counter++);
     fs::create_directory(path);
     return path;
 }

@@ -13,28 +13,12 @@
 
 #include "expect_error.h"
 #include "forwarding_store.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A directory that goes with the test.
-class Folder {
-public:
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "tessera-edit-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-        path_ = name;
-    }
-    ~Folder() { fs::remove_all(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-
-private:
-    fs::path path_;
-};
 
 /// Another store, until the n-th change: that one and all that come after fail, as when the program is gone.
 class DyingStore final : public ForwardingStore {
@@ -136,7 +120,7 @@ class Edits : public testing::TestWithParam<Kind> {};
 
 TEST_P(Edits, TakeEffectTogetherAtTheCommit) {
     const auto [before, after] = old_and_new(GetParam());
-    const Folder folder;
+    const TemporaryFolder folder;
     for (const auto& store : {directory_store(folder / "a", {.durability = Durability::none}), memory_store()}) {
         Array array = make(store, GetParam());
         Edit edit(array);
@@ -153,7 +137,7 @@ TEST_P(Edits, TakeEffectTogetherAtTheCommit) {
 
 TEST_P(Edits, LeaveNothingWithoutACommit) {
     const auto [before, after] = old_and_new(GetParam());
-    const Folder folder;
+    const TemporaryFolder folder;
     const auto store = directory_store(folder / "a");
     const Array array = make(store, GetParam());
     {
@@ -171,7 +155,7 @@ TEST_P(Edits, AreAllThereOrNoneWhereverTheProgramDies) {
     int with_new = 0;
     for (std::int64_t lives = 0; !finished; ++lives) {
         SCOPED_TRACE(lives);
-        const Folder folder;
+        const TemporaryFolder folder;
         const StoreOptions quick{.durability = Durability::none};
         make(directory_store(folder / "a", quick), GetParam());
         const auto dying = std::make_shared<DyingStore>(directory_store(folder / "a", quick), lives);
@@ -203,7 +187,7 @@ TEST_P(Edits, AreAllThereOrNoneWhereverTheProgramDies) {
 
 TEST_P(Edits, AreTakenBackAndMadeAgain) {
     const auto [before, after] = old_and_new(GetParam());
-    const Folder folder;
+    const TemporaryFolder folder;
     for (const auto& store : {directory_store(folder / "a", {.durability = Durability::none}), memory_store()}) {
         Array array = make(store, GetParam());
         Edit edit(array);
@@ -221,7 +205,7 @@ TEST_P(Edits, AreTakenBackAndMadeAgain) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Edits, testing::ValuesIn(kinds));
 
 TEST(Edit, UndoRefusesToLoseWhatCameAfter) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const auto store = directory_store(folder / "a");
     Array array = make(store, kinds[0]);
     expect_error(ErrorCode::not_found, "no batch of edits to take back", [&] { undo(array); });
@@ -237,7 +221,7 @@ TEST(Edit, UndoRefusesToLoseWhatCameAfter) {
 }
 
 TEST(Edit, CanForgetTheOldValues) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const auto store = directory_store(folder / "a");
     const Array array = make(store, kinds[0]);
     Edit edit(array, {.keep_old = false});
@@ -248,7 +232,7 @@ TEST(Edit, CanForgetTheOldValues) {
 }
 
 TEST(Edit, KeepsOnlyTheLastBatch) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const auto store = directory_store(folder / "a");
     const Array array = make(store, kinds[0]);
     const auto once = [&](std::int32_t value) {
@@ -264,7 +248,7 @@ TEST(Edit, KeepsOnlyTheLastBatch) {
 }
 
 TEST(Edit, WritingBesideItInTheSameThreadIsAnErrorAndNoDeadlock) {
-    const Folder folder;
+    const TemporaryFolder folder;
     Array array = make(directory_store(folder / "a"), kinds[0]);
     const std::vector<std::int32_t> one{5};
     Edit edit(array);
@@ -277,7 +261,7 @@ TEST(Edit, WritingBesideItInTheSameThreadIsAnErrorAndNoDeadlock) {
 }
 
 TEST(Edit, AnOldHandleFinishesABatchBeforeItWrites) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const StoreOptions quick{.durability = Durability::none};
     Array array = make(directory_store(folder / "a", quick), kinds[0]);
     const std::vector<std::int32_t> one{5};
@@ -301,7 +285,7 @@ TEST(Edit, AnOldHandleFinishesABatchBeforeItWrites) {
 }
 
 TEST(Edit, ADamagedJournalIsAnErrorThatChangesNothing) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const StoreOptions quick{.durability = Durability::none};
     make(directory_store(folder / "a", quick), kinds[0]);
     std::int64_t lives = 0;

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -20,14 +21,7 @@ const fs::path golden = TESSERA_GOLDEN;
 
 class Groups : public testing::Test {
 protected:
-    Groups() {
-        std::string made = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-        if (!::mkdtemp(made.data())) throw std::runtime_error("mkdtemp");
-        folder = made;
-    }
-    ~Groups() override { fs::remove_all(folder); }
-
-    fs::path folder;
+    TemporaryFolder folder;
 };
 
 /// "g sub v2", "a sub/b v3", "g plain -".
@@ -106,8 +100,8 @@ TEST_F(Groups, plain_directories_that_hold_arrays_are_groups) {
     fs::create_directories(folder / ".hidden");
     (void)Array::create(folder / ".hidden" / "unseen", small);
     fs::rename(folder / ".hidden" / "unseen", folder / ".shown");
-    fs::create_directory_symlink(folder, folder / "x" / "back");
-    const Group group = Group::open(folder);
+    fs::create_directory_symlink(folder.path(), folder / "x" / "back");
+    const Group group = Group::open(folder.path());
     EXPECT_EQ(group.dialect(), nullptr);
     EXPECT_THAT(texts(group.nodes()), ElementsAre("a .shown zmeta", "a one v1", "g x -", "g x/y -", "a x/y/old zmeta"));
     EXPECT_THAT(texts(group.children()), ElementsAre("a .shown zmeta", "a one v1", "g x -"));

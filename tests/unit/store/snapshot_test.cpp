@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -28,20 +29,13 @@ const IoOptions one_thread{.threads = 1};
 
 class Snapshots : public testing::Test {
 protected:
-    Snapshots() {
-        std::string made = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-        if (!::mkdtemp(made.data())) throw std::runtime_error("mkdtemp");
-        folder = made;
-    }
-    ~Snapshots() override { fs::remove_all(folder); }
-
     [[nodiscard]] std::vector<std::string> names(const fs::path& path) const {
         std::vector<std::string> names;
         for (const SnapshotInfo& info : list_snapshots(folder / path)) names.push_back(info.name);
         return names;
     }
 
-    fs::path folder;
+    TemporaryFolder folder;
 };
 
 Array make_array(const fs::path& path, const std::string& format = "zmeta", std::int64_t length = 100) {
@@ -103,7 +97,7 @@ TEST_P(SnapshotsOf, an_array_is_kept_and_put_back) {
     EXPECT_EQ(restored.attributes().get("title"), Value("old"));
     EXPECT_THAT(names("a.zarr"), ElementsAre("one", "two")) << "both stay";
     EXPECT_EQ(Array::open(folder / "a.zarr.snapshots" / "two").shape(), Shape{200});
-    EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 2) << "nothing is left beside them";
+    EXPECT_EQ(folder.entries(), 2) << "nothing is left beside them";
 
     set_all(restored, 5);
     EXPECT_EQ(value_of(Array::open(made.path)), 1) << "what was restored is no part of the snapshot";
@@ -117,8 +111,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, SnapshotsOf, testing::Values("zmeta", "v1", "v
 TEST_F(Snapshots, chunks_take_no_further_room) {
     set_all(make_array(folder / "a.zarr"), 1);
     const SnapshotInfo info = create_snapshot(folder / "a.zarr", "one");
-    if (info.linked == 0) GTEST_SKIP() << "a file system with reflinks, or without links";
-    EXPECT_EQ(info.linked, 10);
+    EXPECT_EQ(info.linked + info.reflinked, 10);
+    if (info.linked == 0) return;  // reflinks have inodes of their own
     struct stat original {};
     struct stat kept {};
     for (const auto& entry : fs::directory_iterator(folder / "a.zarr" / "__zdata__")) {

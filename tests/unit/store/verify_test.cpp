@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -337,13 +338,6 @@ TEST(Verify, batches_and_unfinished_copies) {
 
 class VerifyFiles : public testing::Test {
 protected:
-    VerifyFiles() {
-        std::string made = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-        if (!::mkdtemp(made.data())) throw std::runtime_error("mkdtemp");
-        folder = made;
-    }
-    ~VerifyFiles() override { fs::remove_all(folder); }
-
     void write(const fs::path& path, std::string_view text) const {
         fs::create_directories((folder / path).parent_path());
         std::ofstream(folder / path, std::ios::binary) << text;
@@ -353,11 +347,11 @@ protected:
         return {std::istreambuf_iterator<char>(file), {}};
     }
 
-    fs::path folder;
+    TemporaryFolder folder;
 };
 
 TEST_F(VerifyFiles, temporary_files_of_dead_writers_are_removed) {
-    const Store store = directory_store(folder);
+    const Store store = directory_store(folder.path());
     make_array(store, zmeta);
     const std::string alive = ".tessera-tmp-" + std::to_string(::getpid()) + "-7";
     const std::string dead = ".tessera-tmp-2147483646-7";  // above every process's number
@@ -463,7 +457,7 @@ TEST_F(VerifyFiles, snapshot_that_was_changed_in_place_is_damage) {
     EXPECT_THAT(verify(snapshot.string()).findings, IsEmpty());
     fs::last_write_time(snapshot / "0.0", fs::file_time_type::clock::now() - std::chrono::hours(2));
     EXPECT_THAT(keys_of(verify(snapshot.string()), FindingKind::damage), ElementsAre("0.0"));
-    EXPECT_EQ(verify(folder.string()).arrays, 2) << "the array and its snapshot";
+    EXPECT_EQ(verify(folder.path().string()).arrays, 2) << "the array and its snapshot";
 }
 
 // ---- seals

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "conformance/store_suite.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -23,18 +24,9 @@ const fs::path golden = TESSERA_GOLDEN;
 
 /// A name for a new file in a directory that is removed at the end of the program.
 fs::path fresh_path(std::string_view name) {
-    struct Top {
-        Top() {
-            std::string made = (fs::temp_directory_path() / "tessera-test-XXXXXX").string();
-            if (!::mkdtemp(made.data())) throw std::runtime_error("mkdtemp");
-            path = made;
-        }
-        ~Top() { fs::remove_all(path); }
-        fs::path path;
-    };
-    static Top top;
+    static const TemporaryFolder top;
     static int counter = 0;
-    return top.path / fmt::format("{}-{}", counter++, name);
+    return top / fmt::format("{}-{}", counter++, name);
 }
 
 void copy_values(const KeyValueStore& from, const std::string& prefix, KeyValueStore& to) {
