@@ -37,6 +37,11 @@ inline int open_at(int directory, const char* path, int flags, mode_t mode = 0) 
     return fd;
 }
 
+/// Whether this error number of a lookup means that nothing is there.
+inline bool is_absent(int error) {
+    return error == ENOENT || error == ENOTDIR;
+}
+
 /// Makes the names in a directory durable; false with errno set where that fails. A file system that has no such thing
 /// for directories (EINVAL) keeps its names durable by itself, or cannot.
 inline bool sync_directory(int at, const char* path) {

@@ -1,28 +1,6 @@
 // A store in a directory: a key is a path below the root, a value is a file.
 //
-// How a value is replaced
-// -----------------------
-// put() writes the whole value under a temporary name, `.tessera-tmp-PID-N`, in the directory where the key lies,
-// checks what write, fdatasync and close report, and renames it over the key. rename replaces a name in one step, so
-// that a reader who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole,
-// for as long as it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file
-// that has its final name. What a crash of the program leaves: the old value or the new one under the key, and at most
-// one temporary file per writer, which listings skip.
-//
-// What a power failure leaves
-// ---------------------------
-// The system writes files and names to the disk when it likes, in any order, unless it is asked. Three levels:
-//   none    It is not asked. A name may reach the disk before the bytes of its file, and then the value is neither the
-//           old one nor the new one, but cut short or empty.
-//   commit  fdatasync before the rename: a name that reached the disk leads to whole bytes, so that each key has its
-//           old value or its new one. The names, which lie in the folders, are made durable by sync(), which calls
-//           fsync for each folder in which one was set or removed: an operation on an array ends with it, and steps
-//           that must not reach the disk in another order have one between them.
-//   each    The same, but each put and erase calls fsync for the folder itself.
-// Where nobody opens what is written before it is complete (a new array), sync_later() spares the fdatasync for each
-// file, and sync() asks for the whole file system (syncfs): one wait instead of as many as there are chunks.
-// A failed fsync is an error, and what it was for counts as not written: the system may have dropped those bytes, so it
-// is not tried again.
+// How a value is replaced, and what a power failure leaves: see file_writer.cpp.
 //
 // How the root is reached
 // -----------------------
@@ -37,10 +15,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -58,6 +34,7 @@
 
 #include "array_locks.h"
 #include "descriptor.h"
+#include "file_writer.h"
 #include "keys.h"
 
 namespace tessera {
@@ -66,11 +43,6 @@ namespace {
 
 /// An open directory stream.
 using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
-
-/// Whether this error number of a lookup means that nothing is there.
-bool is_absent(int error) {
-    return error == ENOENT || error == ENOTDIR;
-}
 
 /// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
 constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -103,144 +75,6 @@ private:
     Descriptor fd_;
     std::uint64_t size_;
     std::string name_;
-};
-
-/// Makes the names in folders durable, at once or by sync(), as the Durability says.
-class FolderSync {
-public:
-    FolderSync(Durability durability, const std::string& store) : durability_(durability), store_(store) {}
-
-    /// Whether a value has to be on the disk before it gets its name.
-    [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
-
-    /// A name in the folder of `key` was set or removed.
-    void changed(int root, std::string_view key) {
-        if (durability_ == Durability::none || later_) return;
-        std::string folder(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
-        if (durability_ == Durability::each) {
-            sync_folder(root, folder);
-            return;
-        }
-        const std::lock_guard guard(mutex_);
-        if (folder != last_) last_ = *folders_.insert(std::move(folder)).first;
-    }
-
-    /// A directory was made in `folder`, a path. Rare, and so not put off.
-    void made_outside(const std::string& folder) const {
-        if (durability_ != Durability::none) sync_folder(AT_FDCWD, folder);
-    }
-
-    void later() { later_ = durability_ != Durability::none; }
-
-    void sync(int root) {
-        // One after another: who finds nothing left to do must not return before it is done.
-        const std::lock_guard one(syncing_);
-        if (later_) {
-            // Files too many to name: the whole file system is asked.
-            if (root >= 0 && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
-            later_ = false;
-        }
-        std::set<std::string> folders;
-        {
-            const std::lock_guard guard(mutex_);
-            folders.swap(folders_);
-            last_ = none;
-        }
-        for (auto folder = folders.begin(); folder != folders.end(); folder = folders.erase(folder)) {
-            try {
-                sync_folder(root, *folder);
-            } catch (...) {
-                const std::lock_guard guard(mutex_);
-                folders_.merge(folders);
-                throw;
-            }
-        }
-    }
-
-private:
-    void sync_folder(int root, const std::string& folder) const {
-        if (sync_directory(root, folder.empty() ? "." : folder.c_str())) return;
-        if (is_absent(errno)) return;  // removed since, and the folder above it is on the list
-        throw io_error("writing to the disk", root == AT_FDCWD ? folder : join_key(store_, folder), errno);
-    }
-
-    static constexpr const char* none = "/";  // no folder's name
-
-    Durability durability_;
-    const std::string& store_;
-    std::atomic<bool> later_ = false;
-    std::mutex syncing_;
-    std::mutex mutex_;
-    std::set<std::string> folders_;  ///< whose names are not yet durable
-    std::string last_ = none;        ///< the one that was last put there
-};
-
-/// A value being written under a temporary name; destruction without finish() removes that.
-class FileWriter final : public ByteSink {
-public:
-    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name, FolderSync& sync)
-        : root_(root),
-          fd_(std::move(fd)),
-          temporary_(std::move(temporary)),
-          key_(std::move(key)),
-          name_(std::move(name)),
-          sync_(sync) {}
-    FileWriter(FileWriter&& o) noexcept
-        : root_(o.root_),
-          fd_(std::move(o.fd_)),
-          temporary_(std::exchange(o.temporary_, {})),
-          key_(std::move(o.key_)),
-          name_(std::move(o.name_)),
-          sync_(o.sync_),
-          end_(o.end_) {}
-    FileWriter& operator=(FileWriter&&) = delete;
-    ~FileWriter() override {
-        if (!temporary_.empty()) ::unlinkat(root_, temporary_.c_str(), 0);
-    }
-
-    [[nodiscard]] bool random_access() const override { return true; }
-    void append(ByteSpan bytes) override {
-        write_at(end_, bytes);
-        end_ += bytes.size();
-    }
-
-    void write_at(std::uint64_t offset, ByteSpan bytes) override {
-        while (!bytes.empty()) {
-            const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("writing", name_, errno);
-            bytes = bytes.subspan(static_cast<std::size_t>(n));
-            offset += static_cast<std::uint64_t>(n);
-        }
-    }
-
-    /// Takes over another file's content, its blocks shared until one of both changes; false where that cannot be done.
-    bool clone(int from) { return ::ioctl(fd_.get(), FICLONE, from) == 0; }
-
-    void finish() override {
-        // To the nanosecond: the system's own times stand still for milliseconds, in which a file may be replaced twice
-        // and get its old number back, so that its ValueStamp would show no change. Where it fails, they have to do.
-        timespec now[2] = {};
-        ::clock_gettime(CLOCK_REALTIME, &now[0]);
-        now[1] = now[0];
-        (void)::futimens(fd_.get(), now);
-        if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
-        if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
-        if (::renameat(root_, temporary_.c_str(), root_, key_.c_str()) != 0) throw io_error("writing", name_, errno);
-        temporary_.clear();
-        sync_.changed(root_, key_);
-    }
-
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    int root_;  ///< the store's
-    Descriptor fd_;
-    std::string temporary_;
-    std::string key_;
-    std::string name_;
-    FolderSync& sync_;  ///< the store's
-    std::uint64_t end_ = 0;
 };
 
 class DirectoryStore final : public KeyValueStore {

@@ -1,0 +1,80 @@
+// How a directory store writes a file. Private to the store module. The protocol stands in file_writer.cpp.
+#pragma once
+
+#include <tessera/key_value_store.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "descriptor.h"
+
+namespace tessera {
+
+/// Makes the names in folders durable, at once or by sync(), as the Durability says. Any thread may call any of it.
+class FolderSync {
+public:
+    /// `store` is the store's path, for messages; it must outlive this.
+    FolderSync(Durability durability, const std::string& store) : durability_(durability), store_(store) {}
+
+    /// Whether a value has to be on the disk before it gets its name.
+    [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
+
+    /// A name in the folder of `key` was set or removed.
+    void changed(int root, std::string_view key);
+
+    /// A directory was made in `folder`, a path. Rare, and so not put off.
+    void made_outside(const std::string& folder) const;
+
+    /// Nothing is asked of the system until sync(), which then asks for the whole file system.
+    void later() { later_ = durability_ != Durability::none; }
+
+    /// `root` is the store's descriptor, or negative when it has no directory yet.
+    void sync(int root);
+
+private:
+    void sync_folder(int root, const std::string& folder) const;
+
+    static constexpr const char* none = "/";  // no folder's name
+
+    Durability durability_;
+    const std::string& store_;
+    std::atomic<bool> later_ = false;
+    std::mutex syncing_;
+    std::mutex mutex_;
+    std::set<std::string> folders_;  ///< whose names are not yet durable
+    std::string last_ = none;        ///< the one that was last put there
+};
+
+/// A value being written under a temporary name; destruction without finish() removes that.
+class FileWriter final : public ByteSink {
+public:
+    /// `fd` is the open file `temporary`, which finish() renames to `key`; both are relative to the descriptor `root`,
+    /// which must stay open, as `sync` must live. `name` is the key's path, for messages.
+    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name, FolderSync& sync);
+    FileWriter(FileWriter&& o) noexcept;
+    FileWriter& operator=(FileWriter&&) = delete;
+    ~FileWriter() override;
+
+    [[nodiscard]] bool random_access() const override { return true; }
+    void append(ByteSpan bytes) override;
+    void write_at(std::uint64_t offset, ByteSpan bytes) override;
+    /// Takes over another file's content, its blocks shared until one of both changes; false where that cannot be done.
+    bool clone(int from);
+    void finish() override;
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    int root_;
+    Descriptor fd_;
+    std::string temporary_;
+    std::string key_;
+    std::string name_;
+    FolderSync& sync_;
+    std::uint64_t end_ = 0;
+};
+
+}  // namespace tessera
