@@ -273,7 +273,7 @@ Value metadata_json(const ArrayMetadata& m) {
     require_sizes(m);
     require_no_dimension_names(m, "v2");
     KeyScheme keys = default_keys();
-    if (m.keys.separator == "/") keys.separator = "/";
+    if (m.keys.separator == "/") keys.separator = m.keys.separator;
     require_keys(m, keys, "v2");
 
     Value meta = m.unknown;
