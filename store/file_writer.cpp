@@ -68,7 +68,7 @@ void FolderSync::sync(int root) {
     {
         const std::lock_guard guard(mutex_);
         folders.swap(folders_);
-        last_ = none;
+        last_ = std::string(none);
     }
     for (auto folder = folders.begin(); folder != folders.end(); folder = folders.erase(folder)) {
         try {
