@@ -91,7 +91,7 @@ void remove_tree(const fs::path& path) {
     // A writer that still has the directory open may look for its lock file there once more while it is being emptied.
     for (int tries = 0; tries < 100; ++tries) {
         fs::remove_all(path, error);
-        if (error != std::errc::directory_not_empty) break;
+        if (error != std::errc::directory_not_empty && error != std::errc::interrupted) break;
     }
     if (error) throw io_error("cannot remove", path.string(), error.value());
 }

@@ -404,6 +404,7 @@ void remove_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const std::string hidden = hidden_name(name, "old");
     folder->erase_below(hidden);  // what an interrupted attempt left
     folder->move(name, hidden);
+    folder->sync();  // else a power failure could bring the name back, with a part of what it led to
     folder->erase_below(hidden);
     folder->sync();
 }

@@ -189,6 +189,14 @@ void Disk::collect(const Node& node, const std::string& path, Kept kept, std::mt
     tree[path] = bytes;
 }
 
+std::size_t Disk::hash(const Tree& tree) {
+    std::string all;
+    for (const auto& [path, bytes] : tree) {
+        all += path + '\0' + (bytes ? std::to_string(bytes->size()) + '\0' + *bytes : "directory");
+    }
+    return std::hash<std::string>()(all);
+}
+
 void Disk::write(const Tree& tree, const fs::path& target) {
     fs::remove_all(target);
     for (const auto& [path, bytes] : tree) {

@@ -31,6 +31,7 @@ public:
     using Tree = std::map<std::string, std::optional<std::string>>;
     /// What a power failure at this moment leaves: of what is not durable nothing, everything, or what `random` says.
     [[nodiscard]] Tree after_power_failure(Kept kept, std::mt19937& random) const;
+    [[nodiscard]] static std::size_t hash(const Tree& tree);
     /// Makes `target` anew with this in it.
     static void write(const Tree& tree, const std::filesystem::path& target);
 

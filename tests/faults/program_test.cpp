@@ -94,7 +94,7 @@ protected:
 
     [[nodiscard]] bool is_complete(const fs::path& root) const {
         const fs::path path = root / GetParam().destination;
-        if (directory()) return occupant(path) == Occupant::array && holds(path, table_);
+        if (directory()) return occupant(path) == Occupant::array && holds(path, {table_});
         return text_of(path) == complete_;
     }
     [[nodiscard]] bool is_old(const fs::path& root) const {
@@ -103,12 +103,12 @@ protected:
             return directory() ? occupant(path) == Occupant::nothing || occupant(path) == Occupant::unfinished
                                : !fs::exists(path);
         }
-        return directory() ? bool(holds(path, old_table_)) : text_of(path) == old_text;
+        return directory() ? bool(holds(path, {old_table_})) : text_of(path) == old_text;
     }
     /// Of what a run left that may have been stopped, and of the same command after it.
     [[nodiscard]] AssertionResult old_or_complete(const fs::path& root, bool resume) const {
         try {
-            if (auto result = holds(root / "source.zarr", table_); !result) return result;
+            if (auto result = holds(root / "source.zarr", {table_}); !result) return result;
             if (!is_complete(root) && !is_old(root)) return AssertionFailure() << "neither old nor complete";
             std::string more;
             if (directory() && occupant(root / GetParam().destination) == Occupant::unfinished) {
@@ -194,7 +194,7 @@ TEST_P(DurableProgram, loses_nothing_when_the_power_fails) {
         if (!is_new) return;
         Disk::write(*tree, left);
         EXPECT_TRUE(is_complete(left) || is_old(left)) << "after " << line.substr(0, 200);
-        EXPECT_TRUE(holds(left / "source.zarr", table_)) << "after " << line.substr(0, 200);
+        EXPECT_TRUE(holds(left / "source.zarr", {table_})) << "after " << line.substr(0, 200);
     };
     for (std::string line; std::getline(trace, line) && !HasFailure();) {
         disk.play(line);
@@ -234,14 +234,14 @@ TEST(Repair, killed_at_every_system_call) {
         ASSERT_TRUE(all_bytes(array).contains(damaged)) << "a damaged chunk is gone\n" << ended.to_string();
         if (ended.fired.empty()) {
             EXPECT_EQ(ended.code, 0) << ended.to_string();
-            EXPECT_TRUE(holds(array, mended));
+            EXPECT_TRUE(holds(array, {mended}));
             EXPECT_GT(n, 5);
             return;
         }
         const Ended again = run(folder, {program(), "repair", array, "--quiet"}, Fault{});
         ASSERT_EQ(again.code, 0) << again.to_string() << ended.to_string();
         ASSERT_TRUE(all_bytes(array).contains(damaged)) << ended.to_string();
-        ASSERT_TRUE(holds(array, mended)) << ended.to_string();
+        ASSERT_TRUE(holds(array, {mended})) << ended.to_string();
     }
 }
 

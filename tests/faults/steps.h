@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,18 +32,38 @@ struct Table {
 /// chunk that was lost, or came back as zeros, is seen.
 inline constexpr std::int32_t fill_value = 7;
 
+/// What there is: the array, and what each of its snapshots holds.
+struct State {
+    Table table;
+    std::map<std::string, Table> snapshots = {};
+};
+
 struct Step {
-    enum class Kind : std::uint8_t { write, append, resize, mark, batch } kind = Kind::write;
-    std::vector<Selection::Axis> axes;  ///< write: what is written
-    Shape shape;                        ///< resize: the new shape; append: of what is appended
-    int axis = 0;                       ///< append
-    std::int32_t first = 0;             ///< write, append: the values count up from here; fill_value: all are the fill
-    std::vector<Step> parts = {};       ///< batch: what takes effect together
+    enum class Kind : std::uint8_t {
+        write,
+        append,
+        resize,
+        mark,
+        batch,
+        undo,    ///< of the step before, which is a batch
+        cached,  ///< a write, block by block through a cache that has room for a few
+        snapshot,
+        restore,
+        remove,  ///< a snapshot
+    } kind = Kind::write;
+    std::vector<Selection::Axis> axes = {};  ///< write, cached (without gaps): what is written
+    Shape shape = {};                        ///< resize: the new shape; append: of what is appended
+    int axis = 0;                            ///< append
+    std::int32_t first = 0;  ///< write, cached, append: the values count up from here; fill_value: all are the fill
+    std::vector<Step> parts = {};  ///< batch: what takes effect together
+    std::string name = {};         ///< of the snapshot
     [[nodiscard]] std::string to_string() const;
 };
 
+inline constexpr int all_kinds = 8;
 /// `count` steps that depend on `seed` alone: writes of regions and slices within chunks and across, erasures, appends
-/// and resizes along both dimensions, attributes, and batches of such.
+/// and resizes along both dimensions, attributes, batches of such; undo and snapshots. In any `all_kinds` that begin at
+/// a multiple of it there is everything that is no single write, append, resize or attribute.
 [[nodiscard]] std::vector<Step> make_steps(unsigned seed, int count);
 
 /// The array before the first step.
@@ -50,16 +71,19 @@ struct Step {
 /// How it is stored: "zmeta", "v1", "v2", "v3", "sharded" (v3), of 6×5 chunks, shards of 12×10.
 void create_first(const std::filesystem::path& path, const std::string& layout);
 
-void apply(const Step& step, Table& table);
-void apply(const Step& step, Array& array, const IoOptions& io);
+/// How the process does what it does.
+struct Way {
+    StoreOptions store = {};
+    IoOptions io = {};
+};
+/// Where the array is replaced, it is opened anew.
+void apply(const Step& step, Array& array, const Way& way);
 
-/// The table after 0, 1, 2 … steps.
-[[nodiscard]] std::vector<Table> tables_after(const std::vector<Step>& steps);
+/// What there is after 0, 1, 2 … steps.
+[[nodiscard]] std::vector<State> states_after(const std::vector<Step>& steps);
 
-/// Whether step number `n`, if there is one, takes effect as a whole.
-[[nodiscard]] inline bool is_batch(const std::vector<Step>& steps, std::size_t n) {
-    return n < steps.size() && steps[n].kind == Step::Kind::batch;
-}
+/// Whether a step takes effect as a whole.
+[[nodiscard]] bool is_atomic(const Step& step);
 
 /// What is in the array. Throws what reading throws.
 [[nodiscard]] Table table_of(const Array& array);

@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <tessera/array.h>
 #include <tessera/error.h>
+#include <tessera/snapshot.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -27,36 +29,49 @@ void acknowledge(const std::string& what) {
     if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
 }
 
-/// Whether a step whose error came after its last change has taken effect: appends and batches are not to be done
-/// twice. They are there as a whole or not at all.
-bool took_effect(const Step& step, const Table& before, const Table& after, const std::string& path) {
-    if (step.kind != Step::Kind::append && step.kind != Step::Kind::batch) return false;
-    const Table found = table_of(Array::open(path));
-    if (!(found == before) && !(found == after)) throw corrupt(path + ": half of a step is there");
-    return found == after;
+/// Whether a step whose error came after its last change has taken effect: what cannot be done twice, and is there as a
+/// whole or not at all.
+bool took_effect(const Step& step, const State& before, const State& after, const std::string& path) {
+    const auto there = [&] {
+        return std::ranges::any_of(list_snapshots(path), [&](const SnapshotInfo& s) { return s.name == step.name; });
+    };
+    switch (step.kind) {
+        case Step::Kind::append:
+        case Step::Kind::batch:
+        case Step::Kind::undo: {
+            const Table found = table_of(Array::open(path));
+            if (!(found == before.table) && !(found == after.table)) throw corrupt(path + ": half of a step is there");
+            return found == after.table;
+        }
+        case Step::Kind::snapshot:
+            return there();
+        case Step::Kind::remove:
+            return !there();
+        default:
+            return false;
+    }
 }
 
 void do_steps(const std::vector<std::string>& words) {
     const int first = std::stoi(words[1]);
     const auto steps = make_steps(static_cast<unsigned>(std::stoul(words[0])), std::stoi(words[2]));
-    const auto tables = tables_after(steps);
-    const StoreOptions options{.durability = durability_named(words[3])};
-    const IoOptions io{.threads = std::stoi(words[4])};
+    const auto states = states_after(steps);
+    const Way way{.store = {.durability = durability_named(words[3])}, .io = {.threads = std::stoi(words[4])}};
     const auto opened = [&] {
         try {
-            return Array::open(words[5], options);
+            return Array::open(words[5], way.store);
         } catch (const Error& e) {
             fmt::print(stderr, "{}\n", e.what());
-            return Array::open(words[5], options);
+            return Array::open(words[5], way.store);
         }
     };
     Array array = opened();
     for (std::size_t i = static_cast<std::size_t>(first); i < steps.size(); ++i) {
         try {
-            apply(steps[i], array, io);
+            apply(steps[i], array, way);
         } catch (const Error& e) {
             fmt::print(stderr, "{}\n", e.what());
-            if (!took_effect(steps[i], tables[i], tables[i + 1], words[5])) apply(steps[i], array, io);
+            if (!took_effect(steps[i], states[i], states[i + 1], words[5])) apply(steps[i], array, way);
         }
         acknowledge(fmt::format("{}", i + 1));
     }
