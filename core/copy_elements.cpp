@@ -6,7 +6,9 @@
 #include <tessera/ndarray.h>
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 namespace tessera {
 
@@ -103,6 +105,106 @@ void copy_strided(std::int64_t size, std::byte* to, std::int64_t to_step, const 
         std::memcpy(to + i * to_step, from + i * from_step, static_cast<std::size_t>(size));
 }
 
+constexpr std::int64_t cache_line = 64;
+
+/// 16 bytes as the compiler's own vector, for which it finds what the machine has.
+template <class T>
+struct Row {
+    typedef T Vector __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): templates drop it from an alias
+    Vector v;
+};
+
+/// The elements of two vectors in turn, of their first halves or, from Begin = n / 2, of their last.
+template <int Begin, class V, int... K>
+V interleave(V a, V b, std::integer_sequence<int, K...>) {
+    constexpr int n = sizeof...(K);
+    return __builtin_shufflevector(a, b, (Begin + K / 2 + K % 2 * n)...);
+}
+
+/// Transposes a square: the 16 bytes at `from` and as many rows below as they have elements. Each round interleaves the
+/// first half of the rows with the second; after log2 of their number rows have become columns.
+template <class T>
+void transpose_square(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step) {
+    constexpr int n = 16 / sizeof(T);
+    constexpr std::make_integer_sequence<int, n> elements;
+    std::array<Row<T>, n> rows;
+    for (int i = 0; i < n; ++i) std::memcpy(&rows[i], from + i * from_step, sizeof rows[i]);
+    for (int round = 1; round < n; round *= 2) {
+        const auto old = rows;
+        for (int i = 0; i < n / 2; ++i) {
+            rows[2 * i].v = interleave<0>(old[i].v, old[i + n / 2].v, elements);
+            rows[2 * i + 1].v = interleave<n / 2>(old[i].v, old[i + n / 2].v, elements);
+        }
+    }
+    for (int i = 0; i < n; ++i) std::memcpy(to + i * to_step, &rows[i], sizeof rows[i]);
+}
+
+/// Copies a plane of which `inner` goes through `to` in the smallest steps and `across` through `from`: in tiles, so
+/// that each cache line of both sides is used up before it is dropped. The side whose rows are farther apart, which may
+/// all fall on the same few places of the cache, gets whole lines at a time, the other one parts of lines that follow.
+/// `tile` copies the elements from a to a_end of across and from b to b_end of inner.
+template <class Tile>
+void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const Tile& tile) {
+    const std::int64_t line = std::max<std::int64_t>(cache_line / size, 4);
+    constexpr std::int64_t few = 16;
+    if (std::abs(across.to) > std::abs(inner.from)) {
+        for (std::int64_t b = 0; b < inner.n; b += line) {
+            for (std::int64_t a = 0; a < across.n; a += few) {
+                tile(a, std::min(a + few, across.n), b, std::min(b + line, inner.n));
+            }
+        }
+    } else {
+        for (std::int64_t a = 0; a < across.n; a += line) {
+            for (std::int64_t b = 0; b < inner.n; b += few) {
+                tile(a, std::min(a + line, across.n), b, std::min(b + few, inner.n));
+            }
+        }
+    }
+}
+
+/// Where both sides have their elements side by side: square by square, and what is left of the tile one by one.
+template <class T>
+void transpose_plane(std::byte* to, const std::byte* from, const Loop& across, const Loop& inner) {
+    constexpr std::int64_t edge = 16 / sizeof(T);
+    run_tiles(sizeof(T), across, inner, [&](std::int64_t a, std::int64_t a_end, std::int64_t b, std::int64_t b_end) {
+        for (; a < a_end; a += edge) {
+            std::byte* t = to + a * across.to;
+            const std::byte* f = from + a * across.from;
+            std::int64_t k = b;
+            for (; a + edge <= a_end && k + edge <= b_end; k += edge) {
+                transpose_square<T>(t + k * inner.to, across.to, f + k * inner.from, inner.from);
+            }
+            for (std::int64_t r = 0; k < b_end && r < std::min(edge, a_end - a); ++r) {
+                copy_row<sizeof(T)>(t + r * across.to + k * inner.to, inner.to, f + r * across.from + k * inner.from,
+                                    inner.from, b_end - k);
+            }
+        }
+    });
+}
+
+void copy_across(std::int64_t size, std::byte* to, const std::byte* from, const Loop& across, const Loop& inner) {
+    if (across.from == size && inner.to == size) {
+        switch (size) {
+            case 1:
+                return transpose_plane<std::uint8_t>(to, from, across, inner);
+            case 2:
+                return transpose_plane<std::uint16_t>(to, from, across, inner);
+            case 4:
+                return transpose_plane<std::uint32_t>(to, from, across, inner);
+            case 8:
+                return transpose_plane<std::uint64_t>(to, from, across, inner);
+            default:
+                break;
+        }
+    }
+    run_tiles(size, across, inner, [&](std::int64_t a, std::int64_t a_end, std::int64_t b, std::int64_t b_end) {
+        for (; a < a_end; ++a) {
+            copy_strided(size, to + a * across.to + b * inner.to, inner.to, from + a * across.from + b * inner.from,
+                         inner.from, b_end - b);
+        }
+    });
+}
+
 /// Copies raw element bytes.
 void copy_raw(const ArrayView& from, const MutableArrayView& to) {
     const std::int64_t size = from.dtype.size();
@@ -119,35 +221,22 @@ void copy_raw(const ArrayView& from, const MutableArrayView& to) {
         });
         return;
     }
-    // A transposition: some other loop steps through `from` in smaller steps. Going through the two in square tiles
-    // uses each cache line of both sides fully before it is dropped.
+    // A transposition: some other loop steps through `from` in smaller steps.
     const auto* const end = nest.loops.begin() + nest.depth - 1;
     const auto* const across = std::min_element(
         nest.loops.begin(), end, [](const Loop& a, const Loop& b) { return std::abs(a.from) < std::abs(b.from); });
-    constexpr std::int64_t cache_line = 64;
     if (across == end || std::abs(across->from) >= std::abs(inner.from) || std::abs(inner.from) < cache_line) {
         run_nest(nest.loops.data(), nest.depth - 1, to.data, from.data,
                  [&](std::byte* t, const std::byte* f) { copy_strided(size, t, inner.to, f, inner.from, inner.n); });
         return;
     }
-    const Loop other = *across;
     std::array<Loop, max_rank> outer;
     int depth = 0;
     for (const auto* l = nest.loops.begin(); l != end; ++l) {
         if (l != across) outer[depth++] = *l;
     }
-    constexpr std::int64_t tile = 32;
-    run_nest(outer.data(), depth, to.data, from.data, [&](std::byte* t, const std::byte* f) {
-        for (std::int64_t a = 0; a < other.n; a += tile) {
-            for (std::int64_t b = 0; b < inner.n; b += tile) {
-                const std::int64_t rows = std::min(tile, other.n - a);
-                for (std::int64_t r = a; r < a + rows; ++r) {
-                    copy_strided(size, t + r * other.to + b * inner.to, inner.to, f + r * other.from + b * inner.from,
-                                 inner.from, std::min(tile, inner.n - b));
-                }
-            }
-        }
-    });
+    run_nest(outer.data(), depth, to.data, from.data,
+             [&](std::byte* t, const std::byte* f) { copy_across(size, t, f, *across, inner); });
 }
 
 /// Runs row(pointer, step, n) over all elements of a view.

@@ -19,6 +19,7 @@ namespace {
 constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
 // A seek costs about as much as reading this many bytes: what one more run of bytes in a plain file is worth.
 constexpr double run_cost = 4096;
+constexpr std::int64_t cache_line = 64;
 // Blocks need not be larger than this once larger ones save nothing.
 constexpr std::int64_t ample_block = std::int64_t{32} << 20;
 
@@ -83,7 +84,7 @@ double side_cost(const Side& side, const Shape& shape, const Shape& block, doubl
 struct Plan {
     Shape block;
     int threads = 1;
-    Order order = Order::C;        ///< of elements within a block in memory
+    Dims axes;                     ///< of a block in memory, the slowest first
     Order block_order = Order::C;  ///< in which blocks follow each other
     bool each = false;             ///< each thread has a block of its own; else all work on one after another
     bool spool = false;            ///< first into a plain temporary file: see below
@@ -93,6 +94,26 @@ struct Plan {
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
     constexpr std::int64_t plain_scratch = std::int64_t{512} << 10;
     return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
+}
+
+/// How a block lies in memory, its slowest axis first: in `order`, but axes along which a chunk has less than a cache
+/// line come before the others, or each chunk would touch every line of the block.
+Dims memory_axes(Order order, const Shape& block, const Side& source, const Side& sink, std::int64_t item) {
+    const int rank = block.rank();
+    const auto thin = [&](int d) {
+        const auto cuts = [&](const Side& side) {
+            return !side.plain(rank) && side.chunks[d] < block[d] && side.chunks[d] * item < cache_line;
+        };
+        return cuts(source) || cuts(sink);
+    };
+    Dims axes;
+    for (const bool wanted : {true, false}) {
+        for (int k = 0; k < rank; ++k) {
+            const int d = order == Order::C ? k : rank - 1 - k;
+            if (thin(d) == wanted) axes.push_back(d);
+        }
+    }
+    return axes;
 }
 
 /// For a side that wants memory order: whole lengths of the fast dimensions, as much of the next as fits, 1 above.
@@ -142,7 +163,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     }
     const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
     if (least > memory && !sink.shards.empty()) {
-        return {.block = unit, .order = Order::C, .spool = source.in_order, .shards = true};
+        return {.block = unit, .axes = {}, .spool = source.in_order, .shards = true};
     }
     if (least > memory) {
         const std::int64_t needed = checked_multiply(least, options.held, "memory");
@@ -160,7 +181,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         plan.each ? memory / least : (memory - unit_bytes) / per_thread, 1, thread_count(options.io)));
     const std::int64_t limit = plan.each ? memory / plan.threads - per_thread : memory - plan.threads * per_thread;
 
-    plan.order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
+    const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
     if (sink.in_order || source.in_order) {
         plan.block_order = sink.in_order ? sink.order : source.order;
         const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
@@ -170,7 +191,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         // from its start again for every row of them.
         if (sink.in_order || fits_sink) {
             plan.block = block;
-            plan.order = plan.block_order;
+            plan.axes = memory_axes(plan.block_order, block, source, sink, item);
             const double all = static_cast<double>(byte_count(shape, item));
             const bool against_the_grain = source.in_order && sink.in_order && source.order != sink.order && rank > 1;
             plan.spool = against_the_grain ||
@@ -208,6 +229,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         plan.block = *best;
         now = best_cost;
     }
+    plan.axes = memory_axes(order, plan.block, source, sink, item);
     return plan;
 }
 
@@ -334,17 +356,24 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
             return;
         }
         if (!done) {
-            if (memory.bytes().empty() || !(memory.shape() == block.extent) || dtype.is_variable()) {
-                memory = NDArray();  // freed before the next is made
-                memory = NDArray(dtype, block.extent, plan.order);
+            Shape lengths;
+            Dims place_of = plan.axes;
+            for (int k = 0; k < shape.rank(); ++k) {
+                lengths.push_back(block.extent[static_cast<int>(plan.axes[k])]);
+                place_of[static_cast<int>(plan.axes[k])] = k;
             }
+            if (memory.bytes().empty() || !(memory.shape() == lengths) || dtype.is_variable()) {
+                memory = NDArray();  // freed before the next is made
+                memory = NDArray(dtype, lengths);
+            }
+            const MutableArrayView view = memory.view().transposed(place_of);
             const Selection part = sub_selection(selection, block);
             if (part.is_region()) {
-                source.read_into(part.bounds(), memory.view(), within);
+                source.read_into(part.bounds(), view, within);
             } else {
-                read_selection_into(source, part, memory.view(), within);
+                read_selection_into(source, part, view, within);
             }
-            sink.write(place, keep_axes(ArrayView(memory.view()), selection), within);
+            sink.write(place, keep_axes(ArrayView(view), selection), within);
         }
         if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, dtype.size()));
     };
