@@ -43,9 +43,11 @@ namespace {
 
 constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
 constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, of small frames everything
-/// Stores go around the caches where rows are long enough to pay for it and lie in more memory than stays in a cache.
+/// Stores go around the caches where rows are long, or whole lines of the cache, and lie in more memory than stays in
+/// one near by: a line need not be read then before it is written.
 constexpr std::size_t long_row = 256;
-constexpr std::int64_t large_target = 1 << 20;
+constexpr std::int64_t cache_line = 64;
+constexpr std::int64_t large_target = 1 << 18;
 constexpr std::size_t most_splits = 16;
 constexpr std::size_t least_split = 128;
 constexpr std::uint32_t stored_piece = 1 << 16;  // stored bytes have no blocks; so many are read at a time
@@ -99,9 +101,16 @@ public:
     /// Decodes what the runs touch.
     [[nodiscard]] bool decode(const ByteRuns& runs) {
         if (!in_memory_) plan(runs);
-        around_caches_ = runs.size() >= long_row && runs.spread() >= large_target;
-        const bool done =
-            runs.for_each([&](std::size_t from, std::byte* to) { return deliver(from, to, runs.size()); });
+        const std::size_t n = runs.size();
+        around_caches_ = (n >= long_row || runs.are_multiples_of(cache_line)) && runs.spread() >= large_target;
+        // Stores of short rows wait for memory; then only plain copies should stand in line, and few other stores.
+        unshuffle_blocks_ = !around_caches_ && n < long_row && runs.count() * n >= header_.nbytes / 2;
+        const bool done = runs.for_each([&](std::size_t from, std::byte* to) {
+            if (block_.shuffle || around_caches_ || from < block_.begin || from + n > block_.end)
+                return deliver(from, to, n);
+            std::memcpy(to, block_.bytes.data() + (from - block_.begin), n);
+            return true;
+        });
         if (around_caches_) finish_stores();
         return done;
     }
@@ -175,18 +184,24 @@ private:
         const bool whole = size == header_.blocksize;
         const bool shuffle = (header_.flags & shuffled) != 0 && header_.typesize > 1;
         const bool bits = !shuffle && (header_.flags & bitshuffled) != 0;
-        scratch_.block.reset(size);
-        block_.bytes = scratch_.block.span();
-        if (header_.flags >> 5 != BLOSC_LZ4_FORMAT || bits) return decode_by_blosc(in, whole);
-        block_.shuffle = shuffle;
+        scratch_.block.reset(unshuffle_blocks_ ? 2 * size : size);
+        const MutableByteSpan out = scratch_.block.span().first(size);
+        block_.bytes = out;
+        if (header_.flags >> 5 != BLOSC_LZ4_FORMAT || bits) return decode_by_blosc(in, whole, out);
         const bool split = whole && (header_.flags & unsplit) == 0 && header_.typesize <= most_splits &&
                            size / header_.typesize >= least_split;
-        return decode_splits(in, split ? header_.typesize : 1);
+        if (!decode_splits(in, split ? header_.typesize : 1, out)) return false;
+        block_.shuffle = shuffle && !unshuffle_blocks_;
+        if (shuffle && unshuffle_blocks_) {
+            const MutableByteSpan ordered = scratch_.block.span().last(size);
+            unshuffle({out, header_.typesize}, 0, size, ordered.data(), false);
+            block_.bytes = ordered;
+        }
+        return true;
     }
 
-    [[nodiscard]] bool decode_splits(ByteSpan in, std::size_t splits) {
+    [[nodiscard]] bool decode_splits(ByteSpan in, std::size_t splits, MutableByteSpan out) const {
         if (header_.compressor_version != BLOSC_LZ4_VERSION_FORMAT) return false;
-        MutableByteSpan out = scratch_.block.span();
         if (out.size() % splits != 0) return false;
         const std::size_t size = out.size() / splits;
         for (; !out.empty(); out = out.subspan(size)) {
@@ -207,8 +222,7 @@ private:
     }
 
     /// The block as a frame of one block.
-    [[nodiscard]] bool decode_by_blosc(ByteSpan in, bool whole) {
-        const std::size_t size = scratch_.block.size();
+    [[nodiscard]] bool decode_by_blosc(ByteSpan in, bool whole, MutableByteSpan out) {
         Buffer& frame = scratch_.other;
         frame.reset(header_size + 4 + in.size());
         std::byte* p = frame.data();
@@ -216,12 +230,12 @@ private:
         p[1] = std::byte{header_.compressor_version};
         p[2] = std::byte{static_cast<std::uint8_t>(header_.flags | (whole ? 0 : unsplit))};
         p[3] = static_cast<std::byte>(header_.typesize);
-        store_32(p + 4, static_cast<std::uint32_t>(size));
-        store_32(p + 8, static_cast<std::uint32_t>(size));
+        store_32(p + 4, static_cast<std::uint32_t>(out.size()));
+        store_32(p + 8, static_cast<std::uint32_t>(out.size()));
         store_32(p + 12, static_cast<std::uint32_t>(frame.size()));
         store_32(p + header_size, header_size + 4);
         std::memcpy(p + header_size + 4, in.data(), in.size());
-        return blosc_decompress_ctx(p, scratch_.block.data(), size, 1) == static_cast<int>(size);
+        return blosc_decompress_ctx(p, out.data(), out.size(), 1) == static_cast<int>(out.size());
     }
 
     const ByteSource& source_;
@@ -234,6 +248,7 @@ private:
     std::vector<std::size_t> needed_;
     Block block_;
     bool around_caches_ = false;
+    bool unshuffle_blocks_ = false;  ///< as a whole, before rows are copied from them
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Where the bytes of a part of a packed chunk go, run by run: what a codec that decodes block by block is asked for.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -41,6 +42,17 @@ public:
 
     /// Bytes of every run.
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
+    /// Whether size and place of every run are.
+    [[nodiscard]] bool are_multiples_of(std::int64_t n) const {
+        const auto fits = [&](const Loop& loop) { return loop.to % n == 0; };
+        return size_ % n == 0 && reinterpret_cast<std::uintptr_t>(to_) % static_cast<std::uintptr_t>(n) == 0 &&
+               std::all_of(loops_.begin(), loops_.begin() + depth_, fits);
+    }
+    [[nodiscard]] std::size_t count() const {
+        std::size_t n = 1;
+        for (int d = 0; d < depth_; ++d) n *= static_cast<std::size_t>(loops_[static_cast<std::size_t>(d)].n);
+        return n;
+    }
     /// Bytes of memory from the first run's start to the last one's end.
     [[nodiscard]] std::int64_t spread() const { return spread_; }
 

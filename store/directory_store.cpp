@@ -100,7 +100,8 @@ public:
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
         const Descriptor fd = open_value(key);
         if (!fd) return false;
-        // Into the memory that is there; only when that is full is the file's size asked for.
+        // Into the memory that is there; only when that is full is the file's size asked for. Where it ends is asked of
+        // lseek, the quickest of the calls that know, after a read that came out short.
         std::size_t have = 0;
         out.reset(out.capacity());
         for (;;) {
@@ -111,12 +112,12 @@ public:
                 require_size(path_of(key), static_cast<std::uint64_t>(status.st_size), limit);
                 out.resize(static_cast<std::size_t>(status.st_size));
             }
-            const ssize_t n = ::read(fd.get(), out.data() + have, out.size() - have);
+            const ssize_t n = ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(have));
             if (n < 0 && errno == EINTR) continue;
             if (n < 0 && errno == EISDIR) return false;
             if (n < 0) throw io_error("reading", path_of(key), errno);
-            if (n == 0) break;
             have += static_cast<std::size_t>(n);
+            if (n == 0 || ::lseek(fd.get(), 0, SEEK_END) == static_cast<off_t>(have)) break;
         }
         out.resize(have);
         return true;

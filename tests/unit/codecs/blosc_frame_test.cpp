@@ -116,17 +116,20 @@ TEST(BloscFrameTest, ReadsTheFrontAndTheBlocksThatAreNeeded) {
 }
 
 TEST(BloscFrameTest, PutsRowsWhereTheyBelong) {
-    const Shape chunk{5, 6, 70};
-    const Bytes data = sample(5 * 6 * 70 * 4);
-    const ArrayView packed = view_bytes(data.data(), "<f4", chunk);
-    const Bytes frame = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 1024);
-    NDArray big("<f4", {7, 8, 2000});  // far apart, so that stores go around the caches
-    const Region part{{1, 2, 3}, {3, 4, 65}};
-    const MutableArrayView out = big.view().part({{2, 1, 5}, part.extent});
-    CodecScratch scratch;
-    ASSERT_TRUE(
-        decode_blosc_runs(SpanSource(frame, "frame"), data.size(), ByteRuns::of(chunk, part, out).value(), scratch));
-    EXPECT_TRUE(elements_equal(out, packed.part(part)));
+    const auto check = [](const Shape& chunk, const Region& part, const Index& at) {
+        const Bytes data = sample(static_cast<std::size_t>(byte_count(chunk, 4)));
+        const ArrayView packed = view_bytes(data.data(), "<f4", chunk);
+        const Bytes frame = frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 1024);
+        NDArray big("<f4", {7, 32, 2000});  // far apart, so that stores may go around the caches
+        const MutableArrayView out = big.view().part({at, part.extent});
+        CodecScratch scratch;
+        ASSERT_TRUE(decode_blosc_runs(SpanSource(frame, "frame"), data.size(), ByteRuns::of(chunk, part, out).value(),
+                                      scratch));
+        EXPECT_TRUE(elements_equal(out, packed.part(part))) << part.to_string();
+    };
+    check({5, 6, 70}, {{1, 2, 3}, {3, 4, 65}}, {2, 1, 5});
+    check({6, 32, 32}, Region::whole({6, 32, 32}), {1, 0, 16});  // rows that are whole lines of the cache
+    check({6, 32, 33}, Region::whole({6, 32, 33}), {1, 0, 16});  // short rows
 }
 
 TEST(BloscFrameTest, LeavesWhatIsDamagedToCBlosc) {
