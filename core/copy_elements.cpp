@@ -384,6 +384,7 @@ void fill_elements(const MutableArrayView& to, const DType& dtype, const std::by
 bool all_elements_equal(const ArrayView& v, const std::byte* element) {
     if (v.count() == 0 || v.dtype.size() == 0) return true;
     const bool variable = v.dtype.is_variable();
+    if (!variable && std::memcmp(v.data, element, static_cast<std::size_t>(v.dtype.size())) != 0) return false;
     const MutableArrayView all{const_cast<std::byte*>(v.data), v.dtype, v.shape, v.strides,
                                nullptr};  // only read below
     bool equal = true;

@@ -85,8 +85,8 @@ private:
             throw;
         }
         if (mode == LockMode::exclusive) exclusive_ = true;
-        return StoreLock([self = shared_from_this(), mode, pid = ::getpid()] {
-            if (pid != ::getpid()) return;  // a forked child has a copy of the lock, but not the lock
+        return StoreLock([self = shared_from_this(), mode, pid = process_number()] {
+            if (pid != process_number()) return;  // a forked child has a copy of the lock, but not the lock
             self->release_shape(mode);
         });
     }
@@ -142,8 +142,8 @@ private:
         const bool shared_by_processes = processes_ && !exclusive_;
         if (shared_by_processes) set(F_OFD_SETLKW, F_WRLCK, slot);
         std::mutex& mutex = *chunk.release();
-        return StoreLock([self = shared_from_this(), &mutex, slot, shared_by_processes, pid = ::getpid()] {
-            if (pid != ::getpid()) return;
+        return StoreLock([self = shared_from_this(), &mutex, slot, shared_by_processes, pid = process_number()] {
+            if (pid != process_number()) return;
             if (shared_by_processes) self->set(F_OFD_SETLK, F_UNLCK, slot);
             mutex.unlock();
         });
@@ -224,7 +224,7 @@ std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, 
     static std::map<Key, std::weak_ptr<ArrayLocks>> tables;
     const std::lock_guard guard(mutex);
     std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
-    auto& entry = tables[{::getpid(), status.st_dev, status.st_ino, processes}];
+    auto& entry = tables[{process_number(), status.st_dev, status.st_ino, processes}];
     auto locks = entry.lock();
     if (!locks) {
         Descriptor own(open_at(directory, ".", O_RDONLY | O_DIRECTORY));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -28,6 +30,15 @@ public:
 private:
     int fd_;
 };
+
+/// getpid() without a system call each time: known until a fork.
+inline pid_t process_number() {
+    static std::atomic<pid_t> number = 0;
+    static const int registered = ::pthread_atfork(nullptr, nullptr, [] { number = ::getpid(); });
+    if (registered != 0) return ::getpid();
+    if (number == 0) number = ::getpid();
+    return number;
+}
 
 inline int open_at(int directory, const char* path, int flags, mode_t mode = 0) {
     int fd = -1;

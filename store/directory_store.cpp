@@ -455,7 +455,9 @@ private:
     [[nodiscard]] Descriptor create_temporary(int root, const std::string& folder, std::string& name) const {
         static std::atomic<std::uint64_t> counter = 0;
         for (bool made_folders = false;;) {
-            name = fmt::format("{}{}{}-{}", folder, temporary_prefix, ::getpid(), counter++);
+            name = folder;
+            name.append(temporary_prefix).append(std::to_string(process_number()));
+            name.append("-").append(std::to_string(counter++));
             Descriptor fd(open_at(root, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
             if (fd) return fd;
             if (errno == EEXIST) continue;  // left by a process that crashed and had our number
@@ -530,9 +532,9 @@ private:
         require_prefix(prefix);
         require_writable("locking", prefix);
         const std::lock_guard guard(locks_mutex_);
-        if (locks_owner_ != ::getpid()) {
+        if (locks_owner_ != process_number()) {
             locks_.clear();  // those of the process that this one was forked from
-            locks_owner_ = ::getpid();
+            locks_owner_ = process_number();
         }
         auto found = locks_.find(prefix);
         if (found == locks_.end()) {
@@ -553,7 +555,7 @@ private:
     mutable std::atomic<int> root_ = -1;
     std::mutex locks_mutex_;
     std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;
-    pid_t locks_owner_ = ::getpid();
+    pid_t locks_owner_ = process_number();
 };
 
 }  // namespace

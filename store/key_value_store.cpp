@@ -74,7 +74,8 @@ void KeyValueStore::move(std::string_view from, std::string_view /*to*/) {
 std::string join_key(std::string_view prefix, std::string_view name) {
     if (prefix.empty()) return std::string(name);
     if (name.empty()) return std::string(prefix);
-    return fmt::format("{}/{}", prefix, name);
+    std::string key(prefix);
+    return key.append("/").append(name);
 }
 
 }  // namespace tessera

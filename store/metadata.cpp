@@ -12,7 +12,7 @@ std::string KeyScheme::key(const Index& chunk) const {
     std::string text = prefix;
     for (int d = 0; d < chunk.rank(); ++d) {
         if (d != 0) text += separator;
-        fmt::format_to(std::back_inserter(text), "{}", chunk[d]);
+        text += std::to_string(chunk[d]);
     }
     return text += suffix;
 }
