@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -32,11 +33,16 @@ std::string path_of(const Layout& a, const Point& chunk) {
     return path;
 }
 
-/// What a loop keeps from chunk to chunk.
+/// What a thread keeps from chunk to chunk.
 struct Scratch {
-    explicit Scratch(const Layout& a) : file(a.chunk_bytes() + a.chunk_bytes() / 64 + 1024), chunk(a.chunk_bytes()) {}
+    void fit(const Layout& a) {
+        file.resize(a.chunk_bytes() + a.chunk_bytes() / 64 + 1024);
+        chunk.resize(a.chunk_bytes());
+    }
     std::vector<std::byte> file;
     std::vector<std::byte> chunk;
+    std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> decoder{ZSTD_createDCtx(), ZSTD_freeDCtx};
+    std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> encoder{ZSTD_createCCtx(), ZSTD_freeCCtx};
 };
 
 void load(const Layout& a, const Point& chunk, Scratch& s) {
@@ -47,8 +53,10 @@ void load(const Layout& a, const Point& chunk, Scratch& s) {
     const auto size = static_cast<std::size_t>(status.st_size);
     if (::read(fd, s.file.data(), size) != status.st_size) fail(path);
     ::close(fd);
-    if (a.compressor == Compressor::zstd) {
-        ZSTD_decompress(s.chunk.data(), s.chunk.size(), s.file.data(), size);
+    if (a.compressor == Compressor::none) {
+        s.chunk.assign(s.file.begin(), s.file.begin() + static_cast<std::ptrdiff_t>(size));
+    } else if (a.compressor == Compressor::zstd) {
+        ZSTD_decompressDCtx(s.decoder.get(), s.chunk.data(), s.chunk.size(), s.file.data(), size);
     } else {
         blosc_decompress_ctx(s.file.data(), s.chunk.data(), s.chunk.size(), 1);
     }
@@ -57,7 +65,7 @@ void load(const Layout& a, const Point& chunk, Scratch& s) {
 void save(const Layout& a, const Point& chunk, Scratch& s) {
     const std::size_t size =
         a.compressor == Compressor::zstd
-            ? ZSTD_compress(s.file.data(), s.file.size(), s.chunk.data(), s.chunk.size(), 3)
+            ? ZSTD_compressCCtx(s.encoder.get(), s.file.data(), s.file.size(), s.chunk.data(), s.chunk.size(), 3)
             : static_cast<std::size_t>(blosc_compress_ctx(5, 1, a.item, s.chunk.size(), s.chunk.data(), s.file.data(),
                                                           s.file.size(), "lz4", 0, 1));
     const std::string path = path_of(a, chunk);
@@ -79,15 +87,34 @@ void each_row(const Layout& a, const Point& start, const Point& extent, std::siz
     }
 }
 
-/// Calls body(chunk, scratch) for every chunk, from so many threads.
+/// Calls body(chunk, where its part starts in the chunk, the part's extent, where it starts in the box, scratch) for
+/// every chunk that a box touches, from so many threads.
 template <class Body>
-void each_chunk(const Layout& a, int threads, const Body& body) {
-    const Point grid{a.shape[0] / a.chunks[0], a.shape[1] / a.chunks[1], a.shape[2] / a.chunks[2]};
+void each_chunk(const Layout& a, const Box& box, int threads, const Body& body) {
+    Point low{};
+    Point count{};
+    for (int d = 0; d < 3; ++d) {
+        low[d] = box.start[d] / a.chunks[d];
+        count[d] = (box.start[d] + box.extent[d] - 1) / a.chunks[d] - low[d] + 1;
+    }
     std::atomic<std::int64_t> next{0};
     const auto work = [&] {
-        Scratch scratch(a);
-        for (std::int64_t n = next++; n < grid[0] * grid[1] * grid[2]; n = next++) {
-            body(Point{n / (grid[1] * grid[2]), n / grid[2] % grid[1], n % grid[2]}, scratch);
+        static thread_local Scratch scratch;
+        scratch.fit(a);
+        for (std::int64_t n = next++; n < count[0] * count[1] * count[2]; n = next++) {
+            const Point chunk{low[0] + n / (count[1] * count[2]), low[1] + n / count[2] % count[1],
+                              low[2] + n % count[2]};
+            Point start{};
+            Point extent{};
+            Point in_box{};
+            for (int d = 0; d < 3; ++d) {
+                const std::int64_t first = std::max(box.start[d], chunk[d] * a.chunks[d]);
+                const std::int64_t end = std::min(box.start[d] + box.extent[d], (chunk[d] + 1) * a.chunks[d]);
+                start[d] = first - chunk[d] * a.chunks[d];
+                extent[d] = end - first;
+                in_box[d] = first - box.start[d];
+            }
+            body(chunk, start, extent, in_box, scratch);
         }
     };
     std::vector<std::thread> others;
@@ -96,41 +123,44 @@ void each_chunk(const Layout& a, int threads, const Body& body) {
     for (auto& t : others) t.join();
 }
 
-std::size_t offset_of(const Layout& a, const Point& p) {
-    return static_cast<std::size_t>((p[0] * a.shape[1] + p[1]) * a.shape[2] + p[2]) * a.item;
+/// A row, or a single element without a call.
+void copy_row(std::byte* to, const std::byte* from, std::size_t n) {
+    if (n == 4) {
+        std::memcpy(to, from, 4);
+    } else {
+        std::memcpy(to, from, n);
+    }
 }
 
-Point first_of(const Layout& a, const Point& chunk) {
-    return {chunk[0] * a.chunks[0], chunk[1] * a.chunks[1], chunk[2] * a.chunks[2]};
+std::size_t offset_of(const Box& box, const Point& p, std::size_t item) {
+    return static_cast<std::size_t>((p[0] * box.extent[1] + p[1]) * box.extent[2] + p[2]) * item;
 }
 
-/// Calls body(chunk, where its part starts in the chunk, the part's extent, where it starts in the box).
-template <class Body>
-void each_touched(const Layout& a, const Box& box, const Body& body) {
-    Point low{};
-    Point high{};
-    for (int d = 0; d < 3; ++d) {
-        low[d] = box.start[d] / a.chunks[d];
-        high[d] = (box.start[d] + box.extent[d] - 1) / a.chunks[d];
-    }
-    for (std::int64_t i = low[0]; i <= high[0]; ++i) {
-        for (std::int64_t j = low[1]; j <= high[1]; ++j) {
-            for (std::int64_t k = low[2]; k <= high[2]; ++k) {
-                const Point chunk{i, j, k};
-                Point start{};
-                Point extent{};
-                Point in_box{};
-                for (int d = 0; d < 3; ++d) {
-                    const std::int64_t first = std::max(box.start[d], chunk[d] * a.chunks[d]);
-                    const std::int64_t end = std::min(box.start[d] + box.extent[d], (chunk[d] + 1) * a.chunks[d]);
-                    start[d] = first - chunk[d] * a.chunks[d];
-                    extent[d] = end - first;
-                    in_box[d] = first - box.start[d];
-                }
-                body(chunk, start, extent, in_box);
-            }
-        }
-    }
+void read_box(const Layout& a, const Box& box, std::byte* out, int threads) {
+    const std::size_t row = static_cast<std::size_t>(box.extent[2]) * a.item;
+    const std::size_t plane = row * static_cast<std::size_t>(box.extent[1]);
+    each_chunk(a, box, threads,
+               [&](const Point& chunk, const Point& start, const Point& extent, const Point& in_box, Scratch& s) {
+                   load(a, chunk, s);
+                   std::byte* to = out + offset_of(box, in_box, a.item);
+                   each_row(a, start, extent, plane, row, [&](std::size_t there, std::size_t here, std::size_t n) {
+                       copy_row(to + there, s.chunk.data() + here, n);
+                   });
+               });
+}
+
+void write_box(const Layout& a, const Box& box, const std::byte* in, int threads) {
+    const std::size_t row = static_cast<std::size_t>(box.extent[2]) * a.item;
+    const std::size_t plane = row * static_cast<std::size_t>(box.extent[1]);
+    each_chunk(a, box, threads,
+               [&](const Point& chunk, const Point& start, const Point& extent, const Point& in_box, Scratch& s) {
+                   if (extent != a.chunks) load(a, chunk, s);
+                   const std::byte* from = in + offset_of(box, in_box, a.item);
+                   each_row(a, start, extent, plane, row, [&](std::size_t there, std::size_t here, std::size_t n) {
+                       copy_row(s.chunk.data() + here, from + there, n);
+                   });
+                   save(a, chunk, s);
+               });
 }
 
 }  // namespace
@@ -144,69 +174,34 @@ std::size_t Layout::chunk_bytes() const {
 }
 
 void read_all(const Layout& a, std::byte* out, int threads) {
-    const std::size_t row = static_cast<std::size_t>(a.shape[2]) * a.item;
-    each_chunk(a, threads, [&](const Point& chunk, Scratch& s) {
-        load(a, chunk, s);
-        std::byte* to = out + offset_of(a, first_of(a, chunk));
-        each_row(a, {}, a.chunks, row * static_cast<std::size_t>(a.shape[1]), row,
-                 [&](std::size_t there, std::size_t here, std::size_t n) {
-                     std::memcpy(to + there, s.chunk.data() + here, n);
-                 });
-    });
+    read_box(a, {{}, a.shape}, out, threads);
 }
 
 void write_all(const Layout& a, const std::byte* in, int threads) {
-    const std::size_t row = static_cast<std::size_t>(a.shape[2]) * a.item;
-    each_chunk(a, threads, [&](const Point& chunk, Scratch& s) {
-        const std::byte* from = in + offset_of(a, first_of(a, chunk));
-        each_row(a, {}, a.chunks, row * static_cast<std::size_t>(a.shape[1]), row,
-                 [&](std::size_t there, std::size_t here, std::size_t n) {
-                     std::memcpy(s.chunk.data() + here, from + there, n);
-                 });
-        save(a, chunk, s);
-    });
+    write_box(a, {{}, a.shape}, in, threads);
 }
 
 void read_box(const Layout& a, const Box& box, std::byte* out) {
-    static thread_local Scratch s(a);  // two threads read two arrays of one layout
-    if (s.chunk.size() != a.chunk_bytes()) s = Scratch(a);
-    const std::size_t row = static_cast<std::size_t>(box.extent[2]) * a.item;
-    const std::size_t plane = row * static_cast<std::size_t>(box.extent[1]);
-    each_touched(a, box, [&](const Point& chunk, const Point& start, const Point& extent, const Point& in_box) {
-        load(a, chunk, s);
-        std::byte* to = out + static_cast<std::size_t>(in_box[0]) * plane + static_cast<std::size_t>(in_box[1]) * row +
-                        static_cast<std::size_t>(in_box[2]) * a.item;
-        each_row(a, start, extent, plane, row, [&](std::size_t there, std::size_t here, std::size_t n) {
-            std::memcpy(to + there, s.chunk.data() + here, n);
-        });
-    });
+    read_box(a, box, out, 1);
 }
 
 void write_box(const Layout& a, const Box& box, const std::byte* in) {
-    static thread_local Scratch s(a);
-    if (s.chunk.size() != a.chunk_bytes()) s = Scratch(a);
-    const std::size_t row = static_cast<std::size_t>(box.extent[2]) * a.item;
-    const std::size_t plane = row * static_cast<std::size_t>(box.extent[1]);
-    each_touched(a, box, [&](const Point& chunk, const Point& start, const Point& extent, const Point& in_box) {
-        if (extent != a.chunks) load(a, chunk, s);
-        const std::byte* from = in + static_cast<std::size_t>(in_box[0]) * plane +
-                                static_cast<std::size_t>(in_box[1]) * row +
-                                static_cast<std::size_t>(in_box[2]) * a.item;
-        each_row(a, start, extent, plane, row, [&](std::size_t there, std::size_t here, std::size_t n) {
-            std::memcpy(s.chunk.data() + here, from + there, n);
-        });
-        save(a, chunk, s);
-    });
+    write_box(a, box, in, 1);
 }
 
-void rechunk(const Layout& from, const Layout& to) {
-    const std::int64_t thick = std::max(from.chunks[0], to.chunks[0]);
-    Layout slab = to;
-    slab.shape[0] = thick;
-    std::vector<std::byte> memory(slab.bytes());
-    for (std::int64_t first = 0; first < from.shape[0]; first += thick) {
-        read_box(from, {{first, 0, 0}, {thick, from.shape[1], from.shape[2]}}, memory.data());
-        write_box(to, {{first, 0, 0}, {thick, to.shape[1], to.shape[2]}}, memory.data());
+void rechunk(const Layout& from, const Layout& to, int threads) {
+    Point thick{};
+    int along = 0;
+    for (int d = 0; d < 3; ++d) {
+        thick[d] = std::max(from.chunks[d], to.chunks[d]);
+        if (thick[d] * from.shape[along] < thick[along] * from.shape[d]) along = d;
+    }
+    Box slab{{}, from.shape};
+    slab.extent[along] = thick[along];
+    std::vector<std::byte> memory(from.bytes() / static_cast<std::size_t>(from.shape[along] / thick[along]));
+    for (; slab.start[along] < from.shape[along]; slab.start[along] += thick[along]) {
+        read_box(from, slab, memory.data(), threads);
+        write_box(to, slab, memory.data(), threads);
     }
 }
 

@@ -15,7 +15,7 @@
 
 namespace plain {
 
-enum class Compressor : std::uint8_t { blosc_lz4, zstd };  ///< lz4 level 5 with shuffle; zstd level 3
+enum class Compressor : std::uint8_t { blosc_lz4, zstd, none };  ///< lz4 level 5 with shuffle; zstd level 3
 
 /// A Zarr v2 array as the loops see it. Fewer than three dimensions: the first ones have length 1.
 struct Layout {
@@ -43,7 +43,8 @@ void read_box(const Layout& a, const Box& box, std::byte* out);
 /// In place: each chunk read unless all of it is new, changed in memory, written.
 void write_box(const Layout& a, const Box& box, const std::byte* in);
 
-/// From chunks of one array to those of another, a slab as thick as the thicker chunk at a time, one thread.
-void rechunk(const Layout& from, const Layout& to);
+/// From chunks of one array to those of another, a slab at a time: as thick as the thicker chunk, along the dimension
+/// where that is the smallest part of the array.
+void rechunk(const Layout& from, const Layout& to, int threads);
 
 }  // namespace plain

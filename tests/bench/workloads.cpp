@@ -26,11 +26,12 @@ std::vector<double> waves(std::int64_t n, double period) {
 }
 
 template <class T>
-void fill_grid(tessera::NDArray& a, const plain::Layout& l, double amplitude, unsigned noise_steps, double step) {
+void fill_grid(tessera::NDArray& a, double amplitude, unsigned noise_steps, double step) {
     auto* p = reinterpret_cast<T*>(a.bytes().data());
-    const auto x = waves(l.shape[0], 311);
-    const auto y = waves(l.shape[1], 173);
-    const auto z = waves(l.shape[2], 97);
+    const tessera::Shape& shape = a.shape();
+    const auto x = waves(shape.rank() == 3 ? shape[0] : 1, 311);
+    const auto y = waves(shape[shape.rank() - 2], 173);
+    const auto z = waves(shape.back(), 97);
     std::uint64_t n = 0;
     for (const double u : x) {
         for (const double v : y) {
@@ -56,13 +57,13 @@ plain::Layout w3() {
 }
 
 void fill_w1(tessera::NDArray& a) {
-    fill_grid<float>(a, w1(), 100, 4, 0.0625);
+    fill_grid<float>(a, 100, 4, 0.0625);
 }
 void fill_w2(tessera::NDArray& a) {
-    fill_grid<std::int32_t>(a, w2(), 100000, 16, 1);
+    fill_grid<std::int32_t>(a, 100000, 16, 1);
 }
 void fill_w3(tessera::NDArray& a) {
-    fill_grid<std::uint16_t>(a, w3(), 1000, 8, 1);
+    fill_grid<std::uint16_t>(a, 1000, 8, 1);
 }
 
 std::vector<plain::Box> random_boxes(const plain::Layout& a, int count, std::int64_t side, std::uint64_t seed) {

@@ -16,7 +16,7 @@ namespace workloads {
 /// 4096² uint16 in chunks of 64²: many small files.
 [[nodiscard]] plain::Layout w3();
 
-/// The elements of one of them.
+/// The elements of one of them, or of an array of another shape like it.
 void fill_w1(tessera::NDArray& a);
 void fill_w2(tessera::NDArray& a);
 void fill_w3(tessera::NDArray& a);

@@ -1,0 +1,164 @@
+// What the workloads of the benchmark share: cases that are measured side by side, and who takes part.
+//
+// In each round the sides of a case run one right after the other, and who goes first changes from round to round, so
+// that a machine whose speed drifts treats all alike. A round that warms up comes first.
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/array.h>
+#include <tessera/ndarray.h>
+
+#include "plain_loop.h"
+
+namespace bench {
+
+namespace fs = std::filesystem;
+
+struct Settings {
+    fs::path folder = fs::temp_directory_path();
+    std::string only;
+    int rounds = 7;
+    int threads = 0;                 ///< 0: 1 and 2
+    std::vector<std::string> peers;  ///< commands that speak the protocol of peers.py
+};
+
+/// What one run took. `memory` is how far the resident memory rose above what it was before.
+struct Cost {
+    double wall = 0;
+    double cpu = 0;
+    double memory = 0;
+};
+
+/// One side of a comparison: what is timed, and what makes ready for it.
+struct Side {
+    std::function<void()> run;
+    std::function<void()> prepare = [] {};
+};
+
+/// Another program that does the same work, as a process that is told what to do, line by line: see peers.py.
+class Peer {
+public:
+    explicit Peer(const std::string& command);
+    ~Peer();
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+
+    [[nodiscard]] const std::string& name() const { return name_; }
+    /// Nothing when it cannot do that.
+    std::optional<Cost> ask(const std::string& request);
+
+private:
+    std::string name_;
+    int pid_ = -1;
+    std::FILE* to_ = nullptr;
+    std::FILE* from_ = nullptr;
+};
+
+class Bench {
+public:
+    explicit Bench(Settings settings);
+
+    [[nodiscard]] const Settings& settings() const { return settings_; }
+    [[nodiscard]] bool wanted(const std::string& name) const {
+        return settings_.only.empty() || name.find(settings_.only) != std::string::npos;
+    }
+    /// Whether any case of a workload is to run, so that its array must be made.
+    [[nodiscard]] bool wants_any(const std::string& workload) const {
+        return wanted(workload) || settings_.only.compare(0, workload.size(), workload) == 0;
+    }
+    [[nodiscard]] std::vector<int> thread_counts() const {
+        return settings_.threads > 0 ? std::vector{settings_.threads} : std::vector{1, 2};
+    }
+
+    /// Runs a case and prints a line for each side that is not the plain loop: case, threads, side, the medians in
+    /// milliseconds of the plain loop and of the side, the median of the ratios round by round, the same of processor
+    /// time, and the most memory in MiB that the plain loop and the side took beyond what was there. `request` is what
+    /// peers are asked to do, made anew for each run; empty: they do not take part.
+    void compare(const std::string& name, int threads, const Side& plain, const Side& ours,
+                 const std::function<std::string()>& request = nullptr) const;
+
+private:
+    Settings settings_;
+    std::vector<std::unique_ptr<Peer>> peers_;
+};
+
+/// A new folder: on ext4, files made where as many were just deleted take far longer.
+[[nodiscard]] fs::path fresh(const fs::path& folder, const std::string& name);
+
+/// Where the rounds of one side write: a new folder each time. Those before go at once where they take memory, and at
+/// the end on a disk.
+class FreshFolder {
+public:
+    FreshFolder(const fs::path& parent, std::string name);
+    ~FreshFolder();
+    FreshFolder(const FreshFolder&) = delete;
+    FreshFolder& operator=(const FreshFolder&) = delete;
+    const fs::path& next();
+
+private:
+    fs::path parent_;
+    std::string name_;
+    fs::path now_;
+};
+
+/// The dimensions of a layout that count, and a box as a region.
+[[nodiscard]] tessera::Shape dims(const plain::Layout& l, const plain::Point& all);
+[[nodiscard]] tessera::Region region_of(const plain::Layout& l, const plain::Box& box);
+[[nodiscard]] const char* dtype_of(const plain::Layout& l);
+[[nodiscard]] tessera::ArrayOptions options_of(const plain::Layout& l);
+
+/// One workload's array: its elements in memory, and stored, in a folder that goes with this object.
+class Stage {
+public:
+    /// `options`: how it is stored, where not as the plain loop stores it.
+    Stage(const Bench& bench, std::string name, const plain::Layout& layout, void (*fill)(tessera::NDArray&),
+          const std::function<void(tessera::ArrayOptions&)>& options = nullptr);
+    ~Stage();
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+    [[nodiscard]] const Bench& bench() const { return bench_; }
+    [[nodiscard]] const plain::Layout& layout() const { return layout_; }  ///< what the plain loop reads
+    [[nodiscard]] const tessera::NDArray& elements() const { return elements_; }
+    [[nodiscard]] const fs::path& folder() const { return folder_; }
+    [[nodiscard]] tessera::Region whole() const;
+    [[nodiscard]] tessera::Array open() const;
+    [[nodiscard]] std::string named(const std::string& what) const { return name_ + ' ' + what; }
+    /// Throws unless these are the array's elements.
+    void check(const tessera::NDArray& out) const;
+
+    void read_all() const;
+    void read_fresh() const;
+    void write_all(tessera::Durability durability, const std::string& what) const;
+    /// Boxes one after another; with two threads two callers, each with its own.
+    void read_boxes(const std::string& what, int count, std::int64_t side) const;
+    /// The same in one call, beside the loop that reads them one after another.
+    void read_batch(const std::string& what, int count, std::int64_t side) const;
+
+private:
+    [[nodiscard]] tessera::Array create(const fs::path& folder, tessera::Durability durability) const;
+    /// The places of boxes as a file of int64, for peers.
+    [[nodiscard]] std::string boxes_file(int count, std::int64_t side) const;
+
+    const Bench& bench_;
+    std::string name_;
+    plain::Layout layout_;
+    tessera::ArrayOptions options_;
+    tessera::NDArray elements_;
+    fs::path folder_;
+    fs::path array_;  ///< the plain loop's own where the two differ
+};
+
+/// The workloads, each in a file of its own.
+void rechunking(const Stage& w1);      // W6
+void npy_files(const Stage& w1);       // W8
+void many_chunks(const Bench& bench);  // cost per chunk, and a million of them
+
+}  // namespace bench
