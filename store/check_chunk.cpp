@@ -77,8 +77,10 @@ Fault current_fault() {
         throw;
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
-        const bool ours = e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget;
-        return {ours ? FindingKind::unchecked : FindingKind::damage, e.what()};
+        // What cannot be read now (no permission, too many open files) may be whole: it must not be mended.
+        const bool unknown =
+            e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget || e.code() == ErrorCode::io;
+        return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what()};
     } catch (const std::bad_alloc&) {
         return {FindingKind::unchecked, "there is not enough memory for it"};
     } catch (const std::exception& e) {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "check.h"
 #include "child.h"
@@ -83,23 +84,16 @@ protected:
 TEST_P(Faults, each_call_fails_once) {
     int reported = 0;
     for (const Kind& kind : kinds()) {
+        // Others may be of no consequence, such as a lock that could not be dropped.
+        const bool never_dropped = std::set<std::string>{"write", "sync", "rename", "mkdir"}.contains(kind.calls);
         each_call(kind, false, "each", [&](const Ended& ended) {
             expect_all_done(ended);
-            if (ended.error.empty()) return;  // of no consequence, such as a lock that could not be dropped
+            if (ended.fired.empty() || (ended.error.empty() && !never_dropped)) return;
             EXPECT_THAT(ended.error, HasSubstr(folder_.data().string())) << ended.to_string();
             ++reported;
         });
     }
     EXPECT_GT(reported, 15 * count / stride());
-}
-
-TEST_P(Faults, no_failure_of_write_sync_close_or_rename_is_dropped) {
-    for (const char* calls : {"write", "sync", "rename", "mkdir"}) {
-        each_call({calls, {std::to_string(EIO)}}, false, "commit", [](const Ended& ended) {
-            if (ended.fired.empty()) return;
-            EXPECT_THAT(ended.error, HasSubstr("nput/output error")) << ended.to_string();
-        });
-    }
 }
 
 TEST_P(Faults, from_one_call_on_all_fail) {

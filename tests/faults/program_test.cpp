@@ -1,5 +1,6 @@
-// The program is killed, its system calls fail and the power fails while it copies, replaces and exports: the
-// destination is not there, or as it was, or complete, and the same command again makes it complete.
+// The program is killed, its system calls fail and the power fails while it copies, replaces, exports, edits and
+// repairs: what it makes or changes is not there, or as it was, or complete, and the same command again makes it
+// complete.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tessera/copy.h>
@@ -48,6 +49,11 @@ std::vector<Command> file_commands() {
             {"export_npz", {"export", "SRC", "DST", "--overwrite"}, "out.npz", true},
             {"export_new", {"export", "SRC", "DST"}, "new.npy"}};
 }
+
+/// What can happen to which call; "link" is left out because a copy takes its place.
+const std::vector<std::pair<const char*, std::vector<int>>> failures = {
+    {"open", {EMFILE, EACCES, EIO}}, {"read", {EIO}},      {"write", {ENOSPC, EIO}},  {"sync", {EIO}},
+    {"close", {EIO, ENOSPC}},        {"rename", {ENOSPC}}, {"unlink", {EACCES, EIO}}, {"mkdir", {ENOSPC, EACCES}}};
 
 class Program : public testing::TestWithParam<Command> {
 protected:
@@ -159,10 +165,7 @@ TEST_P(Program, killed_at_every_system_call) {
 }
 
 TEST_P(Program, each_call_fails_once) {
-    const std::vector<std::pair<const char*, std::vector<int>>> kinds = {
-        {"open", {EMFILE, EACCES, EIO}}, {"read", {EIO}},      {"write", {ENOSPC, EIO}},  {"sync", {EIO}},
-        {"close", {EIO, ENOSPC}},        {"rename", {ENOSPC}}, {"unlink", {EACCES, EIO}}, {"mkdir", {ENOSPC, EACCES}}};
-    for (const auto& [calls, errors] : kinds) {
+    for (const auto& [calls, errors] : failures) {
         for (long n = 1; !HasFailure(); n += stride()) {
             start_afresh();
             const int error = errors[static_cast<std::size_t>(n) % errors.size()];
@@ -207,43 +210,128 @@ TEST_P(DurableProgram, loses_nothing_when_the_power_fails) {
     EXPECT_TRUE(is_complete(left)) << "what was reported as done is lost";
 }
 
-/// The bytes of every file below a directory.
-std::multiset<std::string> all_bytes(const fs::path& path) {
-    std::multiset<std::string> all;
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-        if (entry.is_regular_file()) all.insert(text_of(entry.path()));
-    }
-    return all;
+/// A command that changes an array where it is.
+struct Change {
+    std::string name;
+    std::string layout;
+    std::vector<std::string> words;  ///< "ARRAY" and "SCRIPT" stand for the paths
+    std::string damaged = {};        ///< a chunk whose bytes must not be lost
+    Region lost = {};                ///< what is the fill when it is mended
+};
+
+void PrintTo(const Change& change, std::ostream* out) {
+    *out << change.name;
 }
 
-TEST(Repair, killed_at_every_system_call) {
-    const Folder folder;
-    create_first(folder / "first", "v2");
-    const std::string whole = text_of(folder / "first/1.1");
-    const std::string damaged = whole.substr(0, whole.size() / 2);
-    std::ofstream(folder / "first/1.1", std::ios::binary) << damaged;
-    const fs::path array = folder.data() / "array";
-    Table mended = first_table();
-    for (std::int64_t r = 6; r < 12; ++r) {
-        for (std::int64_t c = 5; c < 10; ++c) mended.at(r, c) = fill_value;
+std::vector<Change> changes() {
+    const std::vector<std::string> repair{"repair", "ARRAY"};
+    return {{"edit", "v3", {"edit", "ARRAY", "--script", "SCRIPT"}},
+            {"edit_sharded", "sharded", {"edit", "ARRAY", "--script", "SCRIPT"}},
+            {"rechunk", "zmeta", {"rechunk", "ARRAY", "ARRAY", "--chunks", "10,7", "--overwrite"}},
+            {"convert", "zmeta", {"copy", "ARRAY", "ARRAY", "--format", "v2", "--overwrite"}},
+            {"repair", "v2", repair, "1.1", Region({6, 5}, {6, 5})},
+            {"repair_sharded", "sharded", repair, "c/0/0", Region({0, 0}, {6, 5})}};
+}
+
+class ProgramInPlace : public testing::TestWithParam<Change> {
+protected:
+    ProgramInPlace() {
+        const fs::path first = folder_ / "first";
+        create_first(first, GetParam().layout);
+        std::ofstream(folder_ / "script") << "set 0:9,0:9 5\nset 3:4,: 7\nresize 25,14\nattr mark 6\n";
+        if (GetParam().words[0] == "edit") {
+            for (std::int64_t r = 0; r < 9; ++r) {
+                for (std::int64_t c = 0; c < 9; ++c) after_.at(r, c) = 5;
+            }
+            for (std::int64_t c = 0; c < 14; ++c) after_.at(3, c) = fill_value;
+            after_.shape = {25, 14};
+            after_.values.resize(std::size_t{25} * 14, fill_value);
+            after_.mark = 6;
+        }
+        if (GetParam().damaged.empty()) return;
+        const Region& lost = GetParam().lost;
+        for (std::int64_t r = lost.start[0]; r < lost.start[0] + lost.extent[0]; ++r) {
+            for (std::int64_t c = lost.start[1]; c < lost.start[1] + lost.extent[1]; ++c) after_.at(r, c) = fill_value;
+        }
+        damaged_ = text_of(first / GetParam().damaged);
+        damaged_[0] = static_cast<char>(damaged_[0] ^ 0xff);  // with shards: of the first inner chunk
+        std::ofstream(first / GetParam().damaged, std::ios::binary) << damaged_;
     }
-    for (long n = 1;; n += stride()) {
-        fs::remove_all(array);
-        fs::copy(folder / "first", array, fs::copy_options::recursive);
-        const Ended ended = run(folder, {program(), "repair", array, "--quiet"}, Fault{.at = n, .action = "kill"});
-        ASSERT_TRUE(all_bytes(array).contains(damaged)) << "a damaged chunk is gone\n" << ended.to_string();
+
+    [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
+    [[nodiscard]] Ended run_command(const Fault& fault) const {
+        std::vector<std::string> words{program()};
+        for (const std::string& word : GetParam().words) {
+            words.push_back(word == "ARRAY" ? array() : word == "SCRIPT" ? folder_ / "script" : fs::path(word));
+        }
+        words.insert(words.end(), {"--threads", "1"});
+        return run(folder_, words, fault);
+    }
+    [[nodiscard]] Ended run_afresh(const Fault& fault) const {
+        fs::remove_all(folder_.data());
+        fs::create_directory(folder_.data());
+        fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
+        return run_command(fault);
+    }
+
+    /// Of what a run left that may have been stopped, and of the same command after it.
+    [[nodiscard]] AssertionResult old_or_complete() const {
+        if (damaged_.empty() && !holds(array(), {first_table()}) && !holds(array(), {after_})) {
+            return AssertionFailure() << "neither old nor complete";
+        }
+        if (!is_damage_kept()) return AssertionFailure() << "a damaged chunk is gone";
+        const Ended again = run_command(Fault{});
+        if (again.code != 0) return AssertionFailure() << "again: " << again.to_string();
+        if (!is_damage_kept()) return AssertionFailure() << "a damaged chunk is gone when it was done again";
+        return holds(array(), {after_});
+    }
+
+    Folder folder_;
+    Table after_ = first_table();
+
+private:
+    [[nodiscard]] bool is_damage_kept() const {
+        const auto files = fs::recursive_directory_iterator(array());
+        return damaged_.empty() || std::any_of(begin(files), end(files), [&](const fs::directory_entry& entry) {
+                   return entry.is_regular_file() && text_of(entry.path()) == damaged_;
+               });
+    }
+
+    std::string damaged_;
+};
+
+TEST_P(ProgramInPlace, killed_at_every_system_call) {
+    for (long n = 1; !HasFailure(); n += stride()) {
+        const Ended ended = run_afresh(Fault{.at = n, .action = "kill"});
         if (ended.fired.empty()) {
             EXPECT_EQ(ended.code, 0) << ended.to_string();
-            EXPECT_TRUE(holds(array, {mended}));
+            EXPECT_TRUE(holds(array(), {after_})) << ended.to_string();
             EXPECT_GT(n, 5);
-            return;
+            break;
         }
-        const Ended again = run(folder, {program(), "repair", array, "--quiet"}, Fault{});
-        ASSERT_EQ(again.code, 0) << again.to_string() << ended.to_string();
-        ASSERT_TRUE(all_bytes(array).contains(damaged)) << ended.to_string();
-        ASSERT_TRUE(holds(array, {mended})) << ended.to_string();
+        ASSERT_EQ(ended.signal, SIGKILL) << ended.to_string();
+        EXPECT_TRUE(old_or_complete()) << ended.to_string();
     }
 }
+
+TEST_P(ProgramInPlace, each_call_fails_once) {
+    for (const auto& [calls, errors] : failures) {
+        for (long n = 1; !HasFailure(); n += stride()) {
+            const int error = errors[static_cast<std::size_t>(n) % errors.size()];
+            const Ended ended = run_afresh(Fault{.calls = calls, .at = n, .action = std::to_string(error)});
+            if (ended.fired.empty()) break;
+            if (ended.code == 0) {
+                EXPECT_TRUE(holds(array(), {after_})) << ended.to_string();
+            } else {
+                EXPECT_THAT(ended.error + ended.out, HasSubstr(folder_.data().string())) << ended.to_string();
+            }
+            EXPECT_TRUE(old_or_complete()) << ended.to_string();
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Arrays, ProgramInPlace, testing::ValuesIn(changes()),
+                         [](const auto& change) { return change.param.name; });
 
 std::string command_name(const testing::TestParamInfo<Command>& command) {
     return command.param.name;

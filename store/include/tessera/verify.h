@@ -18,8 +18,9 @@
 namespace tessera {
 
 enum class FindingKind : std::uint8_t {
-    damage,     ///< cannot be read, or is not what it must be
-    unchecked,  ///< valid perhaps, but not for us to say: a codec that Tessera lacks, a chunk beyond the memory budget
+    damage,     ///< cannot be decoded, or is not what it must be
+    unchecked,  ///< valid perhaps, but not for us to say: a codec that Tessera lacks, a chunk beyond the memory budget,
+                ///< a file that the system did not let us read
     leftover,   ///< of a crash or another program: nothing that is read depends on it
     note,       ///< worth knowing
 };
