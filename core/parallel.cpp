@@ -51,8 +51,9 @@ void work(Shared& shared, std::int64_t count, const IoOptions& options, const st
 }  // namespace
 
 int thread_count(const IoOptions& options) {
-    // oneTBB has no more workers than cores, and says so on stderr when it is asked for more.
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    // oneTBB has no more workers than cores, and says so on stderr when it is asked for more. Asked once, as oneTBB
+    // does: the C library opens a file of the system for it.
+    static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     return options.threads > 0 ? std::min(options.threads, cores) : cores;
 }
 
