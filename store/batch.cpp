@@ -210,15 +210,15 @@ std::int64_t Edit::commit() {
     const std::string_view document = state_->array->dialect().metadata_key;
     const Journal journal{
         .id = new_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
+    state_->over = true;  // unless it is certain that nothing was recorded, what is staged is still needed
     if (!journal.entries.empty()) {
         try {
             record(*state_->store, state_->prefix, journal);
         } catch (...) {
-            state_->over = batch_pending(*state_->store, state_->prefix);  // then what is staged is still needed
+            state_->over = batch_pending(*state_->store, state_->prefix);
             throw;
         }
     }
-    state_->over = true;
     state_->store->erase_below(join_key(state_->prefix, batch_folder));
     state_->lock.unlock();
     return static_cast<std::int64_t>(journal.entries.size());

@@ -36,6 +36,7 @@
 #include "descriptor.h"
 #include "file_writer.h"
 #include "keys.h"
+#include "replace_directory.h"
 
 namespace tessera {
 
@@ -386,7 +387,7 @@ private:
         const fs::path path = fs::path(name_).lexically_normal();
         const fs::path named = path.has_filename() ? path : path.parent_path();
         std::vector<fs::path> made;  // the lowest first
-        for (fs::path p = named; !p.empty() && !fs::exists(p) && p != p.parent_path(); p = p.parent_path()) {
+        for (fs::path p = named; !p.empty() && !fs::exists(status_of(p)) && p != p.parent_path(); p = p.parent_path()) {
             made.push_back(p);
         }
         std::error_code error;

@@ -96,7 +96,7 @@ void erase_own(const fs::path& path) {
 
 Occupant occupant(const fs::path& path) {
     std::error_code error;
-    const fs::file_status status = fs::status(path, error);
+    const fs::file_status status = status_of(path);
     if (!fs::exists(status)) {
         return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
     }
@@ -105,11 +105,13 @@ Occupant occupant(const fs::path& path) {
     if (probe_dialect(*store, "") != nullptr) return Occupant::array;
     if (store->open(marker_key) != nullptr) return Occupant::unfinished;
     // Temporary files and an empty .tessera/ are what is left where not even the marker could be written.
-    const bool ours =
-        std::all_of(fs::directory_iterator(path, error), fs::directory_iterator(), [&](const auto& entry) {
-            const std::string name = entry.path().filename().string();
-            return name.starts_with(temporary_prefix) || (name == ".tessera" && store->list(name).keys.empty());
-        });
+    bool ours = true;
+    fs::directory_iterator entry(path, error);
+    for (; !error && ours && entry != fs::directory_iterator(); entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        ours = name.starts_with(temporary_prefix) || (name == ".tessera" && store->list(name).keys.empty());
+    }
+    if (error) throw io_error("listing", path.string(), error.value());
     return ours ? Occupant::nothing : Occupant::other;
 }
 

@@ -74,9 +74,16 @@ std::vector<std::string> vital_keys(const KeyValueStore& store, const std::vecto
 
 }  // namespace
 
+fs::file_status status_of(const fs::path& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::status_known(status)) throw io_error("looking at", path.string(), error.value());
+    return status;
+}
+
 fs::path resolved(const fs::path& path) {
     std::error_code error;
-    fs::path real = fs::exists(path, error) ? fs::canonical(path, error) : fs::path();
+    fs::path real = fs::exists(status_of(path)) ? fs::canonical(path, error) : fs::path();
     if (real.empty() || error) real = path;
     if (!real.has_filename()) real = real.parent_path();  // a trailing '/'
     return real;

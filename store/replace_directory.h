@@ -12,6 +12,10 @@
 
 namespace tessera {
 
+/// What is at `path`, at the end of links. Throws io when that cannot be found out, which is not to be taken for
+/// nothing.
+[[nodiscard]] std::filesystem::file_status status_of(const std::filesystem::path& path);
+
 /// The directory itself where `path` is a link to it, so that the link stays; without a '/' at the end.
 [[nodiscard]] std::filesystem::path resolved(const std::filesystem::path& path);
 

@@ -14,6 +14,7 @@
 #include "copy_bytes.h"
 #include "keys.h"
 #include "metadata_json.h"
+#include "replace_directory.h"
 #include "sha256.h"
 
 namespace tessera {
@@ -322,7 +323,7 @@ Sealed make_bag(const KeyValueStore& store, std::string_view prefix, std::string
     if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
-    if (std::filesystem::exists(place))
+    if (std::filesystem::exists(status_of(place)))
         throw already_exists(fmt::format("{}: something is there already", bag.string()));
     const std::string unfinished = fmt::format(".{}.tessera-new", place.filename().string());
     const auto parent = directory_store(place.parent_path());

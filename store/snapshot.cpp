@@ -106,6 +106,13 @@ Value record_of(const SnapshotInfo& info) {
     return record;
 }
 
+/// What interrupted attempts left in a folder of snapshots, whose lock is held.
+void remove_interrupted(KeyValueStore& folder) {
+    for (const std::string& name : folder.list("").prefixes) {
+        if (is_own_name(name) && name != ".tessera") folder.erase_below(name);
+    }
+}
+
 SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
     const std::string key = join_key(name, record_key);
     Buffer text;
@@ -296,7 +303,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
 
 /// Puts the complete directory `built` at `path`.
 void put_in_place(const fs::path& built, const fs::path& path, const StoreOptions& options) {
-    if (!fs::exists(path)) {
+    if (!fs::exists(status_of(path))) {
         const auto above = directory_store(path.parent_path(), options);
         above->move(built.filename().string(), path.filename().string());
         above->sync();
@@ -340,9 +347,9 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     const auto folder = directory_store(where.folder, options);
     const StoreLock one_at_a_time = folder->lock("", 0, LockMode::exclusive);
     const fs::path place = where.folder / name;
-    if (fs::exists(place)) throw already_exists(fmt::format("{}: is there already", place.string()));
+    if (fs::exists(status_of(place))) throw already_exists(fmt::format("{}: is there already", place.string()));
+    remove_interrupted(*folder);
     const std::string hidden = hidden_name(place, "new");
-    folder->erase_below(hidden);  // what an interrupted attempt left
     try {
         const auto built = directory_store(where.folder / hidden, options);
         built->sync_later();
@@ -401,8 +408,8 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
 void remove_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options) {
     const auto folder = folder_with(where_of(path), name, options);
     const StoreLock one_at_a_time = folder->lock("", 0, LockMode::exclusive);
+    remove_interrupted(*folder);
     const std::string hidden = hidden_name(name, "old");
-    folder->erase_below(hidden);  // what an interrupted attempt left
     folder->move(name, hidden);
     folder->sync();  // else a power failure could bring the name back, with a part of what it led to
     folder->erase_below(hidden);

@@ -40,6 +40,7 @@
 
 #include "keys.h"
 #include "lock_table.h"
+#include "replace_directory.h"
 #include "sorted_keys.h"
 #include "zip_store.h"
 
@@ -326,7 +327,7 @@ std::unique_ptr<ByteSink> NewZipStore::create(std::string_view key) {
 
 std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipMode mode) {
     if (mode == ZipMode::read) return std::make_shared<ZipStore>(ZipReader(path), path.string());
-    if (mode == ZipMode::create && std::filesystem::exists(path)) {
+    if (mode == ZipMode::create && std::filesystem::exists(status_of(path))) {
         throw already_exists(
             fmt::format("{}: a file is there already, and a zip archive is never changed in place; "
                         "write another one",

@@ -3,8 +3,8 @@
 // Only calls that touch files below one directory are looked at, so that the dynamic linker, the C library's own files
 // and the test's pipes are left alone. Told by the environment:
 //   FAULTS_BELOW   the directory; without it nothing happens
-//   FAULTS_CALLS   the kinds that count: "write,sync"; empty: all (kinds: open read write sync close rename link unlink
-//                  mkdir lock)
+//   FAULTS_CALLS   the kinds that count: "write,sync"; empty: all but stat and list, which change nothing (kinds: open
+//                  read write sync close rename link unlink mkdir lock stat list)
 //   FAULTS_AT      the number of the call at which it happens, from 1; 0: never
 //   FAULTS_DO      kill: SIGKILL before the call; tear: half of what is to be written is, then SIGKILL; short: half of
 //                  what was asked is read or written; a number: the call fails with that errno
@@ -12,6 +12,7 @@
 //   FAULTS_FIRED   a file that gets the call's name and path once it has happened
 //   FAULTS_TRACE   a file that gets a line for each change and each sync: see disk.h
 //   FAULTS_ACKS    a file; what is written there is an acknowledgement, which the trace gets a line for
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -248,6 +249,14 @@ int unlinked(const std::string& path, const Call& call) {
     return recorded(is_below(path), call, [&](int) { return "unlink " + path; });
 }
 
+/// A call that only looks: its result, or `failed`.
+template <class Path, class Call, class Result>
+Result looked(const char* kind, const Path& path, const Call& call, Result failed) {
+    const Settings& s = settings();
+    if (s.calls.empty() || !s.counts(kind) || judge(kind, path()) != Verdict::fail) return call();
+    return failed;
+}
+
 template <class Call>
 int made(const std::string& path, const Call& call) {
     if (judge("mkdir", path) == Verdict::fail) return -1;
@@ -385,6 +394,46 @@ int mkdirat(int directory, const char* path, mode_t mode) noexcept {
     NEXT(mkdirat);
     return made(path_at(directory, path), [&] { return real(directory, path, mode); });
 }
+
+#define DEFINE_STAT(name, type)                                                                       \
+    int name(const char* path, struct type* status) noexcept {                                        \
+        NEXT(name);                                                                                   \
+        return looked(                                                                                \
+            "stat", [&] { return path_at(AT_FDCWD, path); }, [&] { return real(path, status); }, -1); \
+    }
+DEFINE_STAT(stat, stat)
+DEFINE_STAT(stat64, stat64)
+DEFINE_STAT(lstat, stat)
+DEFINE_STAT(lstat64, stat64)
+
+#define DEFINE_FSTAT(name, type)                                                        \
+    int name(int fd, struct type* status) noexcept {                                    \
+        NEXT(name);                                                                     \
+        return looked(                                                                  \
+            "stat", [&] { return path_of(fd); }, [&] { return real(fd, status); }, -1); \
+    }
+DEFINE_FSTAT(fstat, stat)
+DEFINE_FSTAT(fstat64, stat64)
+
+#define DEFINE_FSTATAT(name, type)                                                                                  \
+    int name(int directory, const char* path, struct type* status, int flags) noexcept {                            \
+        NEXT(name);                                                                                                 \
+        return looked(                                                                                              \
+            "stat", [&] { return path_at(directory, path); }, [&] { return real(directory, path, status, flags); }, \
+            -1);                                                                                                    \
+    }
+DEFINE_FSTATAT(fstatat, stat)
+DEFINE_FSTATAT(fstatat64, stat64)
+
+#define DEFINE_READDIR(name, type)                                                          \
+    type* name(DIR* stream) {                                                               \
+        NEXT(name);                                                                         \
+        return looked(                                                                      \
+            "list", [&] { return path_of(::dirfd(stream)); }, [&] { return real(stream); }, \
+            static_cast<type*>(nullptr));                                                   \
+    }
+DEFINE_READDIR(readdir, dirent)
+DEFINE_READDIR(readdir64, dirent64)
 
 #define DEFINE_FCNTL(name)                                                   \
     int name(int fd, int command, ...) {                                     \

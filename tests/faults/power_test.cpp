@@ -20,7 +20,7 @@ class PowerFailure : public testing::TestWithParam<std::tuple<const char*, const
 TEST_P(PowerFailure, loses_nothing_that_was_acknowledged) {
     const auto& [layout, durability] = GetParam();
     constexpr int count = all_kinds;
-    for (unsigned seed = 2; seed < 2 + static_cast<unsigned>(rounds(1, 6)) && !HasFailure(); ++seed) {
+    for (unsigned seed = 2; seed < 2 + static_cast<unsigned>(rounds(1, 12)) && !HasFailure(); ++seed) {
         const Folder folder;
         create_first(folder.data() / "array", layout);
         Disk disk(folder.data());
