@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -43,15 +44,15 @@ public:
     BloscCodec(std::string cname, int clevel, int shuffle, std::size_t typesize, std::size_t blocksize)
         : cname_(std::move(cname)), clevel_(clevel), shuffle_(shuffle), typesize_(typesize), blocksize_(blocksize) {}
 
-    void encode(ByteSpan in, Buffer& out) const override {
-        out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
-        const int size = blosc_compress_ctx(clevel_, shuffle_, typesize_, in.size(), in.data(), out.data(), out.size(),
-                                            cname_.c_str(), blocksize_, 1);
-        if (size <= 0) {
-            throw unsupported(fmt::format("c-blosc could not compress {} bytes with {}, level {} (its error {})",
-                                          in.size(), cname_, clevel_, size));
-        }
-        out.resize(static_cast<std::size_t>(size));
+    void encode(ByteSpan in, Buffer& out) const override { compress(in, blocksize_, encoded_bound(in.size()), out); }
+
+    [[nodiscard]] bool encode_runs(ByteSpan in, std::uint64_t decoded_size, const ByteRuns& runs, CodecScratch& scratch,
+                                   Buffer& out) const override {
+        const auto encode_block = [&](ByteSpan block, Buffer& frame) {
+            // With room for all of it, not compressed, behind the sizes of its splits.
+            compress(block, block.size(), 2 * block.size() + 2 * BLOSC_MAX_OVERHEAD, frame);
+        };
+        return edit_blosc_frame(in, header_of(decoded_size), runs, encode_block, scratch, out);
     }
 
     void decode(ByteSpan in, MutableByteSpan out) const override {
@@ -87,6 +88,31 @@ public:
     }
 
 private:
+    void compress(ByteSpan in, std::size_t blocksize, std::uint64_t room, Buffer& out) const {
+        out.reset(static_cast<std::size_t>(room));
+        const int size = blosc_compress_ctx(clevel_, shuffle_, typesize_, in.size(), in.data(), out.data(), out.size(),
+                                            cname_.c_str(), blocksize, 1);
+        if (size <= 0) {
+            throw unsupported(fmt::format("c-blosc could not compress {} bytes with {}, level {} (its error {})",
+                                          in.size(), cname_, clevel_, size));
+        }
+        out.resize(static_cast<std::size_t>(size));
+    }
+
+    /// The header of frames that encode so many bytes, but for their own size. What c-blosc makes of its settings is
+    /// seen from a frame.
+    [[nodiscard]] BloscHeader header_of(std::uint64_t decoded_size) const {
+        const std::lock_guard guard(mutex_);
+        if (header_.nbytes != decoded_size) {
+            Buffer zeros(static_cast<std::size_t>(decoded_size));
+            std::ranges::fill(zeros.span(), std::byte{0});
+            Buffer frame;
+            encode(zeros, frame);
+            header_ = read_blosc_header(frame, frame.size());
+        }
+        return header_;
+    }
+
     static void decompress(ByteSpan frame, MutableByteSpan out) {
         const int size = blosc_decompress_ctx(frame.data(), out.data(), out.size(), 1);
         if (size < 0 || static_cast<std::size_t>(size) != out.size()) {
@@ -100,6 +126,8 @@ private:
     int shuffle_;
     std::size_t typesize_;
     std::size_t blocksize_;
+    mutable std::mutex mutex_;
+    mutable BloscHeader header_;  ///< the last one that header_of() gave: of chunks, which all have one size
 };
 
 /// The codec for a compressor by name and a shuffle by number.

@@ -32,9 +32,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "little_endian.h"
+#include "span_source.h"
 #include "unshuffle.h"
 
 namespace tessera {
@@ -98,6 +100,28 @@ public:
         return std::ranges::adjacent_find(starts_, std::greater_equal<>()) == starts_.end();
     }
 
+    /// The encoded bytes, of a frame in memory.
+    [[nodiscard]] ByteSpan bytes() const { return have_; }
+
+    /// Memory for a block, which it keeps until the next is asked for, decoded or (`keep` false) indeterminate. Nothing
+    /// where decoding fails.
+    [[nodiscard]] MutableByteSpan whole_block(std::size_t k, bool keep) {
+        if (!keep) {
+            scratch_.block.reset(block_size(k));
+            return scratch_.block.span();
+        }
+        unshuffle_blocks_ = true;
+        if (!decode_block(k)) return {};
+        const bool in_front = block_.bytes.data() == scratch_.block.data();
+        const MutableByteSpan memory = scratch_.block.span();
+        return in_front ? memory.first(block_.bytes.size()) : memory.last(block_.bytes.size());
+    }
+    [[nodiscard]] std::span<const std::uint32_t> starts() const { return starts_; }
+    [[nodiscard]] std::size_t block_of(std::size_t offset) const { return offset / header_.blocksize; }
+    [[nodiscard]] std::size_t block_size(std::size_t k) const {
+        return std::min<std::size_t>(header_.blocksize, header_.nbytes - k * header_.blocksize);
+    }
+
     /// Decodes what the runs touch.
     [[nodiscard]] bool decode(const ByteRuns& runs) {
         if (!in_memory_) plan(runs);
@@ -116,8 +140,6 @@ public:
     }
 
 private:
-    [[nodiscard]] std::size_t block_of(std::size_t offset) const { return offset / header_.blocksize; }
-
     /// have_ becomes bytes [offset, offset + size) of the source.
     void fetch(std::uint64_t offset, std::uint64_t size) {
         scratch_.encoded.reset(static_cast<std::size_t>(size));
@@ -152,10 +174,7 @@ private:
     bool deliver(std::size_t from, std::byte* to, std::size_t n) {
         for (;;) {
             if (from < block_.begin || from >= block_.end) {
-                const std::size_t k = block_of(from);
-                block_.begin = k * header_.blocksize;
-                block_.end = std::min<std::size_t>(block_.begin + header_.blocksize, header_.nbytes);
-                if (!decode_block(k)) return false;
+                if (!decode_block(block_of(from))) return false;
             }
             const std::size_t piece = std::min(n, block_.end - from);
             const std::size_t first = from - block_.begin;
@@ -175,7 +194,9 @@ private:
 
     [[nodiscard]] bool decode_block(std::size_t k) {
         const ByteSpan in = encoded(k);
-        const std::size_t size = block_.end - block_.begin;
+        const std::size_t size = block_size(k);
+        block_.begin = k * header_.blocksize;
+        block_.end = block_.begin + size;
         block_.shuffle = false;
         if ((header_.flags & stored) != 0) {
             block_.bytes = in;
@@ -251,6 +272,111 @@ private:
     bool unshuffle_blocks_ = false;  ///< as a whole, before rows are copied from them
 };
 
+/// Puts a frame together from blocks of an old one, and new ones. c-blosc encodes each block by itself, so that a block
+/// comes out as in the whole frame, with two exceptions, which are left to it: a shorter last block of a frame whose
+/// others are split, and a frame that is hardly smaller than its content, where a block may find less room than it
+/// would take.
+class FrameEditor {
+public:
+    FrameEditor(FrameDecoder& old, const EncodeBlock& encode, CodecScratch& scratch, Buffer& out)
+        : old_(old), header_(old.header()), encode_(encode), scratch_(scratch), out_(out) {}
+
+    [[nodiscard]] bool edit(const ByteRuns& runs) {
+        const std::size_t blocks = old_.starts().size() - 1;
+        out_.reset(header_.nbytes + BLOSC_MAX_OVERHEAD);
+        end_ = header_size + 4 * blocks;
+        if (end_ > out_.size() || end_ != old_.starts()[0]) return false;
+        replaced_.resize(blocks);
+        const auto count = [&](std::size_t k, std::size_t, const std::byte*, std::size_t n) {
+            replaced_[k] += n;
+            return true;
+        };
+        const auto replace = [&](std::size_t k, std::size_t at, const std::byte* bytes, std::size_t n) {
+            const bool is_open = !block_.empty() && k == put_;
+            if (!is_open && !(close() && keep_until(k) && open(k))) return false;
+            std::memcpy(&block_[at], bytes, n);
+            return true;
+        };
+        (void)each_piece(runs, count);
+        if (!each_piece(runs, replace) || !close() || !keep_until(blocks)) return false;
+        std::memcpy(out_.data(), old_.bytes().data(), header_size);
+        store_32(out_.data() + 12, static_cast<std::uint32_t>(end_));
+        out_.resize(end_);
+        return true;
+    }
+
+private:
+    /// Calls each(block, offset in it, bytes, how many) for all that runs lead to, as long as it returns true.
+    template <class Each>
+    bool each_piece(const ByteRuns& runs, const Each& each) const {
+        return runs.for_each([&](std::size_t from, const std::byte* bytes) {
+            const std::size_t end = from + runs.size();
+            while (from < end) {
+                const std::size_t k = from / header_.blocksize;
+                const std::size_t at = from % header_.blocksize;
+                const std::size_t n = std::min(end - from, header_.blocksize - at);
+                if (!each(k, at, bytes, n)) return false;
+                from += n;
+                bytes += n;
+            }
+            return true;
+        });
+    }
+
+    /// Block k, which is the next, becomes the one to put new bytes in.
+    [[nodiscard]] bool open(std::size_t k) {
+        block_ = old_.whole_block(k, replaced_[k] < old_.block_size(k));
+        return !block_.empty();
+    }
+
+    /// Puts the open block, if any, behind the others.
+    [[nodiscard]] bool close() {
+        if (block_.empty()) return true;
+        const bool whole = block_.size() == header_.blocksize;
+        if (!whole && (header_.flags & unsplit) == 0) return false;
+        Buffer& frame = scratch_.other;
+        encode_(block_, frame);
+        block_ = {};
+        const BloscHeader made = read_blosc_header(frame, frame.size());
+        constexpr std::size_t body = header_size + 4;
+        return made.flags == header_.flags && made.typesize == header_.typesize &&
+               made.blocksize == old_.block_size(put_) && frame.size() > body &&
+               load_32(&frame.data()[header_size]) == body && put(frame.span().subspan(body));
+    }
+
+    [[nodiscard]] bool keep_until(std::size_t k) {
+        while (put_ < k) {
+            const std::size_t start = old_.starts()[put_];
+            if (!has_room(start) || !put(old_.bytes().subspan(start, old_.starts()[put_ + 1] - start))) return false;
+        }
+        return true;
+    }
+
+    /// Whether the next block, put there, may take as many bytes as it would take at most.
+    [[nodiscard]] bool has_room(std::size_t at) const {
+        return at + 4 * most_splits + old_.block_size(put_) <= header_.nbytes + BLOSC_MAX_OVERHEAD;
+    }
+
+    [[nodiscard]] bool put(ByteSpan bytes) {
+        if (!has_room(end_)) return false;
+        store_32(out_.data() + header_size + 4 * put_, static_cast<std::uint32_t>(end_));
+        std::memcpy(out_.data() + end_, bytes.data(), bytes.size());
+        end_ += bytes.size();
+        ++put_;
+        return true;
+    }
+
+    FrameDecoder& old_;
+    const BloscHeader& header_;
+    const EncodeBlock& encode_;
+    CodecScratch& scratch_;
+    Buffer& out_;
+    std::vector<std::size_t> replaced_;  ///< bytes of each block
+    MutableByteSpan block_;              ///< the open one, number put_
+    std::size_t put_ = 0;                ///< blocks
+    std::size_t end_ = 0;
+};
+
 }  // namespace
 
 BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
@@ -275,6 +401,16 @@ BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
     }
     if (header.nbytes > BLOSC_MAX_BUFFERSIZE) throw corrupt("the sizes in the header are not those of a blosc frame");
     return header;
+}
+
+bool edit_blosc_frame(ByteSpan frame, const BloscHeader& ours, const ByteRuns& runs, const EncodeBlock& encode,
+                      CodecScratch& scratch, Buffer& out) {
+    const SpanSource source(frame, "frame");
+    FrameDecoder old(source, scratch);
+    const BloscHeader& h = old.header();
+    const bool same = h.compressor_version == ours.compressor_version && h.flags == ours.flags &&
+                      h.typesize == ours.typesize && h.nbytes == ours.nbytes && h.blocksize == ours.blocksize;
+    return same && (h.flags & stored) == 0 && old.read_starts() && FrameEditor(old, encode, scratch, out).edit(runs);
 }
 
 bool decode_blosc_runs(const ByteSource& frame, std::uint64_t decoded_size, const ByteRuns& runs,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <tessera/byte_io.h>
 #include <tessera/pipeline.h>
@@ -30,5 +31,15 @@ struct BloscHeader {
 /// indeterminate then. Throws corrupt when the header is none, or `decoded_size` is not what it says.
 [[nodiscard]] bool decode_blosc_runs(const ByteSource& frame, std::uint64_t decoded_size, const ByteRuns& runs,
                                      CodecScratch& scratch);
+
+/// Makes a frame of one block, of which it is given the bytes: blosc's call with the settings of the whole.
+using EncodeBlock = std::function<void(ByteSpan block, Buffer& frame)>;
+
+/// Gives `out` the frame that encoding the whole gives where `frame` holds it but for the bytes that `runs` lead to;
+/// `ours` is the header of what is encoded in such a way. Only the blocks that they touch are decoded and encoded.
+/// Returns false where the frame was written in another way, or where its blocks depend on each other: where hardly any
+/// room is saved, c-blosc counts it from block to block.
+[[nodiscard]] bool edit_blosc_frame(ByteSpan frame, const BloscHeader& ours, const ByteRuns& runs,
+                                    const EncodeBlock& encode, CodecScratch& scratch, Buffer& out);
 
 }  // namespace tessera

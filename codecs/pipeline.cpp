@@ -168,13 +168,18 @@ struct CodecPipeline::State {
         }
     }
 
+    /// The runs of the part `region` of what goes into the array→bytes codec, where its bytes are such memory as v's.
+    [[nodiscard]] std::optional<ByteRuns> runs_of(const Region& region, const MutableArrayView& v) const {
+        const DType* memory = array_to_bytes.codec->memory_dtype();
+        if (bytes_to_bytes.size() != 1 || memory == nullptr || !(v.dtype == *memory)) return std::nullopt;
+        return ByteRuns::of(innermost().shape, region, v);
+    }
+
     /// Decodes the part `region` of what goes into the array→bytes codec, block by block, straight into `out`; false
     /// where the codecs, the bytes or the memory are not made for that.
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
-        const DType* memory = array_to_bytes.codec->memory_dtype();
-        if (bytes_to_bytes.size() != 1 || memory == nullptr || !(out.dtype == *memory)) return false;
-        const auto runs = ByteRuns::of(innermost().shape, region, out);
+        const auto runs = runs_of(region, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
     }
@@ -250,6 +255,23 @@ ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) co
         free = free == &scratch.other ? &scratch.decoded : &scratch.other;
     }
     return bytes;
+}
+
+std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
+                                                   CodecScratch& scratch) const {
+    const State& s = *state_;
+    require_inside(region, chunk().shape);
+    const auto axes = s.all_axes();
+    if (!axes) return std::nullopt;
+    const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
+    const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
+                                nullptr};  // only read
+    const auto runs = s.runs_of({permuted(region.start, *axes), permuted(region.extent, *axes)}, from);
+    if (!runs) return std::nullopt;
+    const auto& stage = s.bytes_to_bytes.front();
+    const bool done = at_stage(
+        stage, [&] { return stage.codec->encode_runs(encoded, s.sizes.front(), *runs, scratch, scratch.encoded); });
+    return done ? std::optional<ByteSpan>(scratch.encoded) : std::nullopt;
 }
 
 void CodecPipeline::decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const {

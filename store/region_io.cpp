@@ -252,15 +252,34 @@ std::optional<ArrayView> edited(const LoadedArray& loaded, const Request<ArrayVi
     return chunk;
 }
 
+/// The new bytes of a chunk that is stored as scratch.encoded, where only its blocks that `part` touches need to be
+/// encoded anew. Nothing also where the chunk might become the fill.
+std::optional<ByteSpan> encode_touched(const LoadedArray& loaded, const Request<ArrayView>& request, const Picked& part,
+                                       WorkerScratch& scratch) {
+    if (!request.selection.is_region()) return std::nullopt;
+    const ArrayView in = request.elements.part(part.in_request);
+    if (loaded.may_omit() && all_elements_equal(in, loaded.fill())) return std::nullopt;
+    return loaded.pipeline.encode_part(scratch.encoded, part.in_box, in, scratch.codec);
+}
+
 void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                 const Request<ArrayView>& request) {
+                 const Picked& part, const Request<ArrayView>& request) {
     ScratchPool::Loan scratch(array.scratch);
     const StoreLock lock = lock_chunk(array, loaded, index);
     const Shape& whole = loaded.grid.chunks();
+    const bool stored = !part.whole && array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit());
+    if (stored) {
+        if (const auto bytes = encode_touched(loaded, request, part, *scratch)) {
+            array.store->put(key, *bytes);
+            return;
+        }
+    }
     const auto memory = [&](bool keep) {
         const MutableArrayView chunk = chunk_buffer(loaded, whole, *scratch);
-        if (keep) {
-            load_chunk(array, loaded, key, chunk, *scratch);
+        if (stored) {
+            loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
+        } else if (keep) {
+            fill_elements(chunk, loaded.fill());
         } else {
             fill_unread(loaded, chunk);
         }
@@ -449,7 +468,7 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
         in_context([&] { return where(array, index, key); },
                    [&] {
                        if (loaded.pipeline.shard() == nullptr) {
-                           write_chunk(array, loaded, key, index, request);
+                           write_chunk(array, loaded, key, index, part, request);
                        } else {
                            write_shard(array, loaded, key, index, part.whole, request, within);
                        }

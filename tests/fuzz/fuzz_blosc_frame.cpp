@@ -63,6 +63,27 @@ void compare(ByteSpan frame, bool intact) {
     }
 }
 
+/// Some bytes of a frame replaced by their opposites must give what c-blosc makes of all of them.
+template <class Encode>
+void edit(ByteSpan frame, ByteSpan data, std::size_t at, std::size_t blocksize, const Encode& encode) {
+    const BloscHeader header = read_blosc_header(frame, frame.size());
+    const std::size_t first = at % data.size();
+    std::vector<std::byte> all(data.begin(), data.end());
+    for (std::size_t i = first; i < all.size() && i < first + 999; ++i) all[i] = ~all[i];
+    const auto bytes = static_cast<std::int64_t>(std::min<std::size_t>(all.size() - first, 999));
+    const Region part{{static_cast<std::int64_t>(first)}, {bytes}};
+    const auto runs =
+        ByteRuns::of({static_cast<std::int64_t>(all.size())}, part, view_bytes(all.data() + first, "|u1", part.extent));
+    CodecScratch scratch;
+    Buffer made;
+    const auto encode_block = [&](ByteSpan block, Buffer& out) {
+        out = Buffer(ByteSpan(encode(block, block.size(), 2 * block.size() + 2 * BLOSC_MAX_OVERHEAD)));
+    };
+    if (!edit_blosc_frame(frame, header, runs.value(), encode_block, scratch, made)) return;
+    const auto theirs = encode(all, blocksize, all.size() + BLOSC_MAX_OVERHEAD);
+    if (theirs != std::vector<std::byte>(made.data(), made.data() + made.size())) __builtin_trap();
+}
+
 std::size_t two_bytes(ByteSpan at) {
     return std::to_integer<std::size_t>(at[0]) | std::to_integer<std::size_t>(at[1]) << 8;
 }
@@ -82,13 +103,19 @@ void fuzz_one(ByteSpan input) {
     constexpr std::array compressors{"lz4", "blosclz", "lz4hc", "zlib", "zstd"};
     blosc_set_splitmode(static_cast<int>(1 + choice / 15 % 4));
     const ByteSpan data = input.subspan(parameters);
-    std::vector<std::byte> frame(data.size() + BLOSC_MAX_OVERHEAD);
     const auto typesize = std::max<std::size_t>(1, std::to_integer<std::size_t>(input[1]));
-    const int size = blosc_compress_ctx(std::to_integer<int>(input[0]) % 10, static_cast<int>(choice / 5 % 3), typesize,
-                                        data.size(), data.data(), frame.data(), frame.size(), compressors[choice % 5],
-                                        two_bytes(input.subspan(2)), 1);
-    if (size <= 0) return;
-    frame.resize(static_cast<std::size_t>(size));
+    const auto encode = [&](ByteSpan bytes, std::size_t blocksize, std::size_t room) {
+        std::vector<std::byte> made(room);
+        const int size = blosc_compress_ctx(std::to_integer<int>(input[0]) % 10, static_cast<int>(choice / 5 % 3),
+                                            typesize, bytes.size(), bytes.data(), made.data(), made.size(),
+                                            compressors[choice % 5], blocksize, 1);
+        made.resize(static_cast<std::size_t>(std::max(size, 0)));
+        return made;
+    };
+    const std::size_t blocksize = two_bytes(input.subspan(2));
+    std::vector<std::byte> frame = encode(data, blocksize, data.size() + BLOSC_MAX_OVERHEAD);
+    if (frame.empty()) return;
+    if (!data.empty()) edit(frame, data, two_bytes(input.subspan(4)), blocksize, encode);
     bool intact = true;
     for (std::size_t i = 4; i < parameters; i += 3) {
         const std::byte flip = input[i + 2];

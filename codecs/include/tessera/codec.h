@@ -93,6 +93,13 @@ public:
                                            const ByteRuns& /*runs*/, CodecScratch& /*scratch*/) const {
         return false;
     }
+    /// Of the same kind of codec: encodes the `decoded_size` bytes that `in` holds, with those that `runs` lead to in
+    /// their places, and takes blocks without any of these from `in` as they are. false where the codec cannot, or
+    /// where the result would not be what encoding all of it gives; `out` is indeterminate then.
+    [[nodiscard]] virtual bool encode_runs(ByteSpan /*in*/, std::uint64_t /*decoded_size*/, const ByteRuns& /*runs*/,
+                                           CodecScratch& /*scratch*/, Buffer& /*out*/) const {
+        return false;
+    }
     /// The most bytes that encoding `in_size` bytes can give.
     [[nodiscard]] virtual std::uint64_t encoded_bound(std::uint64_t in_size) const = 0;
     /// Whether every encoding has exactly that many bytes (checksums): what the index of a shard needs.

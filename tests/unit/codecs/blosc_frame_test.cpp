@@ -4,7 +4,9 @@
 #include <blosc.h>
 #include <gmock/gmock.h>
 #include <tessera/copy_elements.h>
+#include <tessera/pipeline.h>
 
+#include <random>
 #include <vector>
 
 #include "../../expect_error.h"
@@ -90,6 +92,73 @@ TEST_P(BloscFrame, DecodesWhatCBloscWrote) {
             }
         }
     }
+}
+
+/// The frame with `n` bytes of it, from `first` on, replaced; nothing where that is left to encoding all of it.
+std::optional<Bytes> edited(const Bytes& frame, const Kind& kind, const Bytes& data, std::size_t first, std::size_t n) {
+    const BloscHeader header = read_blosc_header(frame, frame.size());
+    Bytes news = slice(data, first, n);
+    const Region part{{static_cast<std::int64_t>(first)}, {static_cast<std::int64_t>(n)}};
+    const auto runs =
+        ByteRuns::of({static_cast<std::int64_t>(data.size())}, part, view_bytes(news.data(), "|u1", part.extent));
+    const auto encode = [&](ByteSpan block, Buffer& out) {
+        const Bytes made = frame_of({block.begin(), block.end()}, kind.compressor, kind.level, kind.shuffle,
+                                    header.typesize, block.size());
+        out = Buffer(ByteSpan(made));
+    };
+    CodecScratch scratch;
+    Buffer out;
+    if (!edit_blosc_frame(frame, header, runs.value(), encode, scratch, out)) return std::nullopt;
+    return Bytes(out.data(), out.data() + out.size());
+}
+
+TEST_P(BloscFrame, EditedIsWhatEncodingAllGives) {
+    const Kind kind = GetParam();
+    std::mt19937_64 random(7);
+    int sure = 0;
+    for (const std::size_t typesize : {1, 2, 3, 4, 7, 8, 16, 17, 255}) {
+        for (const std::size_t blocksize : {0, 128, 4096}) {
+            for (const std::size_t size : {1, 4099, 70000, 1 << 18}) {
+                for (const std::size_t noise_in : {0, 3, 64}) {  // how many bytes of 64 cannot be compressed
+                    Bytes data(size);
+                    for (std::size_t i = 0; i < size; ++i)
+                        data[i] = static_cast<std::byte>(i % 64 < noise_in ? random() : i / 256);
+                    const Bytes frame = frame_of(data, kind.compressor, kind.level, kind.shuffle, typesize, blocksize);
+                    const std::size_t first = random() % size;
+                    const std::size_t n = 1 + random() % std::min<std::size_t>(size - first, 50000);
+                    for (std::size_t i = first; i < first + n; ++i) data[i] = static_cast<std::byte>(i / 9);
+                    const auto made = edited(frame, kind, data, first, n);
+                    if (made) {
+                        ASSERT_EQ(*made, frame_of(data, kind.compressor, kind.level, kind.shuffle, typesize, blocksize))
+                            << typesize << ' ' << blocksize << ' ' << size << ' ' << noise_in;
+                    }
+                    // What compresses well and has no shorter last block must not be left to encoding all of it.
+                    const std::size_t block = load_32(&frame[8]);
+                    if (frame.size() < size / 2 && size % block == 0 && size / block > 1 && block >= 4096) {
+                        EXPECT_TRUE(made) << typesize << ' ' << blocksize << ' ' << size;
+                        ++sure;
+                    }
+                }
+            }
+        }
+    }
+    EXPECT_TRUE(sure > 0 || kind.level == 0);
+}
+
+TEST(BloscFrameTest, EditsOnlyWhatItsOwnSettingsWrote) {
+    const Bytes data = sample(1 << 20);
+    const CodecPipeline pipeline({"<f4", {1 << 18}, std::nullopt},
+                                 std::vector{CodecConfig{"bytes"}, parse_codec("blosc:lz4:5:shuffle")});
+    const Region part{{77777}, {5}};
+    const ArrayView news = view_bytes(data.data(), "<f4", part.extent);
+    CodecScratch scratch;
+    const auto edits = [&](const Bytes& frame) { return pipeline.encode_part(frame, part, news, scratch).has_value(); };
+    EXPECT_TRUE(edits(frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 0)));
+    EXPECT_FALSE(edits(frame_of(data, "zstd", 5, BLOSC_SHUFFLE, 4, 0)));
+    EXPECT_FALSE(edits(frame_of(data, "lz4", 5, BLOSC_NOSHUFFLE, 4, 0)));
+    EXPECT_FALSE(edits(frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 8, 0)));
+    EXPECT_FALSE(edits(frame_of(data, "lz4", 5, BLOSC_SHUFFLE, 4, 16384)));
+    EXPECT_FALSE(edits(frame_of(data, "lz4", 0, BLOSC_SHUFFLE, 4, 0)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BloscFrame,
