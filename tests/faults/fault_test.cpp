@@ -24,17 +24,19 @@ struct Kind {
 /// What can happen to which call.
 std::vector<Kind> kinds() {
     const auto number = [](int error) { return std::to_string(error); };
-    return {{"open", {number(EMFILE), number(EACCES), number(EIO), number(ENOSPC)}},
-            {"write", {number(ENOSPC), number(EIO)}},
-            {"read", {number(EIO)}},
-            {"sync", {number(EIO), number(ENOSPC)}},
-            {"close", {number(EIO), number(ENOSPC)}},
-            {"rename", {number(ENOSPC), number(EACCES), number(EIO)}},
-            {"unlink", {number(EACCES), number(EIO)}},
-            {"mkdir", {number(ENOSPC), number(EACCES)}},
-            {"lock", {number(ENOLCK), number(EIO)}},
-            {"stat", {number(EIO), number(EACCES)}},
-            {"list", {number(EIO)}}};
+    std::vector<Kind> kinds = {{"open", {number(EMFILE), number(EACCES), number(EIO), number(ENOSPC)}},
+                               {"write", {number(ENOSPC), number(EIO)}},
+                               {"read", {number(EIO)}},
+                               {"sync", {number(EIO), number(ENOSPC)}},
+                               {"close", {number(EIO), number(ENOSPC)}},
+                               {"rename", {number(ENOSPC), number(EACCES), number(EIO)}},
+                               {"unlink", {number(EACCES), number(EIO)}},
+                               {"mkdir", {number(ENOSPC), number(EACCES)}},
+                               {"lock", {number(ENOLCK), number(EIO)}},
+                               {"stat", {number(EIO), number(EACCES)}},
+                               {"list", {number(EIO)}}};
+    if (rounds(0, 1) == 0) kinds.resize(kinds.size() - 2);  // many calls, few places in the code
+    return kinds;
 }
 
 class Faults : public testing::TestWithParam<const char*> {
@@ -55,11 +57,11 @@ protected:
     /// The actions take turns; in tools/soak each call fails with each of them, but for those that go on failing.
     template <class Check>
     void each_call(const Kind& kind, bool sticky, const char* durability, const Check& check) {
-        const auto seeds = static_cast<unsigned>(rounds(1, 4));
+        const auto seeds = static_cast<unsigned>(rounds(1, 2));
         const std::size_t turns = sticky ? 1 : rounds(1, static_cast<int>(kind.actions.size()));
         for (seed_ = 3; seed_ < 3 + seeds; ++seed_) {
             for (std::size_t turn = 0; turn < turns; ++turn) {
-                for (long n = first(); !HasFailure(); n += stride()) {
+                for (long n = first(); !HasFailure(); n += sticky ? rounds(2, 1) * stride() : stride()) {
                     const auto& action = kind.actions[(turn + static_cast<std::size_t>(n)) % kind.actions.size()];
                     const Ended ended =
                         run_steps({.calls = kind.calls, .at = n, .action = action, .sticky = sticky}, durability);

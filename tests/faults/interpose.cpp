@@ -113,10 +113,14 @@ bool is_below(const std::string& path) {
 
 enum class Verdict { go, fail, shorten, tear };
 
-/// What is to happen to this call; it counts. errno is set for fail.
-Verdict judge(std::string_view call, const std::string& path) {
+/// What is to happen to this call, of what lies at path(), which is asked only where it matters; it counts. errno is
+/// set for fail.
+template <class Path>
+Verdict judge_at(std::string_view call, const Path& path_now) {
     const Settings& s = settings();
-    if (s.at == 0 || !is_below(path) || !s.counts(call)) return Verdict::go;
+    if (s.at == 0 || !s.counts(call)) return Verdict::go;
+    const std::string path = path_now();
+    if (!is_below(path)) return Verdict::go;
     const long number = ++calls_so_far;
     if (number != s.at && !(s.sticky && number > s.at)) return Verdict::go;
     say(s.fired, std::string(call) + ' ' + path + '\n');
@@ -125,6 +129,13 @@ Verdict judge(std::string_view call, const std::string& path) {
     if (s.action == "short") return Verdict::shorten;
     errno = std::atoi(s.action.c_str());
     return Verdict::fail;
+}
+
+Verdict judge(std::string_view call, const std::string& path) {
+    return judge_at(call, [&] { return path; });
+}
+Verdict judge(std::string_view call, int fd) {
+    return judge_at(call, [&] { return path_of(fd); });
 }
 
 unsigned long inode_of(int fd) {
@@ -188,7 +199,7 @@ int opened(int directory, const char* path, int flags, const Call& call) {
 /// A read or write of `count` bytes by call(bytes to take).
 template <class Call>
 ssize_t transferred(const char* kind, int fd, std::size_t count, const Call& call) {
-    switch (judge(kind, path_of(fd))) {
+    switch (judge(kind, fd)) {
         case Verdict::fail:
             return -1;
         case Verdict::shorten:
@@ -206,10 +217,11 @@ ssize_t transferred(const char* kind, int fd, std::size_t count, const Call& cal
 /// `offset` below 0: where the file's position is.
 template <class Call>
 ssize_t written(int fd, const void* bytes, std::size_t count, off_t offset, const Call& call) {
-    const std::string path = path_of(fd);
-    const bool ack = !settings().acks.empty() && path == settings().acks;
     return transferred("write", fd, count, [&](std::size_t n) {
-        const off_t at = offset >= 0 || settings().trace < 0 ? offset : ::lseek(fd, 0, SEEK_CUR);
+        if (settings().trace < 0) return call(n);
+        const std::string path = path_of(fd);
+        const bool ack = !settings().acks.empty() && path == settings().acks;
+        const off_t at = offset >= 0 ? offset : ::lseek(fd, 0, SEEK_CUR);
         return recorded(
             ack || is_below(path), [&] { return call(n); },
             [&](ssize_t done) -> std::string {
@@ -223,12 +235,12 @@ ssize_t written(int fd, const void* bytes, std::size_t count, off_t offset, cons
 /// The disk is not asked: what a process wrote outlives it anyway, what outlives a power failure is played by disk.h,
 /// and the tests need not wait.
 template <class Call>
-int synced(int fd, const std::string& line, const Call& call) {
+int synced(int fd, const char* what, const Call& call) {
     const std::string path = path_of(fd);
     if (judge("sync", path) == Verdict::fail) return -1;
     if (!is_below(path)) return call();
     return recorded(
-        true, [] { return 0; }, [&](int) { return line; });
+        true, [] { return 0; }, [&](int) { return what + std::to_string(inode_of(fd)); });
 }
 
 template <class Call>
@@ -253,7 +265,7 @@ int unlinked(const std::string& path, const Call& call) {
 template <class Path, class Call, class Result>
 Result looked(const char* kind, const Path& path, const Call& call, Result failed) {
     const Settings& s = settings();
-    if (s.calls.empty() || !s.counts(kind) || judge(kind, path()) != Verdict::fail) return call();
+    if (s.calls.empty() || judge_at(kind, path) != Verdict::fail) return call();
     return failed;
 }
 
@@ -320,21 +332,21 @@ ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t offset) {
 
 int fsync(int fd) {
     NEXT(fsync);
-    return synced(fd, "sync " + std::to_string(inode_of(fd)), [&] { return real(fd); });
+    return synced(fd, "sync ", [&] { return real(fd); });
 }
 int fdatasync(int fd) {
     NEXT(fdatasync);
-    return synced(fd, "sync " + std::to_string(inode_of(fd)), [&] { return real(fd); });
+    return synced(fd, "sync ", [&] { return real(fd); });
 }
 int syncfs(int fd) noexcept {
     NEXT(syncfs);
-    return synced(fd, "syncfs", [&] { return real(fd); });
+    return synced(fd, "syncfs ", [&] { return real(fd); });
 }
 
 int close(int fd) {
     NEXT(close);
     const int error = errno;  // destructors close on the way out of an error
-    const bool fails = judge("close", path_of(fd)) == Verdict::fail;
+    const bool fails = judge("close", fd) == Verdict::fail;
     const int reason = errno;
     errno = error;
     const int result = real(fd);  // Linux closes even when it reports an error
@@ -443,7 +455,7 @@ DEFINE_READDIR(readdir64, dirent64)
         void* argument = va_arg(rest, void*);                                \
         va_end(rest);                                                        \
         const bool lock = command == F_OFD_SETLK || command == F_OFD_SETLKW; \
-        if (lock && judge("lock", path_of(fd)) == Verdict::fail) return -1;  \
+        if (lock && judge("lock", fd) == Verdict::fail) return -1;           \
         return real(fd, command, argument);                                  \
     }
 DEFINE_FCNTL(fcntl)

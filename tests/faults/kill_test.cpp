@@ -43,7 +43,7 @@ protected:
 
 TEST_P(Kill, at_every_system_call) {
     constexpr int count = all_kinds;
-    for (unsigned seed = 1; seed <= static_cast<unsigned>(rounds(1, 5)); ++seed) {
+    for (unsigned seed = 1; seed <= static_cast<unsigned>(rounds(1, 4)); ++seed) {
         const auto steps_done = make_steps(seed, count);
         for (const char* action : {"kill", "tear"}) {
             for (long n = first(); !HasFailure(); n += stride()) {

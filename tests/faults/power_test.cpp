@@ -39,6 +39,7 @@ TEST_P(PowerFailure, loses_nothing_that_was_acknowledged) {
         for (std::string line; std::getline(trace, line) && !HasFailure();) {
             ++line_number;
             disk.play(line);
+            if ((line_number + static_cast<int>(std::string_view(layout).size())) % rounds(2, 1) != 0) continue;
             const auto done = static_cast<std::size_t>(disk.acknowledged());
             for (int i = 0; i < 2 + rounds(1, 4); ++i) {
                 const auto kept = i == 0 ? Disk::Kept::nothing : i == 1 ? Disk::Kept::everything : Disk::Kept::some;

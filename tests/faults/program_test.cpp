@@ -225,10 +225,8 @@ void PrintTo(const Change& change, std::ostream* out) {
 
 std::vector<Change> changes() {
     const std::vector<std::string> repair{"repair", "ARRAY"};
-    return {{"edit", "v3", {"edit", "ARRAY", "--script", "SCRIPT"}},
-            {"edit_sharded", "sharded", {"edit", "ARRAY", "--script", "SCRIPT"}},
-            {"rechunk", "zmeta", {"rechunk", "ARRAY", "ARRAY", "--chunks", "10,7", "--overwrite"}},
-            {"convert", "zmeta", {"copy", "ARRAY", "ARRAY", "--format", "v2", "--overwrite"}},
+    return {{"edit", "sharded", {"edit", "ARRAY", "--script", "SCRIPT"}},
+            {"convert", "zmeta", {"copy", "ARRAY", "ARRAY", "--format", "v2", "--chunks", "10,7", "--overwrite"}},
             {"repair", "v2", repair, "1.1", Region({6, 5}, {6, 5})},
             {"repair_sharded", "sharded", repair, "c/0/0", Region({0, 0}, {6, 5})}};
 }
