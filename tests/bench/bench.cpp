@@ -1,9 +1,10 @@
 // Tessera beside the plain loop, workload by workload: see README.md for how to run it and what the rows mean.
 //
-//   bench [--folder DIR] [--only WORDS] [--rounds N] [--threads N] [--peer COMMAND]...
+//   bench [--folder DIR] [--only "W1 read;W3"] [--rounds N] [--threads N] [--peer COMMAND]...
 //
 // What a line says is told at Bench::compare.
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 
 #include "bench.h"
@@ -65,7 +66,8 @@ Settings parse(int argc, char** argv) {
         if (option == "--folder") {
             s.folder = value;
         } else if (option == "--only") {
-            s.only = value;
+            std::istringstream words(value);
+            for (std::string one; std::getline(words, one, ';');) s.only.push_back(one);
         } else if (option == "--rounds") {
             s.rounds = std::stoi(value);
         } else if (option == "--threads") {

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct Settings {
     fs::path folder = fs::temp_directory_path();
-    std::string only;
+    std::vector<std::string> only;
     int rounds = 7;
     int threads = 0;                 ///< 0: 1 and 2
     std::vector<std::string> peers;  ///< commands that speak the protocol of peers.py
@@ -66,13 +66,11 @@ public:
     explicit Bench(Settings settings);
 
     [[nodiscard]] const Settings& settings() const { return settings_; }
-    [[nodiscard]] bool wanted(const std::string& name) const {
-        return settings_.only.empty() || name.find(settings_.only) != std::string::npos;
-    }
+    /// By --only, which names words that the cases contain, with semicolons between them (shapes have commas); none:
+    /// all cases.
+    [[nodiscard]] bool wanted(const std::string& name) const;
     /// Whether any case of a workload is to run, so that its array must be made.
-    [[nodiscard]] bool wants_any(const std::string& workload) const {
-        return wanted(workload) || settings_.only.compare(0, workload.size(), workload) == 0;
-    }
+    [[nodiscard]] bool wants_any(const std::string& workload) const;
     [[nodiscard]] std::vector<int> thread_counts() const {
         return settings_.threads > 0 ? std::vector{settings_.threads} : std::vector{1, 2};
     }

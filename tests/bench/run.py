@@ -1,71 +1,159 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks on a memory file system and on the disk, and draws what they gave.
+"""Runs the benchmarks on a memory file system and on the disk, beside the peers of peers.py, and draws what they gave.
 
-    tests/bench/run.py BENCH [--memory DIR] [--disk DIR] [--out DIR] [-- options of the program]
+    tests/bench/run.py BENCH [--memory DIR] [--disk DIR] [--out DIR] [--no-peers] [-- options of the program]
 
-BENCH is the program `bench` (target `bench`, in a release build). Writes DIR/table.md and DIR/ratios.svg: for each case
-the medians of the plain loop and of Tessera, and their ratio. Options after -- go to the program: --only "W1 read",
---rounds 15, --threads 1.
+BENCH is the program `bench` of an optimised build (preset `measure`). Writes DIR/rows.tsv as it goes, then DIR/table.md
+and DIR/ratios.svg; `run.py --draw DIR` draws again what is in rows.tsv. Options after -- go to the program:
+--only "W1 read", --rounds 15, --threads 1. Peers take part where they can, and only in memory, where they need not wait
+for anything.
 """
 import argparse
+import math
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+PEERS = pathlib.Path(__file__).with_name("peers.py")
+COLOURS = {"Tessera": "#1b5faa", "zarr": "#d9822b", "HDF5": "#2a8f5b", "TensorStore": "#8a4fa3"}
+# Ratios to reach, of issue 6: by one thread and by two.
+WANTED = {
+    "W1 read all": (0.80, 0.80), "W1 read into new memory": (0.65, 0.65), "W1 write all": (1.08, 1.08),
+    "W1 elements one by one": (0.45, 0.45), "W1 boxes one by one": (0.55, 0.55), "W1 elements as one batch": (0.055,),
+    "W1 boxes as one batch": (0.31,), "W2 read all": (0.85, 0.90), "W2 write all": (1.08, 1.08), "W3 read all": (1.0, 1.0),
+    "W3 write all": (1.5, 1.5), "W5 one by one": (0.85, 0.85), "W5 cached": (0.20, 0.20),
+    "W6 to (512, 512, 1), 1024 MiB": (1.2, 1.2), "W6 to (1, 512, 512), 1024 MiB": (1.2, 1.2), "W7 read all": (1.0, 1.0),
+    "W8 export, C order": (1.1, 1.1), "W8 import, C order": (1.1, 1.1), "W8 export, Fortran order": (1.1, 1.1),
+    "W8 import, Fortran order": (1.1, 1.1), "a million chunks: count and size": (1.2,)}
 
-def cases(program, folder, options):
-    """Rows (name, threads, plain ms, ours ms, ratio, ratio of processor time) as they come."""
-    run = subprocess.Popen([program, "--folder", folder, *options], stdout=subprocess.PIPE, text=True)
-    for line in run.stdout:
-        print(line, end="", flush=True)
-        if not line.startswith("#"):
-            name, threads, *numbers = line.rstrip("\n").split("\t")
-            yield (name, int(threads), *map(float, numbers))
-    if run.wait() != 0:
-        sys.exit(f"{program} failed on {folder}")
+
+class Row:
+    def __init__(self, line):
+        self.medium, self.name, threads, self.side, *numbers = line.rstrip("\n").split("\t")
+        self.threads = int(threads)
+        self.plain, self.time, self.ratio, self.cpu, self.plain_memory, self.memory = map(float, numbers)
+
+    @property
+    def durable(self):
+        return self.name.endswith(" durable")
+
+    @property
+    def wanted(self):
+        ratios = WANTED.get(self.name, ()) if self.side == "Tessera" else ()
+        return ratios[self.threads - 1] if self.threads <= len(ratios) else None
 
 
 def table(rows):
-    lines = ["| medium | operation | threads | plain loop, ms | Tessera, ms | ratio | processor time |",
-             "|---|---|---|---|---|---|---|"]
-    for medium, name, threads, plain, ours, ratio, cpu in rows:
-        lines.append(f"| {medium} | {name} | {threads} | {plain:.1f} | {ours:.1f} | {ratio:.2f} | {cpu:.2f} |")
-    return "\n".join(lines) + "\n"
+    head = ["| operation | threads | who | plain loop, ms | ms | ratio | wanted | ratio of processor time | MiB more: plain loop, and this |",
+            "|---|---|---|---|---|---|---|---|---|"]
+    lines = []
+    for title, section in sections(rows):
+        lines += [f"\n### {title}\n", *head]
+        for r in section:
+            wanted = "" if r.wanted is None else f"{r.wanted:g}"
+            lines.append(f"| {r.name} | {r.threads} | {r.side} | {r.plain:.4g} | {r.time:.4g} | {r.ratio:.3g} | {wanted} "
+                         f"| {r.cpu:.3g} | {r.plain_memory:.0f}, {r.memory:.0f} |")
+    return "\n".join(lines).lstrip() + "\n"
+
+
+def sections(rows):
+    """Durable rows apart: one library that waits for the disk beside one that does not would be no comparison."""
+    for medium in ("memory", "disk"):
+        for durable in (False, True):
+            part = [r for r in rows if r.medium == medium and r.durable == durable]
+            if part:
+                where = "In memory (tmpfs)" if medium == "memory" else "On the disk, read from the page cache"
+                yield where + (", durable when done; the plain loop is not" if durable else ""), part
 
 
 def plot(rows):
-    """Bars of the ratios; the line is the plain loop."""
-    step, left, unit = 22, 330, 300
-    height = step * (len(rows) + 2)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + 2 * unit + 60}" height="{height}" '
-           'font-family="sans-serif" font-size="12">',
-           f'<text x="{left}" y="14">time of Tessera ÷ time of the plain loop; shorter is better</text>']
-    for i, (medium, name, threads, _, _, ratio, _) in enumerate(rows):
-        y = step * (i + 1)
-        width = min(ratio, 2) * unit
-        out.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{name}, {threads} thr., {medium}</text>')
-        out.append(f'<rect x="{left}" y="{y + 3}" width="{width:.0f}" height="{step - 6}" fill="#4a7ebb"/>')
-        out.append(f'<text x="{left + width + 4:.0f}" y="{y + 15}">{ratio:.2f}</text>')
-    out.append(f'<line x1="{left + unit}" y1="{step}" x2="{left + unit}" y2="{height}" stroke="#c0392b"/>')
-    return "\n".join([*out, "</svg>"]) + "\n"
+    """A line for each operation, dots for the ratios on a logarithmic scale: left of the line of 1 is faster."""
+    left, width, step, low, high = 290, 560, 19, 0.03, 12.0
+    def x(ratio):
+        return left + width * math.log(min(max(ratio, low), high) / low) / math.log(high / low)
+    out, y = [], 58
+    for title, section in sections(rows):
+        names = list(dict.fromkeys(r.name for r in section))
+        out.append(f'<text x="{left}" y="{y - 6}" font-weight="bold">{title}</text>')
+        bottom = y + step * len(names)
+        for tick in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10):
+            colour, wide = ("#444", 1.5) if tick == 1 else ("#ddd", 1)
+            out.append(f'<line x1="{x(tick):.0f}" y1="{y}" x2="{x(tick):.0f}" y2="{bottom}" stroke="{colour}" stroke-width="{wide}"/>')
+            out.append(f'<text x="{x(tick):.0f}" y="{bottom + 13}" text-anchor="middle" fill="#666" font-size="11">{tick:g}</text>')
+        for i, name in enumerate(names):
+            middle = y + step * i + step / 2
+            out.append(f'<text x="{left - 10}" y="{middle + 4:.0f}" text-anchor="end">{name.removesuffix(" durable")}</text>')
+            for r in [r for r in section if r.name == name]:
+                if r.wanted is not None and r.threads == 1:
+                    out.append(f'<rect x="{x(r.wanted) - 1.5:.0f}" y="{middle - 8:.0f}" width="3" height="16" fill="#c8c8c8"/>')
+            for r in [r for r in section if r.name == name]:
+                colour = next((c for who, c in COLOURS.items() if r.side.startswith(who)), "#888")
+                fill = colour if r.threads == 1 else "white"
+                out.append(f'<circle cx="{x(r.ratio):.1f}" cy="{middle:.1f}" r="4.5" stroke="{colour}" stroke-width="1.8" '
+                           f'fill="{fill}"><title>{r.name}, {r.threads} threads, {r.side}: {r.ratio:.3g}</title></circle>')
+            one = [r for r in section if r.name == name and r.side == "Tessera"]
+            out.append(f'<text x="{left + width + 12}" y="{middle + 4:.0f}" fill="{COLOURS["Tessera"]}">'
+                       f'{" · ".join(f"{r.ratio:.2g}" for r in one)}</text>')
+        y = bottom + 54
+    sides = list(dict.fromkeys(r.side for r in rows))
+    legend, at = [], left
+    for side in sides:
+        colour = next((c for who, c in COLOURS.items() if side.startswith(who)), "#888")
+        legend.append(f'<circle cx="{at + 5}" cy="28" r="4.5" fill="{colour}"/><text x="{at + 14}" y="32">{side}</text>')
+        at += 40 + 7 * len(side)
+    legend.append(f'<text x="{at}" y="32" fill="#666">filled: 1 thread, hollow: 2; grey bar: wanted of Tessera</text>')
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{y - 30}" font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{left}" y="14" font-size="13">time ÷ time of the plain loop for the same work; left is faster</text>',
+        *legend, *out, "</svg>"]) + "\n"
+
+
+def draw(out):
+    rows = [Row(line) for line in (out / "rows.tsv").read_text().splitlines()]
+    (out / "table.md").write_text(table(rows))
+    (out / "ratios.svg").write_text(plot(rows))
+
+
+def run(program, medium, folder, options, rows):
+    child = subprocess.Popen([program, "--folder", folder, *options], stdout=subprocess.PIPE, text=True)
+    for line in child.stdout:
+        print(line, end="", flush=True)
+        if not line.startswith("#"):
+            rows.write(f"{medium}\t{line}")
+            rows.flush()
+    if child.wait() != 0:
+        sys.exit(f"{program} failed on {folder}")
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("program")
+    arguments.add_argument("program", nargs="?")
     arguments.add_argument("--memory", default="/dev/shm", help="a folder on tmpfs; empty for none")
     arguments.add_argument("--disk", default=tempfile.gettempdir(), help="a folder on a disk; empty for none")
     arguments.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."))
-    arguments.add_argument("options", nargs="*")
-    a = arguments.parse_args()
+    arguments.add_argument("--no-peers", action="store_true")
+    arguments.add_argument("--draw", type=pathlib.Path, metavar="DIR", help="only draw what DIR/rows.tsv says")
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    a, options = arguments.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
+    if a.draw:
+        draw(a.draw)
+        return 0
+    if not a.program:
+        arguments.error("which program? see --help")
+    peers = []
+    if not a.no_peers:
+        python = "/usr/bin/python3"  # Debian's libraries are seen by Debian's Python only
+        for name in subprocess.run([python, PEERS], check=True, capture_output=True, text=True).stdout.split():
+            peers += ["--peer", f"{python} {PEERS} {name}"]
     a.out.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for medium, folder in (("memory", a.memory), ("disk", a.disk)):
-        if folder:
-            rows += [(medium, *row) for row in cases(a.program, folder, a.options)]
-            (a.out / "table.md").write_text(table(rows))
-            (a.out / "ratios.svg").write_text(plot(rows))
+    with open(a.out / "rows.tsv", "w") as rows:
+        if a.memory:
+            run(a.program, "memory", a.memory, [*peers, *options], rows)
+        if a.disk:
+            run(a.program, "disk", a.disk, options, rows)
+    draw(a.out)
     return 0
 
 

@@ -175,6 +175,7 @@ void Stage::write_all(Durability durability, const std::string& what) const {
     std::optional<Array> array;
     for (const int threads : bench_.thread_counts()) {
         if (!bench_.wanted(named("write all" + what))) continue;
+        if (durability != Durability::none && threads > 1) continue;
         FreshFolder theirs(folder_, "plain");
         FreshFolder ours(folder_, "ours");
         FreshFolder peers(folder_, "peer");
