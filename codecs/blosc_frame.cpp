@@ -45,11 +45,7 @@ namespace {
 
 constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
 constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, of small frames everything
-/// Stores go around the caches where rows are long, or whole lines of the cache, and lie in more memory than stays in
-/// one near by: a line need not be read then before it is written.
-constexpr std::size_t long_row = 256;
-constexpr std::int64_t cache_line = 64;
-constexpr std::int64_t large_target = 1 << 18;
+constexpr std::size_t short_row = 256;
 constexpr std::size_t most_splits = 16;
 constexpr std::size_t least_split = 128;
 constexpr std::uint32_t stored_piece = 1 << 16;  // stored bytes have no blocks; so many are read at a time
@@ -126,9 +122,9 @@ public:
     [[nodiscard]] bool decode(const ByteRuns& runs) {
         if (!in_memory_) plan(runs);
         const std::size_t n = runs.size();
-        around_caches_ = (n >= long_row || runs.are_multiples_of(cache_line)) && runs.spread() >= large_target;
+        around_caches_ = around_caches(runs);
         // Stores of short rows wait for memory; then only plain copies should stand in line, and few other stores.
-        unshuffle_blocks_ = !around_caches_ && n < long_row && runs.count() * n >= header_.nbytes / 2;
+        unshuffle_blocks_ = !around_caches_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
         const bool done = runs.for_each([&](std::size_t from, std::byte* to) {
             if (block_.shuffle || around_caches_ || from < block_.begin || from + n > block_.end)
                 return deliver(from, to, n);

@@ -88,4 +88,11 @@ private:
     std::byte* to_ = nullptr;
 };
 
+/// Whether stores to these places go around the caches: where runs are long, or whole lines of the cache, and lie in
+/// more memory than stays in one near by. A line need not be read then before it is written.
+[[nodiscard]] bool around_caches(const ByteRuns& runs);
+
+/// Copies bytes of a packed chunk to where the runs lead.
+void copy_runs(ByteSpan packed, const ByteRuns& runs);
+
 }  // namespace tessera

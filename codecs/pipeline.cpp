@@ -171,7 +171,7 @@ struct CodecPipeline::State {
     /// The runs of the part `region` of what goes into the array→bytes codec, where its bytes are such memory as v's.
     [[nodiscard]] std::optional<ByteRuns> runs_of(const Region& region, const MutableArrayView& v) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
-        if (bytes_to_bytes.size() != 1 || memory == nullptr || !(v.dtype == *memory)) return std::nullopt;
+        if (memory == nullptr || !(v.dtype == *memory)) return std::nullopt;
         return ByteRuns::of(innermost().shape, region, v);
     }
 
@@ -179,6 +179,7 @@ struct CodecPipeline::State {
     /// where the codecs, the bytes or the memory are not made for that.
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
+        if (bytes_to_bytes.size() != 1) return false;
         const auto runs = runs_of(region, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
@@ -197,6 +198,10 @@ struct CodecPipeline::State {
         if (array_to_bytes.codec->encoded_size()) {
             scratch.decoded.reset(static_cast<std::size_t>(sizes.front()));
             decode_bytes(in, scratch.decoded.span(), scratch);
+            if (const auto runs = runs_of(Region::whole(out.shape), out)) {
+                copy_runs(scratch.decoded, *runs);
+                return;
+            }
         } else {
             const Stage<BytesToBytesCodec>& inner = bytes_to_bytes.front();
             const ByteSpan bytes = decode_outer(in, scratch);
@@ -262,7 +267,7 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const State& s = *state_;
     require_inside(region, chunk().shape);
     const auto axes = s.all_axes();
-    if (!axes) return std::nullopt;
+    if (!axes || s.bytes_to_bytes.size() != 1) return std::nullopt;
     const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
     const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
                                 nullptr};  // only read

@@ -22,17 +22,21 @@ void require_encoded(std::size_t result) {
     if (ZSTD_isError(result)) throw unsupported(fmt::format("zstd could not compress: {}", ZSTD_getErrorName(result)));
 }
 
+/// Each thread keeps its engines: making them costs as much as a small chunk.
 class ZstdCodec final : public Compressor {
 public:
     ZstdCodec(int level, bool checksum) : level_(level), checksum_(checksum) {}
 
     void encode(ByteSpan in, Buffer& out) const override {
-        const std::unique_ptr<ZSTD_CCtx, Free> engine(ZSTD_createCCtx());
+        thread_local std::unique_ptr<ZSTD_CCtx, Free> engine;
+        if (!engine) engine.reset(ZSTD_createCCtx());
         if (!engine) throw std::bad_alloc();
         require_encoded(ZSTD_CCtx_setParameter(engine.get(), ZSTD_c_compressionLevel, level_));
         require_encoded(ZSTD_CCtx_setParameter(engine.get(), ZSTD_c_checksumFlag, checksum_ ? 1 : 0));
         out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
         const std::size_t size = ZSTD_compress2(engine.get(), out.data(), out.size(), in.data(), in.size());
+        constexpr std::size_t large = std::size_t{8} << 20;
+        if (ZSTD_sizeof_CCtx(engine.get()) > large) engine.reset();  // high levels take hundreds of MiB
         require_encoded(size);
         out.resize(size);
     }
@@ -44,7 +48,8 @@ public:
 protected:
     [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
         if (in.empty()) throw corrupt("there is nothing where a zstd frame should be");
-        const std::unique_ptr<ZSTD_DCtx, Free> engine(ZSTD_createDCtx());
+        thread_local std::unique_ptr<ZSTD_DCtx, Free> engine;
+        if (!engine) engine.reset(ZSTD_createDCtx());
         if (!engine) throw std::bad_alloc();
         // In one go, because streaming takes memory by the window size that a frame claims.
         const std::size_t size = ZSTD_decompressDCtx(engine.get(), out.data(), out.size(), in.data(), in.size());
