@@ -16,7 +16,7 @@ using namespace bench;
 using tessera::Durability;
 
 void run(const Bench& bench) {
-    if (bench.wants_any("W1") || bench.wants_any("W6") || bench.wants_any("W8")) {
+    if (bench.wants_any("W1") || bench.wants_any("W5") || bench.wants_any("W6") || bench.wants_any("W8")) {
         const Stage w1(bench, "W1", workloads::w1(), workloads::fill_w1);
         w1.read_all();
         w1.read_fresh();
@@ -26,6 +26,8 @@ void run(const Bench& bench) {
         w1.read_boxes("boxes", 1000, 16);
         w1.read_batch("elements", 10000, 1);
         w1.read_batch("boxes", 1000, 16);
+        w1.edit_boxes("W5 one by one", 200, 100, 0);
+        w1.edit_boxes("W5 cached", 200, 100, std::uint64_t{1} << 30);
         rechunking(w1);
         npy_files(w1);
     }

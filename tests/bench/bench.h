@@ -139,6 +139,9 @@ public:
     void read_boxes(const std::string& what, int count, std::int64_t side) const;
     /// The same in one call, beside the loop that reads them one after another.
     void read_batch(const std::string& what, int count, std::int64_t side) const;
+    /// Boxes of floats read, changed and written, one after another; with a `cache` of so many bytes through one, which
+    /// is flushed at the end.
+    void edit_boxes(const std::string& name, int count, std::int64_t side, std::uint64_t cache) const;
 
 private:
     [[nodiscard]] tessera::Array create(const fs::path& folder, tessera::Durability durability) const;

@@ -249,4 +249,49 @@ void Stage::read_batch(const std::string& what, int count, std::int64_t side) co
                    {[&] { array.read_many(parts, {.threads = 1}); }});
 }
 
+void Stage::edit_boxes(const std::string& name, int count, std::int64_t side, std::uint64_t cache) const {
+    if (!bench_.wanted(name)) return;
+    plain::Layout copy = layout_;
+    copy.folder = (folder_ / "plain").string();
+    fs::copy(layout_.folder, copy.folder);
+    fs::copy(array_, folder_ / "ours", fs::copy_options::recursive);
+    Array array = Array::open(folder_ / "ours", {.durability = Durability::none});
+    const auto boxes = workloads::random_boxes(layout_, count, side, 0);
+    NDArray box(elements_.dtype(), dims(layout_, boxes[0].extent));
+    const auto change = [&] {
+        for (float& v : box.values<float>()) v += 0.0625F;
+    };
+    const auto edit = [&](auto& target) {
+        for (const auto& b : boxes) {
+            target.read_into(region_of(layout_, b), box, {.threads = 1});
+            change();
+            target.write(region_of(layout_, b), box, {.threads = 1});
+        }
+    };
+    bench_.compare(name, 1, {[&] {
+                       for (const auto& b : boxes) {
+                           plain::read_box(copy, b, box.bytes().data());
+                           change();
+                           plain::write_box(copy, b, box.bytes().data());
+                       }
+                   }},
+                   {[&] {
+                       if (cache == 0) {
+                           edit(array);
+                       } else {
+                           CachedArray cached(array, cache);
+                           edit(cached);
+                           cached.flush({.threads = 1});
+                       }
+                   }});
+    const NDArray ours = array.read();
+    NDArray theirs(elements_.dtype(), elements_.shape());
+    plain::read_all(copy, theirs.bytes().data(), 1);
+    if (std::memcmp(ours.bytes().data(), theirs.bytes().data(), ours.bytes().size()) != 0) {
+        throw std::runtime_error(name + ": the two arrays differ");
+    }
+    fs::remove_all(copy.folder);
+    fs::remove_all(folder_ / "ours");
+}
+
 }  // namespace bench
