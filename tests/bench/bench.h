@@ -1,7 +1,7 @@
 // What the workloads of the benchmark share: cases that are measured side by side, and who takes part.
 //
-// In each round the sides of a case run one right after the other, and who goes first changes from round to round, so
-// that a machine whose speed drifts treats all alike. A round that warms up comes first.
+// In each round the sides of a case run one right after the other, and the order changes from round to round, so that a
+// machine whose speed drifts treats all alike. A round that warms up comes first.
 #pragma once
 
 #include <cstdio>

@@ -141,7 +141,10 @@ void Bench::compare(const std::string& name, int threads, const Side& plain, con
     for (int round = 0; round <= rounds; ++round) {  // the first one warms up
         std::vector<std::optional<Cost>> cost(sides.size());
         for (std::size_t turn = 0; turn < sides.size(); ++turn) {
-            const std::size_t who = (static_cast<std::size_t>(round) + turn) % sides.size();
+            // Forwards and backwards in turn: what one side leaves behind (pages just freed) is not for the same next
+            // one.
+            const std::size_t step = round % 2 == 0 ? turn : sides.size() - 1 - turn;
+            const std::size_t who = (static_cast<std::size_t>(round / 2) + step) % sides.size();
             cost[who] = sides[who]();
         }
         for (std::size_t who = 0; who < sides.size(); ++who) {
