@@ -17,6 +17,10 @@ namespace {
 /// More inner chunks than this are refused: their index alone would take 256 MiB.
 constexpr std::int64_t most_inner_chunks = std::int64_t{1} << 24;
 
+/// Inner chunks that follow each other are read together up to so many bytes: for larger ones a call each is no loss,
+/// and those whose codec reads block by block do that.
+constexpr std::uint64_t most_at_once = std::uint64_t{128} << 10;
+
 const Value& required(const Value& configuration, std::string_view member) {
     const Value* value = configuration.find(member);
     if (value == nullptr) throw invalid_argument(fmt::format("the configuration lacks \"{}\"", member));
@@ -247,17 +251,60 @@ Buffer ShardCodec::encode_index(const std::vector<Place>& places) const {
 Shard::Shard(const ShardCodec& codec, std::shared_ptr<const ByteSource> bytes)
     : codec_(codec), bytes_(std::move(bytes)), places_(codec.read_index(*bytes_)) {}
 
+std::unique_ptr<const ByteSource> Shard::encoded(const ShardCodec::Place& at) const {
+    return at.present() ? slice_source(bytes_, at.offset, at.size, bytes_->name()) : nullptr;
+}
+
 void Shard::read(const Index& inner, const Region& region, const MutableArrayView& out, CodecScratch& scratch) const {
-    const ShardCodec::Place& at = place(inner);
-    if (!at.present()) {
+    read(inner, encoded(place(inner)).get(), region, out, scratch);
+}
+
+void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
+                     const std::function<void(std::size_t, const ByteSource*)>& each) const {
+    struct Wanted {
+        std::size_t i;
+        ShardCodec::Place at;
+    };
+    std::vector<Wanted> wanted;
+    for (std::size_t i = 0; i < chunks.size(); ++i) wanted.push_back({i, place(codec_.grid().index(chunks[i]))});
+    std::ranges::sort(wanted, {}, [](const Wanted& w) { return w.at.offset; });
+
+    std::vector<std::size_t> begins;  // of those that are read at once
+    for (std::size_t n = 0; n < wanted.size(); ++n) {
+        const ShardCodec::Place& at = wanted[n].at;
+        const bool joins = n > 0 && at.present() && at.offset == wanted[n - 1].at.offset + wanted[n - 1].at.size &&
+                           at.offset + at.size - wanted[begins.back()].at.offset <= most_at_once;
+        if (!joins) begins.push_back(n);
+    }
+    begins.push_back(wanted.size());
+    parallel_for(std::ssize(begins) - 1, io, [&](std::int64_t g) {
+        const auto first = begins[static_cast<std::size_t>(g)];
+        const auto last = begins[static_cast<std::size_t>(g) + 1] - 1;
+        const ShardCodec::Place& front = wanted[first].at;
+        if (first == last) {
+            each(wanted[first].i, encoded(front).get());
+            return;
+        }
+        const Buffer together =
+            read_range(*bytes_, front.offset, wanted[last].at.offset + wanted[last].at.size - front.offset);
+        for (std::size_t n = first; n <= last; ++n) {
+            const ShardCodec::Place& at = wanted[n].at;
+            const SpanSource one(together.span().subspan(static_cast<std::size_t>(at.offset - front.offset),
+                                                         static_cast<std::size_t>(at.size)),
+                                 bytes_->name());
+            each(wanted[n].i, &one);
+        }
+    });
+}
+
+void Shard::read(const Index& inner, const ByteSource* encoded, const Region& region, const MutableArrayView& out,
+                 CodecScratch& scratch) const {
+    if (encoded == nullptr) {
         codec_.fill(out);
         return;
     }
     in_context([&] { return fmt::format("inner chunk {}", inner.to_string()); },
-               [&] {
-                   const auto encoded = slice_source(bytes_, at.offset, at.size, bytes_->name());
-                   codec_.inner().decode_part(*encoded, region, out, scratch);
-               });
+               [&] { codec_.inner().decode_part(*encoded, region, out, scratch); });
 }
 
 // ---- ShardWriter

@@ -4,6 +4,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/shard.h>
 
 #include <algorithm>
 #include <map>
@@ -93,61 +94,105 @@ void overlay(const Touches& touches, std::int64_t n, std::span<const RegionWrite
     }
 }
 
-}  // namespace
-
-void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionRead> parts,
-               const IoOptions& io) {
-    const Touches touches = touches_of(array, loaded, parts, &RegionRead::out);
-    parallel_for(touches.count(), io, [&](std::int64_t n) {
-        const Index index = touches.unit(n);
-        const Region box = touches.units.chunk_region(index);
-        const auto unit_touches = touches.of(n);
-        if (unit_touches.size() == 1) {  // only what is needed of it
-            const RegionRead& part = parts[unit_touches.front().part];
-            read_region(array, loaded, intersection(part.region, box),
-                        part.out.part(common_of(part.region, box).in_part), {.threads = 1});
-            return;
-        }
-        ScratchPool::Loan scratch(array.scratch);
-        NDArray& unit = scratch->unit;
-        if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == unit_shape(loaded)) ||
-            unit.dtype().is_variable())
-            unit = NDArray(loaded.metadata.dtype, unit_shape(loaded));
-        read_one_chunk(array, loaded, index, unit);
-        for (const Touch& touch : unit_touches) {
-            const Common common = common_of(parts[touch.part].region, box);
-            copy_elements(unit.view().part(common.in_unit), parts[touch.part].out.part(common.in_part));
-        }
-    });
+Region moved(const Region& region, const Index& by) {
+    Region there = region;
+    for (int d = 0; d < there.rank(); ++d) there.start[d] += by[d];
+    return there;
 }
 
-void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
-                const IoOptions& io) {
-    const Touches touches = touches_of(array, loaded, parts, &RegionWrite::in);
-    // Chunks or shards, each with its units.
+/// Gives all parts that touch a unit what they want of it.
+void distribute(const ArrayState& array, const LoadedArray& loaded, const Touches& touches, std::int64_t n,
+                std::span<const RegionRead> parts, const ReadUnit& read) {
+    const Region box = touches.units.chunk_region(touches.unit(n));
+    const auto unit_touches = touches.of(n);
+    ScratchPool::Loan scratch(array.scratch);
+    if (unit_touches.size() == 1) {  // only what is needed of it
+        const RegionRead& part = parts[unit_touches.front().part];
+        const Common common = common_of(part.region, box);
+        read(common.in_unit, part.out.part(common.in_part), *scratch);
+        return;
+    }
+    NDArray& unit = scratch->unit;
+    if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == unit_shape(loaded)) || unit.dtype().is_variable())
+        unit = NDArray(loaded.metadata.dtype, unit_shape(loaded));
+    const Region inside = Region::whole(box.extent);
+    read(inside, unit.view().part(inside), *scratch);
+    for (const Touch& touch : unit_touches) {
+        const Common common = common_of(parts[touch.part].region, box);
+        copy_elements(unit.view().part(common.in_unit), parts[touch.part].out.part(common.in_part));
+    }
+}
+
+/// Calls each(index, its units, options for the work within) for every chunk or shard, in parallel.
+template <class Each>
+void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOptions& io, const Each& each) {
     std::map<std::int64_t, std::vector<std::int64_t>> stored;
     for (std::int64_t n = 0; n < touches.count(); ++n) {
         const Region box = touches.units.chunk_region(touches.unit(n));
         stored[loaded.grid.linear(loaded.grid.overlapping(box).start)].push_back(n);
     }
     const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> jobs(stored.begin(), stored.end());
-    parallel_for(static_cast<std::int64_t>(jobs.size()), io, [&](std::int64_t job) {
+    IoOptions outer = io;
+    IoOptions within = io;
+    // Few shards are taken one after another, and all threads work on the inner chunks of each.
+    const bool few = loaded.pipeline.shard() != nullptr && std::ssize(jobs) < thread_count(io);
+    (few ? outer : within).threads = 1;
+    parallel_for(std::ssize(jobs), outer, [&](std::int64_t job) {
         const auto& [chunk, units] = jobs[static_cast<std::size_t>(job)];
-        const Index index = index_in(Region::whole(loaded.grid.grid()), chunk);
-        std::vector<NDArray> memory;
-        memory.reserve(2 * units.size());
-        std::vector<MarkedChunk> marked;
-        for (const std::int64_t n : units) {
-            NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
-            NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
-            const std::byte unmarked{0};
-            fill_elements(marks, &unmarked);
-            overlay(touches, n, parts, elements, marks);
-            marked.push_back({touches.unit(n), elements.view(), marks.view()});
-        }
-        const StoreLock lock = lock_chunk(array, loaded, index);
-        write_marked(array, loaded, index, marked, {.threads = 1});
+        each(index_in(Region::whole(loaded.grid.grid()), chunk), units, within);
     });
+}
+
+}  // namespace
+
+void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionRead> parts,
+               const IoOptions& io) {
+    const Touches touches = touches_of(array, loaded, parts, &RegionRead::out);
+    if (loaded.pipeline.shard() == nullptr) {
+        parallel_for(touches.count(), io, [&](std::int64_t n) {
+            const Index index = touches.unit(n);
+            const Region box = touches.units.chunk_region(index);
+            distribute(array, loaded, touches, n, parts,
+                       [&](const Region& region, const MutableArrayView& out, WorkerScratch&) {
+                           read_region(array, loaded, moved(region, box.start), out, {.threads = 1});
+                       });
+        });
+        return;
+    }
+    const ChunkGrid& inner = loaded.pipeline.shard()->grid();
+    for_each_key(loaded, touches, io,
+                 [&](const Index& shard, const std::vector<std::int64_t>& units, const IoOptions& within) {
+                     std::vector<std::int64_t> numbers;
+                     for (const std::int64_t n : units) {
+                         Index index = touches.unit(n);
+                         for (int d = 0; d < index.rank(); ++d) index[d] -= shard[d] * inner.grid()[d];
+                         numbers.push_back(inner.linear(index));
+                     }
+                     read_units(array, loaded, shard, numbers, within, [&](std::size_t i, const ReadUnit& read) {
+                         distribute(array, loaded, touches, units[i], parts, read);
+                     });
+                 });
+}
+
+void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
+                const IoOptions& io) {
+    const Touches touches = touches_of(array, loaded, parts, &RegionWrite::in);
+    for_each_key(loaded, touches, io,
+                 [&](const Index& index, const std::vector<std::int64_t>& units, const IoOptions& within) {
+                     std::vector<NDArray> memory;
+                     memory.reserve(2 * units.size());
+                     std::vector<MarkedChunk> marked;
+                     for (const std::int64_t n : units) {
+                         NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
+                         NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
+                         const std::byte unmarked{0};
+                         fill_elements(marks, &unmarked);
+                         overlay(touches, n, parts, elements, marks);
+                         marked.push_back({touches.unit(n), elements.view(), marks.view()});
+                     }
+                     const StoreLock lock = lock_chunk(array, loaded, index);
+                     write_marked(array, loaded, index, marked, within);
+                 });
 }
 
 }  // namespace tessera

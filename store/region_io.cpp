@@ -130,6 +130,12 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 
 // ---- inner chunks
 
+/// A stored shard, or nothing.
+std::unique_ptr<const Shard> open_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key) {
+    auto source = array.store->open(key);
+    return source ? std::make_unique<const Shard>(*loaded.pipeline.shard(), std::move(source)) : nullptr;
+}
+
 /// The inner chunks of a shard, which covers the region `shard` of the array, that the selection's bounds touch.
 Region touched_inner(const LoadedArray& loaded, const Region& shard, const Selection& selection) {
     Region common = intersection(shard, selection.bounds());
@@ -183,23 +189,29 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::s
 
 void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                 const Picked& part, const Request<MutableArrayView>& request, const IoOptions& io) {
-    std::shared_ptr<const ByteSource> source = array.store->open(key);
-    if (!source) {
+    const std::unique_ptr<const Shard> shard = open_shard(array, loaded, key);
+    if (!shard) {
         read_absent(array, loaded, request.elements.part(part.in_request));
         return;
     }
     const ShardCodec& codec = *loaded.pipeline.shard();
-    const Shard shard(codec, std::move(source));
     const Region place = loaded.grid.chunk_region(index);
     const Region touched = touched_inner(loaded, place, request.selection);
-    parallel_for(touched.count(), io, [&](std::int64_t n) {
+    const auto part_of = [&](const Index& inner) {
+        return picked_from(request.selection, inner_box(loaded, place, inner));
+    };
+    std::vector<std::int64_t> chunks;
+    for (std::int64_t n = 0; n < touched.count(); ++n) {
         const Index inner = index_in(touched, n);
-        const Picked inner_part = picked_from(request.selection, inner_box(loaded, place, inner));
-        if (inner_part.in_request.empty()) return;
+        if (!part_of(inner).in_request.empty()) chunks.push_back(codec.grid().linear(inner));
+    }
+    shard->for_each(chunks, io, [&](std::size_t i, const ByteSource* encoded) {
+        const Index inner = codec.grid().index(chunks[i]);
         ScratchPool::Loan scratch(array.scratch);
-        read_picked(
-            loaded, request, inner_part, codec.grid().chunks(), *scratch,
-            [&](const Region& region, const MutableArrayView& out) { shard.read(inner, region, out, scratch->codec); });
+        read_picked(loaded, request, part_of(inner), codec.grid().chunks(), *scratch,
+                    [&](const Region& region, const MutableArrayView& out) {
+                        shard->read(inner, encoded, region, out, scratch->codec);
+                    });
     });
 }
 
@@ -294,11 +306,8 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
 ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                          bool replaced) {
     const ShardCodec& codec = *loaded.pipeline.shard();
-    std::unique_ptr<const Shard> old;
-    if (!replaced) {
-        if (auto source = array.store->open(key)) old = std::make_unique<const Shard>(codec, std::move(source));
-    }
-    return {codec, std::move(old), Region::whole(loaded.grid.chunk_region(index).extent),
+    return {codec, replaced ? nullptr : open_shard(array, loaded, key),
+            Region::whole(loaded.grid.chunk_region(index).extent),
             [&store = *array.store, key] { return store.create(key); }};
 }
 
@@ -474,6 +483,24 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
                        }
                    });
     });
+}
+
+void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
+                std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each) {
+    const std::string key = array.chunk_key(loaded, chunk);
+    in_context([&] { return where(array, chunk, key); },
+               [&] {
+                   const std::unique_ptr<const Shard> shard = open_shard(array, loaded, key);
+                   const auto read = [&](std::size_t i, const ByteSource* encoded) {
+                       each(i, [&](const Region& region, const MutableArrayView& out, WorkerScratch& scratch) {
+                           if (!shard) return read_absent(array, loaded, out);
+                           const Index index = loaded.pipeline.shard()->grid().index(inner[i]);
+                           shard->read(index, encoded, region, out, scratch.codec);
+                       });
+                   };
+                   if (shard) return shard->for_each(inner, io, read);
+                   for (std::size_t i = 0; i < inner.size(); ++i) read(i, nullptr);
+               });
 }
 
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,

@@ -31,6 +31,13 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
 void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
                 const IoOptions& io);
 
+/// Reads a part of a unit (what is decoded as one), or all of it, into memory of the part's shape.
+using ReadUnit = std::function<void(const Region& region, const MutableArrayView& out, WorkerScratch& scratch)>;
+using EachUnit = std::function<void(std::size_t i, const ReadUnit& read)>;
+/// Opens a shard once and calls each(i, read) for some of its inner chunks, by their numbers in it, in parallel.
+void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& shard,
+                std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each);
+
 /// The lock of a chunk or shard. The caller holds the shape lock.
 [[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
 

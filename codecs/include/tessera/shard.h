@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tessera/chunk_grid.h>
@@ -89,11 +90,20 @@ public:
     [[nodiscard]] const ShardCodec::Place& place(const Index& inner) const { return places_[codec_.number(inner)]; }
     /// Decodes the part `region` of an inner chunk into `out`; fills it where the chunk is absent. One ranged read.
     void read(const Index& inner, const Region& region, const MutableArrayView& out, CodecScratch& scratch) const;
+    /// Calls each(i, encoded) for inner chunks by their numbers in C order of grid(), in parallel; `encoded` is nullptr
+    /// where one is absent. Small ones that lie one behind the other are read at once.
+    void for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
+                  const std::function<void(std::size_t i, const ByteSource* encoded)>& each) const;
+    /// As above, with what for_each() gave for the chunk.
+    void read(const Index& inner, const ByteSource* encoded, const Region& region, const MutableArrayView& out,
+              CodecScratch& scratch) const;
 
     [[nodiscard]] const ByteSource& bytes() const { return *bytes_; }
     [[nodiscard]] const std::vector<ShardCodec::Place>& places() const { return places_; }
 
 private:
+    [[nodiscard]] std::unique_ptr<const ByteSource> encoded(const ShardCodec::Place& at) const;
+
     const ShardCodec& codec_;
     std::shared_ptr<const ByteSource> bytes_;
     std::vector<ShardCodec::Place> places_;

@@ -239,6 +239,34 @@ TEST(Sharded, one_inner_chunk_of_a_large_shard_is_read_alone) {
     EXPECT_EQ(a.read("9000, 8999:9002").values<std::int32_t>()[1], 1);
 }
 
+TEST(Sharded, neighbours_are_read_together_and_many_regions_open_a_shard_once) {
+    const auto store = std::make_shared<CountingStore>();
+    Array a = Array::create(store, "", sharded({64, 64}, {8, 8}, {32, 64}));
+    const NDArray all = ramp({64, 64});
+    a.write(Region::whole({64, 64}), all.view());
+    (void)store->take();
+    for (const int threads : {1, 2}) {
+        EXPECT_TRUE(elements_equal(a.read(Region::whole({64, 64}), {.threads = threads}), all));
+        for (const auto& [key, c] : store->take()) {
+            EXPECT_EQ(c.opened, 1) << key;
+            EXPECT_EQ(c.read, 2) << key;  // the index, and all inner chunks, which lie one behind the other
+        }
+        // Two rows of inner chunks with two between them, and one element.
+        const std::vector<Region> regions{{{0, 0}, {8, 64}}, {{24, 0}, {7, 64}}, {{1, 1}, {1, 1}}};
+        std::vector<NDArray> out;
+        std::vector<RegionRead> parts;
+        for (const Region& region : regions) out.emplace_back("<i4", region.extent);
+        for (std::size_t i = 0; i < out.size(); ++i) parts.push_back({regions[i], out[i].view()});
+        a.read_many(parts, {.threads = threads});
+        for (std::size_t i = 0; i < out.size(); ++i)
+            EXPECT_TRUE(elements_equal(out[i], all.view().part(regions[i]))) << i;
+        const auto counts = store->take();
+        ASSERT_EQ(counts.size(), 1U);
+        EXPECT_EQ(counts.at("c/0/0").opened, 1);
+        EXPECT_EQ(counts.at("c/0/0").read, 3);
+    }
+}
+
 TEST(Sharded, the_bytes_do_not_depend_on_the_number_of_threads) {
     std::vector<Buffer> shards;
     for (const int threads : {1, 2, 0}) {
