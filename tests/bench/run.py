@@ -63,8 +63,10 @@ def sections(rows):
         for durable in (False, True):
             part = [r for r in rows if r.medium == medium and r.durable == durable]
             if part:
-                where = "In memory (tmpfs)" if medium == "memory" else "On the disk, read from the page cache"
-                yield where + (", durable when done; the plain loop is not" if durable else ""), part
+                where = "In memory (tmpfs)" if medium == "memory" else "On the disk, in the page cache"
+                if durable:
+                    where = f"{where.split(',')[0]}, durable when done; the plain loop is not"
+                yield where, part
 
 
 def plot(rows):
@@ -87,14 +89,14 @@ def plot(rows):
             for r in [r for r in section if r.name == name]:
                 if r.wanted is not None and r.threads == 1:
                     out.append(f'<rect x="{x(r.wanted) - 1.5:.0f}" y="{middle - 8:.0f}" width="3" height="16" fill="#c8c8c8"/>')
-            for r in [r for r in section if r.name == name]:
+            for r in [r for r in reversed(section) if r.name == name]:  # ours on top
                 colour = next((c for who, c in COLOURS.items() if r.side.startswith(who)), "#888")
                 fill = colour if r.threads == 1 else "white"
                 out.append(f'<circle cx="{x(r.ratio):.1f}" cy="{middle:.1f}" r="4.5" stroke="{colour}" stroke-width="1.8" '
                            f'fill="{fill}"><title>{r.name}, {r.threads} threads, {r.side}: {r.ratio:.3g}</title></circle>')
             one = [r for r in section if r.name == name and r.side == "Tessera"]
             out.append(f'<text x="{left + width + 12}" y="{middle + 4:.0f}" fill="{COLOURS["Tessera"]}">'
-                       f'{" · ".join(f"{r.ratio:.2g}" for r in one)}</text>')
+                       f'{" · ".join(f"{r.ratio:.2f}" if r.ratio >= 0.1 else f"{r.ratio:.3f}" for r in one)}</text>')
         y = bottom + 54
     sides = list(dict.fromkeys(r.side for r in rows))
     legend, at = [], left
@@ -102,9 +104,11 @@ def plot(rows):
         colour = next((c for who, c in COLOURS.items() if side.startswith(who)), "#888")
         legend.append(f'<circle cx="{at + 5}" cy="28" r="4.5" fill="{colour}"/><text x="{at + 14}" y="32">{side}</text>')
         at += 40 + 7 * len(side)
-    legend.append(f'<text x="{at}" y="32" fill="#666">filled: 1 thread, hollow: 2; grey bar: wanted of Tessera</text>')
+    legend.append(f'<text x="{at}" y="32" fill="#666">filled: 1 thread, hollow: 2</text>')
+    legend.append(f'<rect x="{at + 170}" y="20" width="3" height="16" fill="#c8c8c8"/><text x="{at + 178}" y="32" fill="#666">wanted</text>')
+    legend.append(f'<text x="{left + width + 12}" y="52" fill="{COLOURS["Tessera"]}">1 · 2 threads</text>')
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{y - 30}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 110}" height="{y - 30}" font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{left}" y="14" font-size="13">time ÷ time of the plain loop for the same work; left is faster</text>',
         *legend, *out, "</svg>"]) + "\n"
