@@ -102,15 +102,16 @@ void ArrayState::set_loaded(std::shared_ptr<const LoadedArray> l) {
 }
 
 std::shared_ptr<const LoadedArray> ArrayState::refresh() {
-    if (!published) return loaded();
-    Buffer bytes;
-    if (!store->get(join_key(prefix, dialect->metadata_key), bytes, metadata_limit)) {
-        throw not_found(
-            fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
-    }
-    {
+    const auto present = loaded();
+    if (!published) return present;
+    Buffer bytes;  // not read for a first time: who only reads never needs them again
+    if (present) {
+        if (!store->get(join_key(prefix, dialect->metadata_key), bytes, metadata_limit)) {
+            throw not_found(
+                fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
+        }
         const std::lock_guard lock(mutex_);
-        if (loaded_ && std::ranges::equal(bytes.span(), metadata_bytes_.span())) return loaded_;
+        if (std::ranges::equal(bytes.span(), metadata_bytes_.span())) return loaded_;
     }
     auto fresh = in_context([&] { return name; },
                             [&] { return std::make_shared<const LoadedArray>(dialect->load(*store, prefix)); });

@@ -60,7 +60,7 @@ std::uint64_t arena_bytes(Entry& entry) {
 
 struct ChunkCache {
     ChunkCache(std::shared_ptr<ArrayState> array, std::uint64_t budget)
-        : array_(std::move(array)), budget_(budget), loaded_(array_->loaded()) {
+        : array_(std::move(array)), budget_(budget), loaded_(array_->refresh()) {
         adopt(loaded_);
         if (unit_bytes_ > budget_) {
             throw Error(ErrorCode::budget,

@@ -104,21 +104,24 @@ public:
         // Into the memory that is there; only when that is full is the file's size asked for. Where it ends is asked of
         // lseek, the quickest of the calls that know, after a read that came out short.
         std::size_t have = 0;
+        std::optional<std::uint64_t> size;
         out.reset(out.capacity());
-        for (;;) {
+        while (have != size) {
             if (have == out.size()) {
                 struct stat status {};
                 if (!is_value(fd.get(), key, status)) return false;
-                if (static_cast<std::uint64_t>(status.st_size) <= have) break;
-                require_size(path_of(key), static_cast<std::uint64_t>(status.st_size), limit);
-                out.resize(static_cast<std::size_t>(status.st_size));
+                size = static_cast<std::uint64_t>(status.st_size);
+                if (*size <= have) break;
+                require_size(path_of(key), *size, limit);
+                out.resize(static_cast<std::size_t>(*size));
             }
             const ssize_t n = ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(have));
             if (n < 0 && errno == EINTR) continue;
             if (n < 0 && errno == EISDIR) return false;
             if (n < 0) throw io_error("reading", path_of(key), errno);
             have += static_cast<std::size_t>(n);
-            if (n == 0 || ::lseek(fd.get(), 0, SEEK_END) == static_cast<off_t>(have)) break;
+            if (n == 0) break;
+            if (!size) size = static_cast<std::uint64_t>(::lseek(fd.get(), 0, SEEK_END));
         }
         out.resize(have);
         return true;

@@ -72,8 +72,8 @@ ArrayMetadata parse_metadata(const Value& meta) {
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
     // `meta` alone is a name that anything may have.
-    return store.open(join_key(prefix, metadata_name)) != nullptr &&
-           store.open(join_key(prefix, attributes_name)) != nullptr;
+    return store.stamp(join_key(prefix, metadata_name)).has_value() &&
+           store.stamp(join_key(prefix, attributes_name)).has_value();
 }
 
 ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {

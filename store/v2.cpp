@@ -196,7 +196,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
 }
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.open(join_key(prefix, array_name)) != nullptr;
+    return store.stamp(join_key(prefix, array_name)).has_value();
 }
 
 ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {

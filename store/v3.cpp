@@ -171,7 +171,7 @@ bool probe_group(const KeyValueStore& store, std::string_view prefix) {
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
     // What cannot be read is an array that is damaged: loading it says how.
-    return store.open(join_key(prefix, document_name)) != nullptr && !probe_group(store, prefix);
+    return store.stamp(join_key(prefix, document_name)).has_value() && !probe_group(store, prefix);
 }
 
 ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
