@@ -24,7 +24,7 @@ constexpr std::array table{
     CodecRow{"numcodecs.json2", "variable-length text as JSON", nullptr, make_json2_codec, nullptr},
     CodecRow{"numcodecs.vlen-array", "variable-length arrays: vlen-array:DTYPE", nullptr, make_vlen_array_codec,
              nullptr},
-    CodecRow{"blosc", "fast compressors with a shuffle: blosc:COMPRESSOR:LEVEL:SHUFFLE", nullptr, nullptr,
+    CodecRow{"blosc", "fast compressors with a shuffle: blosc:COMPRESSOR:LEVEL:SHUFFLE:BLOCKSIZE", nullptr, nullptr,
              make_blosc_codec},
     CodecRow{"gzip", "gzip:LEVEL, 0 to 9", nullptr, nullptr, make_gzip_codec},
     CodecRow{"zstd", "zstd:LEVEL:CHECKSUM, up to 22, negative ones are faster; true or false", nullptr, nullptr,
@@ -91,8 +91,12 @@ std::optional<std::vector<Part>> notation(std::string_view codec) {
     using enum Part::Type;
     if (codec == "transpose" || codec == "sharding_indexed" || codec == "numcodecs.categorize") return std::nullopt;
     if (codec == "bytes") return {{{"endian", text}}};
-    if (codec == "blosc") return {{{"cname", text, "lz4"}, {"clevel", whole, 5}, {"shuffle", text, "shuffle"}}};
-    if (codec == "numcodecs.blosc") return {{{"cname", text, "lz4"}, {"clevel", whole, 5}, {"shuffle", whole, 1}}};
+    if (codec == "blosc") {
+        return {{{"cname", text, "lz4"}, {"clevel", whole, 5}, {"shuffle", text, "shuffle"}, {"blocksize", whole}}};
+    }
+    if (codec == "numcodecs.blosc") {
+        return {{{"cname", text, "lz4"}, {"clevel", whole, 5}, {"shuffle", whole, 1}, {"blocksize", whole}}};
+    }
     if (codec == "gzip" || codec == "numcodecs.gzip") return {{{"level", whole, 5}}};
     if (codec == "zstd" || codec == "numcodecs.zstd") return {{{"level", whole, 3}, {"checksum", flag, false}}};
     if (codec == "numcodecs.zlib" || codec == "numcodecs.bz2") return {{{"level", whole, 1}}};

@@ -110,7 +110,8 @@ Run declare_create(CLI::App& app) {
             ->option_text("VALUE");
     app.add_option("--codec", o->codec,
                    "codecs in order: blosc:zstd:5:shuffle, delta,zstd:3, none, or v3's JSON list (default "
-                   "blosc:lz4:5:shuffle)")
+                   "blosc:lz4:5:shuffle; with v2 and v3, blosc:lz4:5:shuffle:16384 makes blocks that suit reading "
+                   "single elements and small boxes)")
         ->option_text("CODECS");
     app.add_option("--format", o->format, "generation: zmeta (default: zarr-python 0.4's layout), v1, v2 or v3")
         ->option_text("FORMAT");

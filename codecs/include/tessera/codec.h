@@ -119,9 +119,9 @@ struct CodecRow {
 /// Every codec that Tessera has. A new codec is a file in codecs/ and a row here.
 [[nodiscard]] std::span<const CodecRow> codec_table();
 
-/// One codec from the program's short notation: "blosc:lz4:5:shuffle" (compressor, level, noshuffle | shuffle |
-/// bitshuffle; trailing parts may be left out), "zstd:3", "gzip:6", "crc32c", "delta". Throws invalid_argument that
-/// says what there is to choose from.
+/// One codec from the program's short notation: "blosc:lz4:5:shuffle:16384" (compressor, level, noshuffle | shuffle |
+/// bitshuffle, block size; trailing parts may be left out), "zstd:3", "gzip:6", "crc32c", "delta". Throws
+/// invalid_argument that says what there is to choose from.
 [[nodiscard]] CodecConfig parse_codec(std::string_view text);
 /// A chain: such parts joined by ',' in the order in which they are applied ("delta,zstd:3"), "none" for no codec at
 /// all, or v3's JSON list of codecs. What an array's elements need besides is put in by complete_codecs.

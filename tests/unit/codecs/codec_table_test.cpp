@@ -28,8 +28,11 @@ TEST(CodecTable, notation) {
     EXPECT_EQ(json("blosc:zstd"), R"({"cname": "zstd", "clevel": 5, "shuffle": "shuffle"})");
     EXPECT_EQ(json("blosc:zlib:9"), R"({"cname": "zlib", "clevel": 9, "shuffle": "shuffle"})");
     EXPECT_EQ(json("blosc:snappy:0:bitshuffle"), R"({"cname": "snappy", "clevel": 0, "shuffle": "bitshuffle"})");
+    EXPECT_EQ(json("blosc:lz4:5:shuffle:16384"),
+              R"({"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 16384})");
     // And back.
     for (const char* text : {"blosc:lz4:5:shuffle",
+                             "blosc:lz4:5:shuffle:16384",
                              "blosc:zstd:9:noshuffle",
                              "gzip:9",
                              "zstd:-5",
@@ -105,8 +108,9 @@ TEST(CodecTable, notation_that_is_wrong_says_what_there_is) {
     refused("blosc:lz4:", "whole number");
     refused("blosc:lz4:10", "expected 0 to 9");
     refused("blosc:lz4:5:2", "choose one of noshuffle, shuffle, bitshuffle");
-    refused("blosc:lz4:5:shuffle:1", "\":1\" is left over");
-    refused("blosc:lz4:5:shuffle:1", "codec \"blosc:lz4:5:shuffle:1\"");
+    refused("blosc:lz4:5:shuffle:-1", "blocksize is -1, expected 0 to");
+    refused("blosc:lz4:5:shuffle:0:1", "\":1\" is left over");
+    refused("blosc:lz4:5:shuffle:0:1", "codec \"blosc:lz4:5:shuffle:0:1\"");
 }
 
 std::string completed(const DType& dtype, int rank, Order order, std::string_view chain) {
