@@ -348,13 +348,14 @@ private:
         return true;
     }
 
-    /// Whether the next block, put there, may take as many bytes as it would take at most.
+    /// Of the next block, encoded: its splits as they are, with their sizes.
+    [[nodiscard]] std::size_t most_bytes() const { return 4 * most_splits + old_.block_size(put_); }
     [[nodiscard]] bool has_room(std::size_t at) const {
-        return at + 4 * most_splits + old_.block_size(put_) <= header_.nbytes + BLOSC_MAX_OVERHEAD;
+        return at + most_bytes() <= header_.nbytes + BLOSC_MAX_OVERHEAD;
     }
 
     [[nodiscard]] bool put(ByteSpan bytes) {
-        if (!has_room(end_)) return false;
+        if (!has_room(end_) || bytes.size() > most_bytes()) return false;
         store_32(out_.data() + header_size + 4 * put_, static_cast<std::uint32_t>(end_));
         std::memcpy(out_.data() + end_, bytes.data(), bytes.size());
         end_ += bytes.size();

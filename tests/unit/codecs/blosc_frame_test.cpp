@@ -145,6 +145,19 @@ TEST_P(BloscFrame, EditedIsWhatEncodingAllGives) {
     EXPECT_TRUE(sure > 0 || kind.level == 0);
 }
 
+TEST(BloscFrameTest, KeepsNoBlockThatIsLongerThanItCanBe) {
+    const Bytes data = sample(1 << 18);
+    const Kind kind{"lz4", 5, BLOSC_SHUFFLE};
+    Bytes frame = frame_of(data, kind.compressor, kind.level, kind.shuffle, 4, 4096);
+    ASSERT_EQ(load_32(&frame[8]), 65536U);
+    ASSERT_TRUE(edited(frame, kind, data, 0, 10));
+    const std::size_t more = 10 * data.size();
+    frame.insert(frame.begin() + load_32(&frame[16 + 4 * 2]), more, std::byte{7});  // behind block 1
+    for (const std::size_t at : {16 + 4 * 2, 16 + 4 * 3, 12})
+        store_32(&frame[at], static_cast<std::uint32_t>(load_32(&frame[at]) + more));
+    EXPECT_FALSE(edited(frame, kind, data, 0, 10));
+}
+
 TEST(BloscFrameTest, EditsOnlyWhatItsOwnSettingsWrote) {
     const Bytes data = sample(1 << 20);
     const CodecPipeline pipeline({"<f4", {1 << 18}, std::nullopt},
