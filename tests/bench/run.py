@@ -44,16 +44,26 @@ class Row:
         return ratios[self.threads - 1] if self.threads <= len(ratios) else None
 
 
+def ratio(row):
+    return f"{row.ratio:.2f}" if row.ratio >= 0.1 else f"{row.ratio:.3f}"
+
+
 def table(rows):
-    head = ["| operation | threads | who | plain loop, ms | ms | ratio | wanted | ratio of processor time | MiB more: plain loop, and this |",
-            "|---|---|---|---|---|---|---|---|---|"]
+    """A line for each operation: ratios by one thread and by two, of each who took part."""
     lines = []
     for title, section in sections(rows):
-        lines += [f"\n### {title}\n", *head]
-        for r in section:
-            wanted = "" if r.wanted is None else f"{r.wanted:g}"
-            lines.append(f"| {r.name} | {r.threads} | {r.side} | {r.plain:.4g} | {r.time:.4g} | {r.ratio:.3g} | {wanted} "
-                         f"| {r.cpu:.3g} | {r.plain_memory:.0f}, {r.memory:.0f} |")
+        sides = list(dict.fromkeys(r.side for r in section))
+        lines += [f"\n### {title}\n",
+                  "| operation | plain loop, ms | " + " | ".join(sides) + " | wanted | processor time | MiB |",
+                  "|---" * (5 + len(sides)) + "|"]
+        for name in dict.fromkeys(r.name for r in section):
+            same = [r for r in section if r.name == name]
+            ours = [r for r in same if r.side == "Tessera"]
+            cells = [name.removesuffix(" durable"), " · ".join(f"{r.plain:.4g}" for r in ours)]
+            cells += [" · ".join(ratio(r) for r in same if r.side == side) for side in sides]
+            cells += ["" if ours[0].wanted is None else f"{ours[0].wanted:g}", " · ".join(f"{r.cpu:.2f}" for r in ours),
+                      " · ".join(f"{max(r.memory, 0):.0f}" for r in ours)]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines).lstrip() + "\n"
 
 
@@ -96,7 +106,7 @@ def plot(rows):
                            f'fill="{fill}"><title>{r.name}, {r.threads} threads, {r.side}: {r.ratio:.3g}</title></circle>')
             one = [r for r in section if r.name == name and r.side == "Tessera"]
             out.append(f'<text x="{left + width + 12}" y="{middle + 4:.0f}" fill="{COLOURS["Tessera"]}">'
-                       f'{" · ".join(f"{r.ratio:.2f}" if r.ratio >= 0.1 else f"{r.ratio:.3f}" for r in one)}</text>')
+                       f'{" · ".join(map(ratio, one))}</text>')
         y = bottom + 54
     sides = list(dict.fromkeys(r.side for r in rows))
     legend, at = [], left
