@@ -226,7 +226,7 @@ public:
         if (root < 0 || !is_directory(root, source.c_str())) {
             throw not_found(fmt::format("moving {}: no such directory", path_of(from)));
         }
-        make_folders(root, target.substr(0, target.rfind('/') + 1));
+        make_folders(root, target.substr(0, target.rfind('/') + 1), true);
         int result = ::renameat2(root, source.c_str(), root, target.c_str(), RENAME_NOREPLACE);
         if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {  // a file system without this flag
             struct stat status {};
@@ -296,7 +296,7 @@ public:
         int result = ::renameat(root, source.c_str(), root, target.c_str());
         if (result != 0 && errno == ENOENT) {
             if (::faccessat(root, source.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return false;
-            make_folders(root, target.substr(0, target.rfind('/') + 1));
+            make_folders(root, target.substr(0, target.rfind('/') + 1), true);
             result = ::renameat(root, source.c_str(), root, target.c_str());
         }
         if (result != 0) throw io_error("replacing", path_of(to), errno);
@@ -434,11 +434,13 @@ private:
     }
 
     /// Makes each directory of `folder` ("a/b/") that is missing.
-    void make_folders(int root, const std::string& folder) const {
+    /// With `for_move` each is durable at once: else a power failure could leave what was moved there, and not the
+    /// folder, and so neither name of it.
+    void make_folders(int root, const std::string& folder, bool for_move = false) const {
         for (std::size_t slash = folder.find('/'); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
             const std::string path = folder.substr(0, slash);
             if (::mkdirat(root, path.c_str(), 0777) == 0) {
-                sync_.changed(root, path);
+                for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
             } else if (errno != EEXIST) {
                 throw io_error("making the directory", path_of(path), errno);
             }

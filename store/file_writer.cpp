@@ -41,15 +41,27 @@
 
 namespace tessera {
 
+namespace {
+
+std::string folder_of(std::string_view key) {
+    return std::string(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
+}
+
+}  // namespace
+
 void FolderSync::changed(int root, std::string_view key) {
     if (durability_ == Durability::none || later_) return;
-    std::string folder(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
+    std::string folder = folder_of(key);
     if (durability_ == Durability::each) {
         sync_folder(root, folder);
         return;
     }
     const std::lock_guard guard(mutex_);
     if (folder != last_) last_ = *folders_.insert(std::move(folder)).first;
+}
+
+void FolderSync::changed_for_move(int root, std::string_view key) const {
+    if (durability_ != Durability::none && !later_) sync_folder(root, folder_of(key));
 }
 
 void FolderSync::made_outside(const std::string& folder) const {

@@ -26,6 +26,9 @@ public:
     /// A name in the folder of `key` was set or removed.
     void changed(int root, std::string_view key);
 
+    /// The same, durable at once but where sync_later() put it off.
+    void changed_for_move(int root, std::string_view key) const;
+
     /// A directory was made in `folder`, a path. Rare, and so not put off.
     void made_outside(const std::string& folder) const;
 

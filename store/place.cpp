@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array_state.h"
+#include "replace_directory.h"
 #include "zip_store.h"
 
 namespace tessera {
@@ -48,9 +49,9 @@ std::string names_text(const Listing& listing) {
 }  // namespace
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) return Place{directory_store(path, options), ""};
+    if (fs::is_directory(status_of(path))) return Place{directory_store(path, options), ""};
     const fs::path part = existing_part(path);
+    std::error_code ignored;
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;
     auto zip = probe_zip_store(part);
     if (zip == nullptr) return std::nullopt;

@@ -38,8 +38,9 @@ void exchange(const fs::path& built, const fs::path& old) {
     if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
     if (::rename(built.c_str(), old.c_str()) != 0) {
         const int error = errno;
-        (void)::rename(aside.c_str(), old.c_str());
-        throw io_error("cannot replace", old.string(), error);
+        const bool back = ::rename(aside.c_str(), old.c_str()) == 0;
+        throw io_error("cannot replace",
+                       back ? old.string() : fmt::format("{}, which is now {}", old.string(), aside.string()), error);
     }
     if (::rename(aside.c_str(), built.c_str()) != 0) throw io_error("cannot move", aside.string(), errno);
 }
