@@ -120,6 +120,15 @@ void record(KeyValueStore& store, std::string_view prefix, const Journal& journa
     apply(store, prefix, journal);
 }
 
+/// batch_pending(); yes too where that cannot be found out.
+bool may_be_pending(const KeyValueStore& store, std::string_view prefix) {
+    try {
+        return batch_pending(store, prefix);
+    } catch (const Error&) {
+        return true;
+    }
+}
+
 /// Whether there is anything of a batch: one that lives, was committed, or was left behind.
 bool has_batch(const KeyValueStore& store, std::string_view prefix) {
     const Listing listing = store.list(join_key(prefix, batch_folder));
@@ -213,15 +222,16 @@ std::int64_t Edit::commit() {
     const std::string_view document = state_->array->dialect().metadata_key;
     const Journal journal{
         .id = new_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
-    state_->over = true;  // unless it is certain that nothing was recorded, what is staged is still needed
     if (!journal.entries.empty()) {
         try {
             record(*state_->store, state_->prefix, journal);
         } catch (...) {
-            state_->over = batch_pending(*state_->store, state_->prefix);
+            // Then what is staged is still needed.
+            state_->over = may_be_pending(*state_->store, state_->prefix);
             throw;
         }
     }
+    state_->over = true;
     state_->store->erase_below(join_key(state_->prefix, batch_folder));
     state_->lock.unlock();
     return static_cast<std::int64_t>(journal.entries.size());
