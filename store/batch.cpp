@@ -10,8 +10,8 @@
 //   2. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The rename that
 //      gives it its name is the moment at which the batch happens. Before it nothing has changed, after it everything
 //      that is needed to go on is on the disk;
-//   3. applies it: each old value is kept as `.tessera/undo/ID.N`, a hard link, and the staged value renamed over its
-//      key; chunks first, metadata next, erasures last;
+//   3. applies it: each old value is kept as `.tessera/undo/ID.N`, a hard link; when all are, and durable, the staged
+//      values are renamed over their keys; chunks first, metadata next, erasures last;
 //   4. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
 //
 // Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 3
@@ -69,27 +69,31 @@ void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal
     const std::string batch = join_key(prefix, batch_folder);
     const std::string undo = join_key(prefix, undo_folder);
     store.erase(journal_key(prefix, undo_folder));  // from now on it describes what is no more
-    const auto apply_one = [&](const Entry& entry, std::size_t number) {
-        const std::string key = join_key(prefix, entry.key);
-        const std::string staged = fmt::format("{}/{}", batch, entry.number);
-        const bool done = entry.kind == Entry::Kind::put && !store.stamp(staged);
-        if (done) return;
-        if (journal.keeps_old && entry.had_old)
-            keep(store, key, fmt::format("{}/{:016x}.{}", undo, journal.id, number));
-        if (entry.kind == Entry::Kind::erase) {
-            store.erase(key);
-        } else {
-            store.replace(staged, key);
-        }
+    const auto staged_key = [&](const Entry& entry) { return fmt::format("{}/{}", batch, entry.number); };
+    const auto is_done = [&](const Entry& entry) {
+        return entry.kind == Entry::Kind::put && !store.stamp(staged_key(entry));
     };
-    for (std::size_t i = 0; i < journal.entries.size(); ++i) {
-        try {
-            apply_one(journal.entries[i], i);
-        } catch (const Error& e) {
-            throw Error(e.code(), fmt::format("{}: the batch is recorded, but only {} of its {} changes are in place; "
-                                              "the next opening goes on with it: {}",
-                                              join_key(store.name(), prefix), i, journal.entries.size(), e.what()));
+    std::size_t in_place = 0;
+    try {
+        for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
+            const Entry& entry = journal.entries[i];
+            if (!entry.had_old || is_done(entry)) continue;
+            keep(store, join_key(prefix, entry.key), fmt::format("{}/{:016x}.{}", undo, journal.id, i));
         }
+        if (journal.keeps_old) store.sync();  // before the names that they have now are gone
+        for (const Entry& entry : journal.entries) {
+            const std::string key = join_key(prefix, entry.key);
+            if (entry.kind == Entry::Kind::erase) {
+                store.erase(key);
+            } else {
+                store.replace(staged_key(entry), key);  // nothing where it is done
+            }
+            ++in_place;
+        }
+    } catch (const Error& e) {
+        throw Error(e.code(), fmt::format("{}: the batch is recorded, but only {} of its {} changes are in place; "
+                                          "the next opening goes on with it: {}",
+                                          join_key(store.name(), prefix), in_place, journal.entries.size(), e.what()));
     }
     store.sync();
     if (journal.keeps_old) {
