@@ -221,6 +221,13 @@ const std::map<std::string, std::function<Operation()>>& operations() {
         {"open_zmeta", [] { return open_array("zmeta"); }},
         {"open_v2", [] { return open_array("v2"); }},
         {"open_v3", [] { return open_array("v3"); }},
+        {"open_read_element",
+         [] {
+             return Operation([s = tiles()](int) {
+                 NDArray out(s.in->dtype(), {1, 1});
+                 Array::open(s.path).read_into({{7, 70}, {1, 1}}, out, one_thread);
+             });
+         }},
         {"create",
          [] {
              return Operation([](int round) {
