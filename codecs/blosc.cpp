@@ -48,6 +48,8 @@ public:
 
     [[nodiscard]] bool encode_runs(ByteSpan in, std::uint64_t decoded_size, const ByteRuns& runs, CodecScratch& scratch,
                                    Buffer& out) const override {
+        const BloscHeader old = read_blosc_header(in, in.size());
+        if (old.nbytes <= old.blocksize) return false;  // a single block is encoded as a whole in any case
         const auto encode_block = [&](ByteSpan block, Buffer& frame) {
             // With room for all of it, not compressed, behind the sizes of its splits.
             compress(block, block.size(), 2 * block.size() + 2 * BLOSC_MAX_OVERHEAD, frame);
