@@ -422,11 +422,11 @@ void ShardWriter::finish() {
 }
 
 void ShardWriter::copy_old(const ShardCodec::Place& from, ShardCodec::Place& to) {
-    constexpr std::uint64_t most_at_once = std::uint64_t{1} << 20;
+    constexpr std::uint64_t most_in_memory = std::uint64_t{1} << 20;
     Buffer piece;
     std::uint64_t done = 0;
     do {
-        piece.reset(static_cast<std::size_t>(std::min(most_at_once, from.size - done)));
+        piece.reset(static_cast<std::size_t>(std::min(most_in_memory, from.size - done)));
         old_->bytes().read(from.offset + done, piece.span());
         append(piece);
         done += piece.size();
