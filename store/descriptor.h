@@ -1,4 +1,5 @@
-// A file descriptor with an owner. Private to the store module.
+// What the store asks of the system in more than one place: descriptors with an owner, opening, making names durable,
+// the process's number. Private to the store module.
 #pragma once
 
 #include <fcntl.h>
