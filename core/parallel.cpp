@@ -51,6 +51,7 @@ void work(Shared& shared, std::int64_t count, const IoOptions& options, const st
 }  // namespace
 
 int thread_count(const IoOptions& options) {
+    if (options.threads == 1) return 1;
     // oneTBB has no more workers than cores, and says so on stderr when it is asked for more. Asked once, as oneTBB
     // does: the C library opens a file of the system for it.
     static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -58,7 +59,7 @@ int thread_count(const IoOptions& options) {
 }
 
 void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
-    const int threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
+    const int threads = count > 1 ? static_cast<int>(std::min<std::int64_t>(count, thread_count(options))) : 1;
     if (threads <= 1 || inside_job) {
         for (std::int64_t i = 0; i < count; ++i) {
             if (options.stop.stop_requested()) throw cancelled("stopped on request");

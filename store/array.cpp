@@ -12,6 +12,7 @@
 
 #include "array_state.h"
 #include "batch.h"
+#include "dialects.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -104,23 +105,28 @@ void ArrayState::set_loaded(std::shared_ptr<const LoadedArray> l) {
 std::shared_ptr<const LoadedArray> ArrayState::refresh() {
     const auto present = loaded();
     if (!published) return present;
-    Buffer bytes;  // not read for a first time: who only reads never needs them again
-    if (present) {
-        if (!store->get(join_key(prefix, dialect->metadata_key), bytes, metadata_limit)) {
-            throw not_found(
-                fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
-        }
-        const std::lock_guard lock(mutex_);
-        if (std::ranges::equal(bytes.span(), metadata_bytes_.span())) return loaded_;
+    Buffer document;
+    if (!store->get(join_key(prefix, dialect->metadata_key), document, metadata_limit)) {
+        throw not_found(
+            fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
     }
-    auto fresh = in_context([&] { return name; },
-                            [&] { return std::make_shared<const LoadedArray>(dialect->load(*store, prefix)); });
+    {
+        const std::lock_guard lock(mutex_);
+        if (loaded_ && document.size() > 0 && std::ranges::equal(document.span(), document_.span())) return loaded_;
+    }
+    return take(std::move(document));
+}
+
+std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
+    auto fresh = in_context(
+        [&] { return name; },
+        [&] { return std::make_shared<const LoadedArray>(parse_metadata(*dialect, *store, prefix, document)); });
     const std::lock_guard lock(mutex_);
     if (loaded_ &&
         !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {
         throw invalid_argument(fmt::format("{}: the array was replaced by another one; open it again", name));
     }
-    metadata_bytes_ = std::move(bytes);
+    document_ = std::move(document);
     loaded_ = std::move(fresh);
     return loaded_;
 }
@@ -134,7 +140,7 @@ void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
     }
     const std::lock_guard lock(mutex_);
     loaded_ = std::move(l);
-    metadata_bytes_.resize(0);  // not known to be what was written: the next refresh reads it again
+    document_.resize(0);  // not known to be what was written: the next refresh reads it again
 }
 
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
@@ -212,10 +218,10 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
 }
 
 Array Array::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    const Dialect* dialect = probe_dialect(*store, prefix);
-    if (dialect == nullptr) throw not_found(absence_message(*store, prefix, "array"));
-    auto state = std::make_shared<ArrayState>(std::move(store), prefix, *dialect);
-    state->refresh();
+    auto found = find_array(*store, prefix);
+    if (!found) throw not_found(absence_message(*store, prefix, "array"));
+    auto state = std::make_shared<ArrayState>(std::move(store), prefix, *found->dialect);
+    state->take(std::move(found->document));
     return Array(std::move(state));
 }
 
@@ -297,7 +303,7 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     // As it will be read back: zarr 0.4 shows padding as fields, and the array must not differ before and after.
     const auto there_and_back = memory_store();
     dialect.save(*there_and_back, "", metadata, nullptr);
-    metadata = dialect.load(*there_and_back, "");
+    metadata = load_metadata(dialect, *there_and_back, "");
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
     state->published = false;
     state->set_loaded(in_context([&] { return state->name; },
@@ -345,20 +351,23 @@ void Array::refresh() {
     state_->refresh();
 }
 
-StoredSize Array::stored_size() const {
+StoredSize Array::stored_size(std::int64_t exactly) const {
     const auto l = state_->loaded();
     StoredSize size{.chunks_possible = l->grid.chunk_count()};
+    constexpr std::int64_t sample = 64;
     for_each_stored(
         *state_, *l,
-        [&](const Index& chunk, const std::string&, std::uint64_t bytes) {
-            if (in_grid(l->grid, chunk)) {
-                ++size.chunks;
-                size.bytes += bytes;
-            } else {
+        [&](const Index& chunk, const std::string&, const KeyValueStore::ValueSize& bytes) {
+            if (!in_grid(l->grid, chunk)) {
                 ++size.strays;
+                return;
             }
+            const std::int64_t beyond = size.chunks++ - exactly;
+            if (beyond >= 0 && beyond % sample != 0) return;
+            ++size.sized;
+            size.bytes += bytes() * (beyond < 0 ? 1 : sample);
         },
-        [&](const std::string& name, std::uint64_t) {
+        [&](const std::string& name) {
             if (!state_->dialect->owns(l->metadata, name)) ++size.strays;
         });
     return size;

@@ -101,6 +101,8 @@ struct ArrayState : NodeState {
     void set_loaded(std::shared_ptr<const LoadedArray> l);
     /// Reads the metadata again if its bytes changed; keeps the present LoadedArray if not.
     std::shared_ptr<const LoadedArray> refresh();
+    /// Makes the metadata in their document, as it was read, current.
+    std::shared_ptr<const LoadedArray> take(Buffer document);
     /// Writes metadata and makes them current.
     void save(std::shared_ptr<const LoadedArray> l);
 
@@ -109,7 +111,7 @@ struct ArrayState : NodeState {
 private:
     mutable std::mutex mutex_;
     std::shared_ptr<const LoadedArray> loaded_;
-    Buffer metadata_bytes_;  ///< as last read or written, to notice a change
+    Buffer document_;  ///< of the metadata as last read, to notice a change
 };
 
 }  // namespace tessera

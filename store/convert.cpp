@@ -390,12 +390,12 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
     constexpr std::size_t batch_size = 16384;
     for_each_stored(
         source, *l,
-        [&](const Index& chunk, const std::string&, std::uint64_t) {
+        [&](const Index& chunk, const std::string&, const auto&) {
             if (!in_grid(l->grid, chunk)) return;
             batch.push_back(l->grid.linear(chunk));
             if (batch.size() == batch_size) copy_batch();
         },
-        [](const std::string&, std::uint64_t) {});
+        [](const std::string&) {});
     copy_batch();
     return {.chunks = copied, .linked = linked};
 }

@@ -8,6 +8,8 @@
 #include <array>
 
 #include "dialects.h"
+#include "keys.h"
+#include "metadata_json.h"
 
 namespace tessera {
 
@@ -42,6 +44,32 @@ const Dialect* newest(const Is& is) {
 
 const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix) {
     return newest([&](const Dialect& d) { return d.probe(store, prefix); });
+}
+
+std::optional<FoundArray> find_array(const KeyValueStore& store, std::string_view prefix) {
+    FoundArray found;
+    found.dialect = newest([&](const Dialect& d) {
+        if (d.common_key && !d.probe(store, prefix)) return false;
+        if (!store.get(join_key(prefix, d.metadata_key), found.document, metadata_limit)) return false;
+        return d.is_group == nullptr || !d.is_group(text_of(found.document));
+    });
+    if (found.dialect == nullptr) return std::nullopt;
+    return found;
+}
+
+ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
+                             const Buffer& document) {
+    return reading(name_of(store, join_key(prefix, dialect.metadata_key)),
+                   [&] { return dialect.parse(text_of(document)); });
+}
+
+ArrayMetadata load_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, dialect.metadata_key);
+    Buffer document;
+    if (!store.get(key, document, metadata_limit)) {
+        throw not_found(fmt::format("{} is not there: no {} array", name_of(store, key), dialect.name));
+    }
+    return parse_metadata(dialect, store, prefix, document);
 }
 
 const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix) {

@@ -34,6 +34,7 @@
 
 #include "array_locks.h"
 #include "descriptor.h"
+#include "directory_store.h"
 #include "file_writer.h"
 #include "keys.h"
 #include "replace_directory.h"
@@ -90,6 +91,9 @@ public:
     }
     DirectoryStore(const DirectoryStore&) = delete;
     DirectoryStore& operator=(const DirectoryStore&) = delete;
+
+    /// Whether there is such a directory.
+    [[nodiscard]] bool exists() const { return find_root() >= 0; }
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         Descriptor fd = open_value(key);
@@ -265,9 +269,7 @@ public:
     [[nodiscard]] Listing list(std::string_view prefix) const override {
         Listing listing;
         each_entry(prefix, [&](int directory, const dirent& entry) {
-            struct stat status {};
-            mode_t type = entry.d_type == DT_DIR ? S_IFDIR : entry.d_type == DT_REG ? S_IFREG : 0;
-            if (type == 0 && stat_entry(directory, entry, prefix, status)) type = status.st_mode & S_IFMT;
+            const mode_t type = type_of(directory, entry, prefix);
             if (type == S_IFDIR) listing.prefixes.emplace_back(entry.d_name);
             if (type == S_IFREG) listing.keys.emplace_back(entry.d_name);
         });
@@ -276,13 +278,18 @@ public:
         return listing;
     }
 
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
-        each_entry(prefix, [&](int directory, const dirent& entry) {
+    void for_each(std::string_view prefix, const EachValue& each) const override {
+        int folder = -1;
+        const dirent* value = nullptr;
+        const ValueSize size = [&]() -> std::uint64_t {
             struct stat status {};
-            if (entry.d_type != DT_DIR && stat_entry(directory, entry, prefix, status) && S_ISREG(status.st_mode)) {
-                each(entry.d_name, static_cast<std::uint64_t>(status.st_size));
-            }
+            return stat_entry(folder, *value, prefix, status) ? static_cast<std::uint64_t>(status.st_size) : 0;
+        };
+        each_entry(prefix, [&](int directory, const dirent& entry) {
+            if (type_of(directory, entry, prefix) != S_IFREG) return;
+            folder = directory;
+            value = &entry;
+            each(entry.d_name, size);
         });
     }
 
@@ -433,6 +440,14 @@ private:
         throw io_error("reading", path_of(join_key(prefix, entry.d_name)), errno);
     }
 
+    /// S_IFDIR, S_IFREG or another type of what an entry leads to; 0 as stat_entry's false.
+    [[nodiscard]] mode_t type_of(int directory, const dirent& entry, std::string_view prefix) const {
+        if (entry.d_type == DT_DIR) return S_IFDIR;
+        if (entry.d_type == DT_REG) return S_IFREG;
+        struct stat status {};
+        return stat_entry(directory, entry, prefix, status) ? status.st_mode & S_IFMT : 0;
+    }
+
     /// Makes each directory of `folder` ("a/b/") that is missing.
     /// With `for_move` each is durable at once: else a power failure could leave what was moved there, and not the
     /// folder, and so neither name of it.
@@ -568,6 +583,12 @@ private:
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
     return std::make_shared<DirectoryStore>(root, options);
+}
+
+std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root, const StoreOptions& options) {
+    if (root.empty()) return nullptr;
+    auto store = std::make_shared<DirectoryStore>(root, options);
+    return store->exists() ? store : nullptr;
 }
 
 }  // namespace tessera

@@ -129,7 +129,7 @@ bool is_document(const Node& node, std::string_view name) {
 }
 
 NodeFiles::NodeFiles(const KeyValueStore& store, const Node& node) : node_(node) {
-    if (node.kind == NodeKind::array) metadata_ = node.dialect->load(store, node.path);
+    if (node.kind == NodeKind::array) metadata_ = load_metadata(*node.dialect, store, node.path);
 }
 
 bool NodeFiles::owns(std::string_view name) const {

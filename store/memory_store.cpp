@@ -127,8 +127,7 @@ public:
         return list_below(values_, prefix);
     }
 
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each) const override {
         require_prefix(prefix);
         std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
         {
@@ -137,7 +136,7 @@ public:
                 found.emplace_back(name, value->value.size());
             });
         }
-        for (const auto& [name, size] : found) each(name, size);
+        for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

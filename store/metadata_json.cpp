@@ -17,14 +17,6 @@ std::string name_of(const KeyValueStore& store, std::string_view key) {
     return fmt::format("{}/{}", store.name(), key);
 }
 
-Buffer get_metadata(const KeyValueStore& store, std::string_view key, std::string_view dialect) {
-    Buffer bytes;
-    if (!store.get(key, bytes, metadata_limit)) {
-        throw not_found(fmt::format("{} is not there: no {} array", name_of(store, key), dialect));
-    }
-    return bytes;
-}
-
 std::optional<Value> get_object(const KeyValueStore& store, std::string_view key) {
     Buffer bytes;
     if (!store.get(key, bytes, metadata_limit)) return {};

@@ -32,8 +32,6 @@ decltype(auto) reading(std::string_view where, Body&& body) {
     }
 }
 
-/// The text of an array's metadata; throws not_found, naming the dialect, when it is absent.
-[[nodiscard]] Buffer get_metadata(const KeyValueStore& store, std::string_view key, std::string_view dialect);
 /// The object at `key`; nothing when it is absent. Throws corrupt for what is no JSON object.
 [[nodiscard]] std::optional<Value> get_object(const KeyValueStore& store, std::string_view key);
 /// Writes an object.

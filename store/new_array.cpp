@@ -32,7 +32,7 @@ class Ownership {
 public:
     explicit Ownership(const KeyValueStore& store) {
         if (const Dialect* d = probe_dialect(store, "")) {
-            known_ = {d, d->load(store, "")};
+            known_ = {d, load_metadata(*d, store, "")};
             return;
         }
         Buffer text;
@@ -40,10 +40,7 @@ public:
         try {
             const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
             const Dialect& d = dialect_named(marker.at("format").as_string());
-            const std::string metadata = marker.at("metadata").dump();
-            const auto memory = memory_store();
-            memory->put(d.metadata_key, std::as_bytes(std::span(metadata)));
-            known_ = {&d, d.load(*memory, "")};
+            known_ = {&d, d.parse(marker.at("metadata").dump())};
         } catch (const Error&) {
             known_ = {};
         }

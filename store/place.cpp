@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "array_state.h"
+#include "directory_store.h"
 #include "replace_directory.h"
 #include "zip_store.h"
 
@@ -49,7 +50,7 @@ std::string names_text(const Listing& listing) {
 }  // namespace
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
-    if (fs::is_directory(status_of(path))) return Place{directory_store(path, options), ""};
+    if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
     const fs::path part = existing_part(path);
     std::error_code ignored;
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;

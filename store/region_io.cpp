@@ -602,19 +602,19 @@ void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const
 }
 
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded,
-                     const std::function<void(const Index&, const std::string&, std::uint64_t)>& each,
-                     const std::function<void(const std::string&, std::uint64_t)>& stray) {
+                     const std::function<void(const Index&, const std::string&, const KeyValueStore::ValueSize&)>& each,
+                     const std::function<void(const std::string&)>& stray) {
     const KeyScheme& keys = loaded.metadata.keys;
     const int rank = loaded.grid.shape().rank();
     // With '/' between the indices chunks lie in nested folders.
     const std::function<void(const std::string&, int)> walk = [&](const std::string& below, int depth) {
         const std::string place = join_key(array.prefix, below);
-        array.store->for_each(place, [&](std::string_view name, std::uint64_t size) {
+        array.store->for_each(place, [&](std::string_view name, const KeyValueStore::ValueSize& size) {
             const std::string key = join_key(below, name);
             if (const auto chunk = keys.parse(key, rank)) {
                 each(*chunk, join_key(array.prefix, key), size);
             } else {
-                stray(key, size);
+                stray(key);
             }
         });
         if (depth <= 0) return;

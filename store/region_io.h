@@ -70,10 +70,10 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
 /// Sets the elements of a stored chunk or shard that lie beyond the array's edge to the fill.
 void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io);
 
-/// Calls each(chunk index, key, size) for every stored chunk, inside the grid or not, and stray(name, size) for every
+/// Calls each(chunk index, key, size()) for every stored chunk, inside the grid or not, and stray(name) for every
 /// other value among them.
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded,
-                     const std::function<void(const Index&, const std::string&, std::uint64_t)>& each,
-                     const std::function<void(const std::string&, std::uint64_t)>& stray);
+                     const std::function<void(const Index&, const std::string&, const KeyValueStore::ValueSize&)>& each,
+                     const std::function<void(const std::string&)>& stray);
 
 }  // namespace tessera

@@ -92,7 +92,7 @@ private:
     }
 
     const LoadedArray& load() {
-        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(dialect_->load(*store_, prefix_));
+        if (!loaded_) loaded_ = std::make_unique<LoadedArray>(load_metadata(*dialect_, *store_, prefix_));
         return *loaded_;
     }
 

@@ -30,10 +30,10 @@ void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOp
     std::vector<std::string> keys;  // collected first: what a listing gives while entries vanish is undefined
     for_each_stored(
         array, loaded,
-        [&](const Index& chunk, const std::string& key, std::uint64_t) {
+        [&](const Index& chunk, const std::string& key, const auto&) {
             if (unwanted(chunk)) keys.push_back(key);
         },
-        [](const std::string&, std::uint64_t) {});
+        [](const std::string&) {});
     parallel_for(static_cast<std::int64_t>(keys.size()), io,
                  [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
 }
@@ -78,7 +78,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     std::vector<Index> edge;
     for_each_stored(
         array, old,
-        [&](const Index& chunk, const std::string&, std::uint64_t) {
+        [&](const Index& chunk, const std::string&, const auto&) {
             if (!in_grid(old.grid, chunk) || !in_grid(grown.grid, chunk)) return;
             const Region inside = old.grid.chunk_region(chunk);
             for (int d = 0; d < to.rank(); ++d) {
@@ -88,7 +88,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
                 }
             }
         },
-        [](const std::string&, std::uint64_t) {});
+        [](const std::string&) {});
     parallel_for(static_cast<std::int64_t>(edge.size()), io,
                  [&](std::int64_t i) { clear(edge[static_cast<std::size_t>(i)]); });
 }

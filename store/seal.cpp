@@ -35,7 +35,8 @@ std::vector<File> files_below(const KeyValueStore& store, std::string_view prefi
         const std::string folder = std::move(folders.back());
         folders.pop_back();
         const std::string place = join_key(prefix, folder);
-        store.for_each(place, [&](std::string_view name, std::uint64_t size) {
+        store.for_each(place, [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
+            const std::uint64_t size = size_of();
             const bool lock_file = size == 0 && name.ends_with(".lock");
             if (!is_own_name(name) && !lock_file) files.push_back({join_key(folder, name), size});
         });

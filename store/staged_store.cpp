@@ -198,14 +198,13 @@ Listing StagedStore::list(std::string_view prefix) const {
     return listing;
 }
 
-void StagedStore::for_each(std::string_view prefix,
-                           const std::function<void(std::string_view, std::uint64_t)>& each) const {
+void StagedStore::for_each(std::string_view prefix, const EachValue& each) const {
     Changes changed = changes_below(prefix);
-    beneath_->for_each(prefix, [&](std::string_view name, std::uint64_t size) {
+    beneath_->for_each(prefix, [&](std::string_view name, const ValueSize& size) {
         if (!changed.contains(name)) each(name, size);
     });
     for (const auto& [name, change] : changed) {
-        if (const auto now = stamp(join_key(prefix, name))) each(name, now->size);
+        if (const auto now = stamp(join_key(prefix, name))) each(name, [size = now->size] { return size; });
     }
 }
 

@@ -40,8 +40,7 @@ public:
     bool erase(std::string_view key) override;
     void erase_below(std::string_view prefix) override;
     [[nodiscard]] Listing list(std::string_view prefix) const override;
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override;
+    void for_each(std::string_view prefix, const EachValue& each) const override;
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
     [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }

@@ -76,10 +76,8 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
            store.stamp(join_key(prefix, attributes_name)).has_value();
 }
 
-ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, metadata_name);
-    const Buffer bytes = get_metadata(store, key, "v1");
-    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+ArrayMetadata parse(std::string_view document) {
+    return parse_metadata(Value::parse(document));
 }
 
 // ---- writing
@@ -195,7 +193,7 @@ constinit const Dialect v1_dialect{
     .metadata_key = metadata_name,
     .group_key = "",
     .probe = probe,
-    .load = load,
+    .parse = parse,
     .save = save,
     .require_expressible = require_expressible,
     .probe_group = nullptr,
@@ -210,6 +208,7 @@ constinit const Dialect v1_dialect{
     .owns = owns,
     .documents = document_keys,
     .consolidated_key = "",
+    .common_key = true,
 };
 
 }  // namespace tessera

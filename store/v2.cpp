@@ -199,10 +199,8 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
     return store.stamp(join_key(prefix, array_name)).has_value();
 }
 
-ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, array_name);
-    const Buffer bytes = get_metadata(store, key, "v2");
-    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+ArrayMetadata parse(std::string_view document) {
+    return parse_metadata(Value::parse(document));
 }
 
 // ---- writing
@@ -394,7 +392,7 @@ constinit const Dialect v2_dialect{
     .metadata_key = array_name,
     .group_key = group_name,
     .probe = probe,
-    .load = load,
+    .parse = parse,
     .save = save,
     .require_expressible = require_expressible,
     .probe_group = probe_group,

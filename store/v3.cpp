@@ -159,11 +159,20 @@ std::optional<Value> load_document(const KeyValueStore& store, std::string_view 
     return get_object(store, join_key(prefix, document_name));
 }
 
-bool probe_group(const KeyValueStore& store, std::string_view prefix) {
+bool is_group(std::string_view document) {
     try {
-        const auto document = load_document(store, prefix);
-        const Value* type = document ? document->find("node_type") : nullptr;
+        const Value object = Value::parse(document);
+        const Value* type = object.find("node_type");
         return type != nullptr && *type == Value("group");
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+bool probe_group(const KeyValueStore& store, std::string_view prefix) {
+    Buffer document;
+    try {
+        return store.get(join_key(prefix, document_name), document, metadata_limit) && is_group(text_of(document));
     } catch (const Error&) {
         return false;
     }
@@ -174,10 +183,8 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
     return store.stamp(join_key(prefix, document_name)).has_value() && !probe_group(store, prefix);
 }
 
-ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, document_name);
-    const Buffer bytes = get_metadata(store, key, "v3");
-    return reading(name_of(store, key), [&] { return parse_metadata(Value::parse(text_of(bytes))); });
+ArrayMetadata parse(std::string_view document) {
+    return parse_metadata(Value::parse(document));
 }
 
 // ---- writing
@@ -433,7 +440,7 @@ constinit const Dialect v3_dialect{
     .dimension_names = true,
     .group_key = document_name,
     .probe = probe,
-    .load = load,
+    .parse = parse,
     .save = save,
     .require_expressible = require_expressible,
     .probe_group = probe_group,
@@ -448,6 +455,7 @@ constinit const Dialect v3_dialect{
     .owns = owns,
     .documents = document_keys,
     .consolidated_key = "",
+    .is_group = is_group,
 };
 
 }  // namespace tessera

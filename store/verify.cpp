@@ -267,7 +267,7 @@ private:
         const std::string metadata_key = join_key(path, dialect.metadata_key);
         std::shared_ptr<const LoadedArray> loaded;
         guarded({.node = path, .key = metadata_key},
-                [&] { loaded = std::make_shared<const LoadedArray>(dialect.load(*store_, array.prefix)); });
+                [&] { loaded = std::make_shared<const LoadedArray>(load_metadata(dialect, *store_, array.prefix)); });
         if (loaded || dialect.documents.back() != dialect.metadata_key) check_attributes(path, dialect);
         if (!loaded) return;
         for (const std::string& name : listing.keys) {
@@ -305,7 +305,7 @@ private:
         std::uint64_t largest = 0;
         for_each_stored(
             array, loaded,
-            [&](const Index& index, const std::string& key, std::uint64_t size) {
+            [&](const Index& index, const std::string& key, const auto& size_of) {
                 if (!in_grid(loaded.grid, index)) {
                     add({.kind = FindingKind::leftover,
                          .remedy = Remedy::set_aside,
@@ -317,10 +317,11 @@ private:
                     return;
                 }
                 stored.push_back(loaded.grid.linear(index));
+                const std::uint64_t size = size_of();
                 bytes += size;
                 largest = std::max(largest, size);
             },
-            [&](const std::string& key, std::uint64_t) {
+            [&](const std::string& key) {
                 const std::size_t slash = key.rfind('/');
                 if (slash == std::string::npos) return;  // directly in the array: looked at with its other names
                 const std::string folder = join_key(path, key.substr(0, slash));

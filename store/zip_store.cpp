@@ -106,11 +106,10 @@ public:
         return list_below(members_, prefix);
     }
 
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each) const override {
         require_prefix(prefix);
         for_each_directly_below(members_, prefix, [&](std::string_view name, std::size_t member) {
-            each(name, zip_.members()[member].size);
+            each(name, [&] { return zip_.members()[member].size; });
         });
     }
 
@@ -196,8 +195,7 @@ public:
         return list_below(entries_, prefix);
     }
 
-    void for_each(std::string_view prefix,
-                  const std::function<void(std::string_view, std::uint64_t)>& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each) const override {
         require_prefix(prefix);
         std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
         {
@@ -206,7 +204,7 @@ public:
                 found.emplace_back(name, entry.size);
             });
         }
-        for (const auto& [name, size] : found) each(name, size);
+        for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

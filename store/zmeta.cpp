@@ -62,12 +62,6 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
     return store.stamp(join_key(prefix, metadata_name)).has_value();
 }
 
-ArrayMetadata load(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, metadata_name);
-    const Buffer bytes = get_metadata(store, key, "zmeta");
-    return reading(name_of(store, key), [&] { return parse_metadata(text_of(bytes)); });
-}
-
 // ---- writing
 
 /// The whole of `__zmeta__`, or an error for what cannot be in it.
@@ -139,7 +133,7 @@ constinit const Dialect zmeta_dialect{
     .metadata_key = metadata_name,
     .group_key = "",
     .probe = probe,
-    .load = load,
+    .parse = parse_metadata,
     .save = save,
     .require_expressible = require_expressible,
     .probe_group = nullptr,

@@ -67,12 +67,12 @@ void open_million(const Bench& bench) {
                        Array::open(folder).read_into({{row, 7}, {1, 1}}, out, {.threads = 1});
                    },
                    [&] { row = (row + 37) % 1000; }});
-    bench.compare("a million chunks: count and size", 1, {[&] {
+    bench.compare("a million chunks: count", 1, {[&] {
                       const std::string find = fmt::format("find {} | wc -l > /dev/null", folder.string());
                       if (std::system(find.c_str()) != 0) throw std::runtime_error(find);
                   }},
                   {[&] {
-                      if (Array::open(folder).stored_size().chunks != 1'000'000)
+                      if (Array::open(folder).stored_size(50'000).chunks != 1'000'000)
                           throw std::runtime_error("not a million");
                   }});
     fs::remove_all(folder.parent_path());

@@ -158,6 +158,19 @@ class Elevation(program.ProgramTest):
         self.tessera("set", "a", "...", "0")
         self.assertEqual(self.tessera_json("info", "a")["chunks_stored"], 0)
 
+    def test_sizes_of_many_chunks_are_estimated_unless_asked_for(self):
+        self.tessera("create", "a", "--format", "v2", "--shape", "60000", "--chunks", "1", "--dtype", "|u1")
+        for n in range(59999):
+            (self.folder / "a" / str(n)).write_bytes(b"12")
+        text = self.tessera("info", "a")
+        self.assertIn("59,999 of 60,000", text)
+        self.assertIn("about 117.3 KiB, from 50,157 sizes (--exact adds up all)", text)
+        info = self.tessera_json("info", "a")
+        self.assertEqual((info["chunks_stored"], info["stored_bytes"], info["ratio"]), (59999, None, None))
+        self.assertLess(abs(info["stored_bytes_about"] - 119998), 128)
+        exact = self.tessera_json("info", "a", "--exact")
+        self.assertEqual((exact["stored_bytes"], exact["ratio"]), (119998, 60000 / 119998))
+
     def test_set_values(self):
         for dtype, text, expected in [("f4", "-1.5", -1.5), ("f8", "NaN", float("nan")), ("b1", "true", True),
                                       ("c8", "[1, -2]", 1 - 2j), ("S4", "abc", b"abc"), ("U3", "ü 3", "ü 3"),

@@ -49,7 +49,7 @@ inline void absent_keys_are_no_error(const Store& store) {
     EXPECT_THAT(store->list("a/b").prefixes, IsEmpty());
     store->erase_below("a/b");
     store->erase_below("");
-    store->for_each("a", [](std::string_view name, std::uint64_t) { ADD_FAILURE() << name; });
+    store->for_each("a", [](std::string_view name, const auto&) { ADD_FAILURE() << name; });
 }
 
 inline void values_are_kept(const Store& store) {
@@ -139,8 +139,8 @@ inline void for_each_gives_sizes(const Store& store) {
     put(*store, "g/b", "");
     put(*store, "g/c/d", "123");
     std::map<std::string, std::uint64_t> found;
-    store->for_each("g", [&](std::string_view name, std::uint64_t size) {
-        EXPECT_TRUE(found.emplace(name, size).second);
+    store->for_each("g", [&](std::string_view name, const KeyValueStore::ValueSize& size) {
+        EXPECT_TRUE(found.emplace(name, size()).second);
         EXPECT_NE(get(*store, "g/a"), "(absent)") << "the store can be used meanwhile";
     });
     EXPECT_EQ(found, (std::map<std::string, std::uint64_t>{{"a", 5}, {"b", 0}}));
@@ -159,7 +159,7 @@ inline void bad_keys_are_refused(const Store& store) {
         if (key.empty()) continue;  // as a prefix it is the root
         refused([&] { store->erase_below(key); });
         refused([&] { (void)store->list(key); });
-        refused([&] { store->for_each(key, [](std::string_view, std::uint64_t) {}); });
+        refused([&] { store->for_each(key, [](std::string_view, const auto&) {}); });
         refused([&] { (void)store->lock(key, 0, LockMode::exclusive); });
     }
     for (const char* key : {"...", "a/..b", ".a", "a b", "é☃", "a\nb", "a:b*?"}) {

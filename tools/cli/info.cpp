@@ -125,9 +125,11 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("fill_value", fill_json(metadata));
     report.set("chunks_stored", stored.chunks);
     report.set("chunks_possible", stored.chunks_possible);
-    report.set("stored_bytes", stored.bytes);
+    const bool exact = stored.sized == stored.chunks;
+    report.set("stored_bytes", exact ? Value(stored.bytes) : Value());
+    if (!exact) report.set("stored_bytes_about", stored.bytes);
     report.set("logical_bytes", logical);
-    report.set("ratio", ratio(logical, stored.bytes));
+    report.set("ratio", exact ? Value(ratio(logical, stored.bytes)) : Value());
     report.set("stray_files", stored.strays);
     report.set("attributes", array.attributes().all());
     if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
@@ -158,15 +160,21 @@ void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, b
     facts.add(sharded ? "shards stored" : "chunks stored",
               fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
                           grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
-    facts.add("stored", bytes_exactly(stored.bytes));
+    const bool exact = stored.sized == stored.chunks;
+    facts.add("stored", exact ? bytes_exactly(stored.bytes)
+                              : fmt::format("about {}, from {} sizes (--exact adds up all)", bytes_text(stored.bytes),
+                                            grouped(static_cast<std::uint64_t>(stored.sized))));
     facts.add("logical", bytes_exactly(logical));
-    facts.add("ratio", ratio_text(logical, stored.bytes));
+    facts.add("ratio", fmt::format("{}{}", exact ? "" : "about ", ratio_text(logical, stored.bytes)));
 }
 
-int info_array(Session& session, const std::string& path, const Place& place) {
+/// Counting a million chunks takes a second, asking for the size of each several: sizes beyond this many are estimated.
+constexpr std::int64_t most_sizes = 50'000;
+
+int info_array(Session& session, const std::string& path, const Place& place, bool exact) {
     const Array array = Array::open(place.store, place.prefix);
     const ArrayMetadata metadata = array.metadata();
-    const StoredSize stored = array.stored_size();
+    const StoredSize stored = exact ? array.stored_size() : array.stored_size(most_sizes);
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
     if (session.options().json) {
         print_json(info_array_value(path, array, stored, logical));
@@ -326,9 +334,9 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     return exit_done;
 }
 
-int info(Session& session, const std::string& name, bool reverse_dims) {
+int info(Session& session, const std::string& name, bool reverse_dims, bool exact) {
     if (const auto place = probe_place(name, {.read_only = true})) {
-        if (probe_dialect(*place->store, place->prefix) != nullptr) return info_array(session, name, *place);
+        if (probe_dialect(*place->store, place->prefix) != nullptr) return info_array(session, name, *place, exact);
         if (occupant(name) == Occupant::unfinished) return info_unfinished(session, name);
         if (probe_group_dialect(*place->store, place->prefix) != nullptr ||
             !child_nodes(*place->store, place->prefix).empty()) {
@@ -352,12 +360,14 @@ int info(Session& session, const std::string& name, bool reverse_dims) {
 Run declare_info(CLI::App& app) {
     auto path = std::make_shared<std::string>();
     auto reverse_dims = std::make_shared<bool>(false);
+    auto exact = std::make_shared<bool>(false);
     app.add_option("PATH", *path,
                    "an array, a group, a zip, an array file, a member of one (file.npz::name), or a directory")
         ->required()
         ->option_text(" ");
     app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");
-    return [path, reverse_dims](Session& session) { return info(session, *path, *reverse_dims); };
+    app.add_flag("--exact", *exact, "ask for the size of every chunk, where 50,000 and a sample would do");
+    return [path, reverse_dims, exact](Session& session) { return info(session, *path, *reverse_dims, *exact); };
 }
 
 }  // namespace tessera::cli

@@ -23,7 +23,7 @@ namespace {
 TreeNode array_node(std::string name, const KeyValueStore& store, const tessera::Node& array) {
     Leaf leaf{.format = std::string(array.dialect->name)};
     try {
-        const ArrayMetadata metadata = array.dialect->load(store, array.path);
+        const ArrayMetadata metadata = load_metadata(*array.dialect, store, array.path);
         const ChunkLayout layout = chunk_layout(metadata);
         leaf.dtype = metadata.dtype;
         leaf.shape = metadata.shape;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,7 +48,8 @@ struct ArrayOptions {
 struct StoredSize {
     std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
     std::int64_t chunks_possible = 0;
-    std::uint64_t bytes = 0;  ///< of those chunk values
+    std::uint64_t bytes = 0;  ///< of those chunk values; estimated where not all were `sized`
+    std::int64_t sized = 0;   ///< chunk values whose size was asked for
     std::int64_t strays = 0;  ///< other values among them: outside the grid, locks, leftovers
 };
 
@@ -144,7 +146,9 @@ public:
     std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 
-    [[nodiscard]] StoredSize stored_size() const;
+    /// Counts the stored chunks. Their sizes are asked for one by one, which takes several times as long as counting:
+    /// for all of the first `exactly`, and for one in 64 of those beyond, each of which then stands for 64.
+    [[nodiscard]] StoredSize stored_size(std::int64_t exactly = std::numeric_limits<std::int64_t>::max()) const;
     /// Whether every chunk (with shards: every shard) that a region touches is stored.
     [[nodiscard]] bool is_stored(const Region& region) const;
 

@@ -24,8 +24,9 @@ struct Dialect {
 
     /// Whether an array of this dialect lies at `prefix`.
     bool (*probe)(const KeyValueStore& store, std::string_view prefix);
-    /// Throws corrupt or unsupported, naming the key, the member, what was expected and what was found.
-    ArrayMetadata (*load)(const KeyValueStore& store, std::string_view prefix);
+    /// Of the document under metadata_key. Throws corrupt or unsupported, naming the member, what was expected and what
+    /// was found.
+    ArrayMetadata (*parse)(std::string_view document);
     /// Writes the metadata, last of all when an array is made, and the attributes (an object) where they are given:
     /// without, those that are there stay. Throws unsupported, naming the member, for what the dialect cannot express;
     /// nothing is written then.
@@ -65,6 +66,11 @@ struct Dialect {
     std::span<const std::string_view> documents = {};
     /// The key of a group's consolidated metadata where they have one of their own: ".zmetadata".
     std::string_view consolidated_key = "";
+
+    /// Whether a document under metadata_key is a group's; nullptr where groups have another key.
+    bool (*is_group)(std::string_view document) = nullptr;
+    /// Anything may have the name that metadata_key is, so that probe comes before reading it.
+    bool common_key = false;
 };
 
 /// Where arrays keep the names of their dimensions in dialects without a member for them: xarray's convention.
@@ -75,6 +81,9 @@ inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
 [[nodiscard]] const Dialect& dialect_named(std::string_view name);
 /// The dialect of the array at `prefix`, or nullptr when there is none.
 [[nodiscard]] const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix);
+/// The metadata of the array of that dialect at `prefix`. Throws not_found when there are none, and what parse throws,
+/// naming the key.
+[[nodiscard]] ArrayMetadata load_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix);
 /// The dialect of the group at `prefix`, or nullptr when no group metadata are there.
 [[nodiscard]] const Dialect* probe_group_dialect(const KeyValueStore& store, std::string_view prefix);
 

@@ -112,9 +112,12 @@ public:
     virtual void move(std::string_view from, std::string_view to);
     /// What lies directly below a prefix ("" is the root). Temporary files of writers are left out.
     [[nodiscard]] virtual Listing list(std::string_view prefix) const = 0;
-    /// Calls `each(name, size)` for every value directly below a prefix, unsorted, holding nothing in memory.
-    virtual void for_each(std::string_view prefix,
-                          const std::function<void(std::string_view, std::uint64_t)>& each) const = 0;
+    /// Calls `each(name, size)` for every value directly below a prefix, unsorted, holding nothing in memory. A size is
+    /// asked for by calling size(), within `each`: in a directory that costs several times as much as the name. It is 0
+    /// for a value that is gone meanwhile.
+    using ValueSize = std::function<std::uint64_t()>;
+    using EachValue = std::function<void(std::string_view name, const ValueSize& size)>;
+    virtual void for_each(std::string_view prefix, const EachValue& each) const = 0;
 
     /// Names of the temporary files directly below a prefix, of writers that are at work or were killed. They are no
     /// keys.

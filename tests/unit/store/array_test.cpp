@@ -182,6 +182,18 @@ TEST(Array, ChunksThatBecomeTheFillAreErasedBitForBit) {
     EXPECT_TRUE(std::signbit(a.read("7").values<double>()[0]));
 }
 
+TEST(Array, BeyondANumberOfChunksSizesAreOfASample) {
+    Array a = Array::create(memory_store(), "",
+                            {.shape = {1000}, .chunks = {1}, .dtype = "|u1", .codec = "none", .format = "v2"});
+    std::vector<std::uint8_t> ones(1000, 1);
+    a.write("", view(ones));
+    const StoredSize all = a.stored_size();
+    EXPECT_EQ(std::tuple(all.chunks, all.sized, all.bytes), std::tuple(1000, 1000, 1000U));
+    const StoredSize some = a.stored_size(360);  // and ten of the 640 others, each for 64
+    EXPECT_EQ(std::tuple(some.chunks, some.sized, some.bytes), std::tuple(1000, 370, 1000U));
+    EXPECT_EQ(a.stored_size(0).chunks, 1000);
+}
+
 TEST(Array, WithAnUndefinedFillNothingIsErased) {
     Array a = Array::create(memory_store(), "", {.shape = {10}, .chunks = {5}, .dtype = "<i4", .fill_value = Value()});
     EXPECT_EQ(a.read("").values<std::int32_t>()[3], 0);

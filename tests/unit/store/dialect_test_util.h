@@ -44,7 +44,7 @@ struct DialectUnderTest {
     [[nodiscard]] ArrayMetadata load_document(const Value& meta) const {
         const auto store = memory_store();
         put_text(*store, dialect.metadata_key, meta.dump());
-        return dialect.load(*store, "");
+        return load_metadata(dialect, *store, "");
     }
     [[nodiscard]] Value saved(const ArrayMetadata& m) const {
         const auto store = memory_store();

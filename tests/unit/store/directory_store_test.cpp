@@ -124,7 +124,7 @@ TEST(DirectoryStore, temporary_files_do_not_show) {
     put(*store, "g/k", "v");
     std::ofstream(root / "g" / ".tessera-tmp-1-1") << "torn";
     EXPECT_THAT(store->list("g").keys, ElementsAre("k"));
-    store->for_each("g", [](std::string_view name, std::uint64_t) { EXPECT_EQ(name, "k"); });
+    store->for_each("g", [](std::string_view name, const auto&) { EXPECT_EQ(name, "k"); });
     store->erase_below("g");
     EXPECT_FALSE(fs::exists(root / "g"));
 }

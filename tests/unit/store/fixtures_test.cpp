@@ -166,7 +166,7 @@ TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
     const Dialect* dialect = probe_dialect(*store, "");
     ASSERT_NE(dialect, nullptr);
     EXPECT_EQ(dialect->name, c.dialect);
-    const ArrayMetadata m = dialect->load(*store, "");
+    const ArrayMetadata m = load_metadata(*dialect, *store, "");
     if (c.dialect == "v1" && m.shape.rank() == 0) {
         return expect_error(ErrorCode::unsupported, "without dimensions", [&] { dialect->require_expressible(m); });
     }
@@ -184,7 +184,7 @@ TEST_P(Fixtures, metadata_are_written_back_as_they_were) {
         EXPECT_EQ(text_at(*copy, key), original);
     }
 
-    const ArrayMetadata again = dialect->load(*copy, "");
+    const ArrayMetadata again = load_metadata(*dialect, *copy, "");
     EXPECT_EQ(again.dtype, m.dtype);
     EXPECT_EQ(again.shape, m.shape);
     EXPECT_EQ(again.chunks, m.chunks);

@@ -267,7 +267,7 @@ TEST(V3, attributes_are_in_the_document) {
                 HasSubstr("\n  \"attributes\": {\n    \"units\": \"K\",\n    \"\\u00e9\""));
     v3.dialect.save_attributes(*store, "a", Value::object());
     EXPECT_EQ(v3.dialect.load_attributes(*store, "a"), Value::object());
-    EXPECT_EQ(v3.dialect.load(*store, "a").dimension_names, m.dimension_names);
+    EXPECT_EQ(load_metadata(v3.dialect, *store, "a").dimension_names, m.dimension_names);
     EXPECT_EQ(v3.dialect.load_attributes(*store, "nowhere"), std::nullopt);
     put_text(*store, "b/zarr.json", v3.changed({{"attributes", "3"}}).dump());
     expect_error(ErrorCode::corrupt, "b/zarr.json: member \"attributes\"",
@@ -282,7 +282,7 @@ TEST(V3, groups_and_consolidated_metadata) {
         "{\n  \"attributes\": {\n    \"title\": \"root\"\n  },\n  \"zarr_format\": 3,\n  \"node_type\": \"group\"\n}");
     EXPECT_EQ(probe_group_dialect(*store, "g"), &v3.dialect);
     EXPECT_EQ(probe_dialect(*store, "g"), nullptr);
-    expect_error(ErrorCode::corrupt, "\"group\" was found", [&] { (void)v3.dialect.load(*store, "g"); });
+    expect_error(ErrorCode::corrupt, "\"group\" was found", [&] { (void)load_metadata(v3.dialect, *store, "g"); });
     EXPECT_EQ(v3.dialect.load_consolidated(*store, "g"), std::nullopt);
     const Value nodes = Value::parse(R"({"a": {"zarr.json": {"x": 1}}, "s/t": {"zarr.json": {}}})");
     v3.dialect.save_consolidated(*store, "g", nodes);

@@ -1,0 +1,13 @@
+// A directory as a store, where there is one. Private to the store module.
+#pragma once
+
+#include <tessera/key_value_store.h>
+
+namespace tessera {
+
+/// directory_store() of a directory that is there, opened at once; nullptr when `root` is absent or something else.
+/// Throws io for one that cannot be opened.
+[[nodiscard]] std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root,
+                                                                   const StoreOptions& options);
+
+}  // namespace tessera
