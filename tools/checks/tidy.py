@@ -4,7 +4,8 @@ something changed.
     tidy.py BUILD_DIR
 
 A source passes once for a given content of itself, of the project's headers that it includes (as Ninja recorded them),
-of its compile command and of .clang-tidy; a stamp named by that content is then left in BUILD_DIR/tidy/.
+of its compile command, of .clang-tidy and of clang-tidy's version; a stamp named by that content is then left in
+BUILD_DIR/tidy/.
 """
 import concurrent.futures
 import hashlib
@@ -38,6 +39,7 @@ def main():
     stamps.mkdir(exist_ok=True)
     deps = headers_of_objects(build)
     config = (ROOT / ".clang-tidy").read_bytes()
+    config += subprocess.run(["clang-tidy", "--version"], check=True, capture_output=True).stdout
     work, keep = [], set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = pathlib.Path(entry["file"])
