@@ -15,6 +15,7 @@
 #include <tessera/array.h>
 #include <tessera/ndarray.h>
 
+#include "cost.h"
 #include "plain_loop.h"
 
 namespace bench {
@@ -27,13 +28,6 @@ struct Settings {
     int rounds = 7;
     int threads = 0;                 ///< 0: 1 and 2
     std::vector<std::string> peers;  ///< commands that speak the protocol of peers.py
-};
-
-/// What one run took. `memory` is how far the resident memory rose above what it was before.
-struct Cost {
-    double wall = 0;
-    double cpu = 0;
-    double memory = 0;
 };
 
 /// One side of a comparison: what is timed, and what makes ready for it.
