@@ -11,6 +11,7 @@
 #include <functional>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "peer.h"
 
@@ -26,7 +27,8 @@ auto view_of(T* elements, const Shape& shape) {
     return z5::multiarray::makeView(elements, shape);
 #else
     const auto count = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
-    return xt::adapt(elements, count, xt::no_ownership(), shape);
+    // Moved: of a pointer that stays it would keep a reference.
+    return xt::adapt(std::move(elements), count, xt::no_ownership(), shape);
 #endif
 }
 
