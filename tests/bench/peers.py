@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Other libraries that do the work of the benchmark, each in a process of its own that `bench --peer` starts and asks.
+Those of Python; peer.h is the same for those of C++.
 
     tests/bench/peers.py           the names of those that are on this machine
     tests/bench/peers.py NAME      says its name and version; then answers each line on stdin with one on stdout
@@ -14,8 +15,8 @@ A request is a verb, the Zarr v2 array that it is about, a number of threads and
 The answer is seconds, seconds of processor time and MiB that memory grew by, or "-" for what cannot be done so. None of
 these libraries asks the disk whether what it wrote is there.
 """
+import os
 import pathlib
-import resource
 import sys
 import time
 
@@ -89,14 +90,17 @@ class Hdf5:
 
 
 class TensorStore:
-    """Its Python module, which is a thin layer above the C++ library."""
+    """Its Python module, which is a thin layer above the C++ library. As many cores as threads, as in tensorstore_peer.cpp."""
 
     def __init__(self):
         import tensorstore
         self.tensorstore = tensorstore
-        self.name = "TensorStore"
+        self.name = "TensorStore (Python)"
+        self.cores = sorted(os.sched_getaffinity(0))
 
     def spec(self, path, threads):
+        for thread in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(thread), self.cores[:threads])
         return {"driver": "zarr", "kvstore": {"driver": "file", "path": str(path)},
                 "context": {"cache_pool": {"total_bytes_limit": 0}, "data_copy_concurrency": {"limit": threads},
                             "file_io_concurrency": {"limit": threads}, "file_io_sync": False}}

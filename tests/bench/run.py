@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks on a memory file system and on the disk, beside the peers of peers.py, and draws what they gave.
+"""Runs the benchmarks on a memory file system and on the disk, beside other libraries, and draws what they gave.
 
     tests/bench/run.py BENCH [--memory DIR] [--disk DIR] [--out DIR] [--no-peers] [-- options of the program]
 
 BENCH is the program `bench` of an optimised build (preset `measure`). Writes DIR/rows.tsv as it goes, then DIR/table.md
 and DIR/ratios.svg; `run.py --draw DIR` draws again what is in rows.tsv. Options after -- go to the program:
---only "W1 read", --rounds 15, --threads 1. Peers take part where they can, and only in memory, where they need not wait
-for anything.
+--only "W1 read", --rounds 15, --threads 1. The peers are those of peers.py and the programs bench_peer_* beside BENCH.
+They take part where they can, and only in memory, where they need not wait for anything.
 """
 import argparse
 import math
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
 
 PEERS = pathlib.Path(__file__).with_name("peers.py")
-COLOURS = {"Tessera": "#1b5faa", "zarr": "#d9822b", "HDF5": "#2a8f5b", "TensorStore": "#8a4fa3"}
+COLOURS = {"Tessera": "#1b5faa", "zarr": "#d9822b", "HDF5": "#2a8f5b", "TensorStore": "#8a4fa3", "z5": "#b0455f"}
 # Ratios to reach, of issue 6: by one thread and by two.
 WANTED = {
     "W1 read all": (0.80, 0.80), "W1 read into new memory": (0.65, 0.65), "W1 write all": (1.08, 1.08),
@@ -25,7 +26,7 @@ WANTED = {
     "W3 write all": (1.5, 1.5), "W5 one by one": (0.85, 0.85), "W5 cached": (0.20, 0.20),
     "W6 to (512, 512, 1), 1024 MiB": (1.2, 1.2), "W6 to (1, 512, 512), 1024 MiB": (1.2, 1.2), "W7 read all": (1.0, 1.0),
     "W8 export, C order": (1.1, 1.1), "W8 import, C order": (1.1, 1.1), "W8 export, Fortran order": (1.1, 1.1),
-    "W8 import, Fortran order": (1.1, 1.1), "a million chunks: count and size": (1.2,)}
+    "W8 import, Fortran order": (1.1, 1.1), "a million chunks: count": (1.2,)}
 
 
 class Row:
@@ -161,6 +162,8 @@ def main():
         python = "/usr/bin/python3"  # Debian's libraries are seen by Debian's Python only
         for name in subprocess.run([python, PEERS], check=True, capture_output=True, text=True).stdout.split():
             peers += ["--peer", f"{python} {PEERS} {name}"]
+        for program in sorted(pathlib.Path(a.program).resolve().parent.glob("bench_peer_*")):
+            peers += ["--peer", shlex.quote(str(program))]
     a.out.mkdir(parents=True, exist_ok=True)
     with open(a.out / "rows.tsv", "w") as rows:
         if a.memory:
