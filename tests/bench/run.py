@@ -162,7 +162,8 @@ def main():
         python = "/usr/bin/python3"  # Debian's libraries are seen by Debian's Python only
         for name in subprocess.run([python, PEERS], check=True, capture_output=True, text=True).stdout.split():
             peers += ["--peer", f"{python} {PEERS} {name}"]
-        for program in sorted(pathlib.Path(a.program).resolve().parent.glob("bench_peer_*")):
+        beside = sorted(pathlib.Path(a.program).resolve().parent.glob("bench_peer_*"))
+        for program in filter(pathlib.Path.is_file, beside):
             peers += ["--peer", shlex.quote(str(program))]
     a.out.mkdir(parents=True, exist_ok=True)
     with open(a.out / "rows.tsv", "w") as rows:
