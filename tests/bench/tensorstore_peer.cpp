@@ -53,8 +53,8 @@ public:
     explicit Stored(ts::TensorStore<> store) : store_(std::move(store)) {}
 
     [[nodiscard]] Indices shape() const override {
-        const auto shape = store_.domain().shape();
-        return {shape.begin(), shape.end()};
+        const auto domain = store_.domain();
+        return {domain.shape().begin(), domain.shape().end()};
     }
     [[nodiscard]] std::size_t item_size() const override { return static_cast<std::size_t>(store_.dtype().size()); }
 
