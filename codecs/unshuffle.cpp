@@ -1,6 +1,7 @@
 #include "unshuffle.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -72,13 +73,25 @@ __attribute__((target("avx2"))) void unshuffle_32(const std::byte* planes, std::
     }
 }
 
+/// Fewer than 32 elements: 32 that they are among, by way of memory that stays in cache.
+template <std::size_t Size>
+__attribute__((target("avx2"))) void unshuffle_few(const std::byte* planes, std::size_t plane, std::size_t first,
+                                                   std::size_t n, std::byte* to) {
+    if (n == 0) return;
+    if (plane < lanes) return unshuffle_portable(planes, plane, Size, first, n, to);
+    const std::size_t begin = std::min(first, plane - lanes);
+    std::array<std::byte, lanes * Size> elements;
+    unshuffle_32<Size, false>(planes + begin, plane, elements.data());
+    std::memcpy(to, &elements[(first - begin) * Size], n * Size);
+}
+
 template <std::size_t Size>
 __attribute__((target("avx2"))) void unshuffle_avx2(const std::byte* planes, std::size_t plane, std::size_t first,
                                                     std::size_t n, std::byte* to, bool around_caches) {
     const auto past = reinterpret_cast<std::uintptr_t>(to) % lanes;
     if (around_caches && past % Size == 0) {  // such stores need alignment
         const std::size_t head = past == 0 ? 0 : std::min(n, (lanes - past) / Size);
-        unshuffle_portable(planes, plane, Size, first, head, to);
+        unshuffle_few<Size>(planes, plane, first, head, to);
         first += head;
         to += head * Size;
         for (n -= head; n >= lanes; n -= lanes, first += lanes, to += lanes * Size) {
@@ -89,7 +102,7 @@ __attribute__((target("avx2"))) void unshuffle_avx2(const std::byte* planes, std
             unshuffle_32<Size, false>(planes + first, plane, to);
         }
     }
-    unshuffle_portable(planes, plane, Size, first, n, to);
+    unshuffle_few<Size>(planes, plane, first, n, to);
 }
 
 __attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* from, std::size_t n) {

@@ -1,5 +1,8 @@
 #include <tessera/buffer.h>
 
+#include <fmt/format.h>
+#include <tessera/error.h>
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,7 +20,7 @@ namespace {
 constexpr std::size_t alignment = 64;  // a cache line, and the widest vector register
 
 /// From this size on memory comes from the system by itself, and is asked for in huge pages.
-constexpr std::size_t large = std::size_t{32} << 20;
+constexpr std::size_t large = BufferPool::slab_size;
 
 std::byte* allocate(std::size_t size) {
     auto* p = static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
@@ -33,6 +36,7 @@ std::byte* allocate(std::size_t size) {
 }  // namespace
 
 void Buffer::Free::operator()(std::byte* p) const noexcept {
+    if (pool != nullptr) return pool->give_back(p);
     ::operator delete[](p, std::align_val_t{alignment});
 }
 
@@ -67,7 +71,7 @@ void Buffer::reset(std::size_t size) {
         data_.reset();
         capacity_ = 0;
         size_ = 0;
-        data_.reset(allocate(size));
+        data_ = std::unique_ptr<std::byte[], Free>(allocate(size));
         capacity_ = size;
     }
     size_ = size;
@@ -84,6 +88,33 @@ void Buffer::append(ByteSpan more) {
         size_ = old + more.size();
     }
     std::memcpy(data_.get() + old, more.data(), more.size());
+}
+
+BufferPool::BufferPool(std::size_t size) : size_(size) {
+    if (size == 0 || size > slab_size) {
+        throw invalid_argument(fmt::format("a pool of buffers of {} bytes: 1 to {} are possible", size, slab_size));
+    }
+}
+
+Buffer BufferPool::take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) {
+        const std::size_t step = (size_ + alignment - 1) / alignment * alignment;
+        const std::size_t pieces = slab_size / step;
+        idle_.reserve((slabs_.size() + 1) * pieces);  // room for all, so that none needs memory to come back
+        slabs_.emplace_back(slab_size);
+        for (std::size_t i = pieces; i-- > 0;) idle_.push_back(slabs_.back().data() + i * step);
+    }
+    Buffer buffer;
+    buffer.data_ = std::unique_ptr<std::byte[], Buffer::Free>(idle_.back(), Buffer::Free(this));
+    buffer.size_ = buffer.capacity_ = size_;
+    idle_.pop_back();
+    return buffer;
+}
+
+void BufferPool::give_back(std::byte* memory) noexcept {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(memory);
 }
 
 }  // namespace tessera

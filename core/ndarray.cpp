@@ -7,7 +7,12 @@
 
 namespace tessera {
 
-NDArray::NDArray(const DType& dtype, const Shape& shape, Order order) : dtype_(dtype), shape_(shape), order_(order) {
+NDArray::NDArray(const DType& dtype, const Shape& shape, Order order) : NDArray(dtype, shape, Buffer()) {
+    order_ = order;
+}
+
+NDArray::NDArray(const DType& dtype, const Shape& shape, Buffer memory)
+    : dtype_(dtype), shape_(shape), buffer_(std::move(memory)) {
     buffer_.reset(static_cast<std::size_t>(byte_count(shape, dtype.size())));
     if (dtype.is_variable()) {
         if (!buffer_.empty()) std::memset(buffer_.data(), 0, buffer_.size());

@@ -67,6 +67,12 @@ struct ChunkCache {
                         fmt::format("{}: a chunk takes {} bytes in memory, but {} are all that it may have",
                                     array_->name, unit_bytes_, budget_));
         }
+        const auto elements = static_cast<std::size_t>(element_count(grid_->chunks()));
+        const auto bytes = elements * static_cast<std::size_t>(loaded_->metadata.dtype.size());
+        if (bytes > 0 && bytes <= BufferPool::slab_size / 4 && budget_ / 8 >= BufferPool::slab_size) {
+            element_memory_.emplace(bytes);
+            mark_memory_.emplace(elements);
+        }
     }
 
     void read(const Region& region, const MutableArrayView& out, const IoOptions& io) {
@@ -225,8 +231,14 @@ private:
 
     // ---- elements
 
+    /// Memory for the elements of a chunk, or its marks, which are bools.
+    [[nodiscard]] NDArray fresh(const DType& dtype) const {
+        auto& pool = dtype == loaded_->metadata.dtype ? element_memory_ : mark_memory_;
+        return pool ? NDArray(dtype, grid_->chunks(), pool->take()) : NDArray(dtype, grid_->chunks());
+    }
+
     NDArray fresh_elements(const Entry& entry) const {
-        NDArray elements(loaded_->metadata.dtype, grid_->chunks());
+        NDArray elements = fresh(loaded_->metadata.dtype);
         // What lies beyond the array's edge is stored too, and must not be what happened to lie in memory.
         if (!(inside(entry).extent == grid_->chunks())) {
             fill_elements(elements.view(), loaded_->metadata.dtype, zero_element(loaded_->metadata.dtype).data());
@@ -239,7 +251,7 @@ private:
         if (entry.all) return;
         const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
         if (entry.loaded && entry.stamp == now) return;
-        NDArray elements(loaded_->metadata.dtype, grid_->chunks());
+        NDArray elements = fresh(loaded_->metadata.dtype);
         read_one_chunk(*array_, *loaded_, entry.index, elements.view());
         if (entry.dirty()) copy_marked(entry.elements.view(), entry.marks.view(), elements.view());
         entry.elements = std::move(elements);
@@ -260,7 +272,7 @@ private:
 
     void clear_marks(Entry& entry) const {
         constexpr std::byte unmarked{0};
-        entry.marks = NDArray(DType::parse("|b1"), grid_->chunks());
+        entry.marks = fresh(DType::parse("|b1"));
         fill_elements(entry.marks.view(), &unmarked);
     }
 
@@ -357,9 +369,11 @@ private:
     std::shared_ptr<ArrayState> array_;
     std::uint64_t budget_;
     std::shared_ptr<const LoadedArray> loaded_;
-    std::optional<ChunkGrid> grid_;  ///< of chunks, with shards of inner chunks, over the array
-    std::uint64_t unit_bytes_ = 0;   ///< of an entry
-    std::uint64_t bytes_ = 0;        ///< of all entries
+    std::optional<ChunkGrid> grid_;                     ///< of chunks, with shards of inner chunks, over the array
+    std::uint64_t unit_bytes_ = 0;                      ///< of an entry
+    std::uint64_t bytes_ = 0;                           ///< of all entries
+    mutable std::optional<BufferPool> element_memory_;  ///< none where slabs would be too much of the budget
+    mutable std::optional<BufferPool> mark_memory_;
     Entries entries_;
     std::map<Index, Entries::iterator, IndexLess> places_;
 };

@@ -4,12 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 namespace tessera {
 
 using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
+
+class BufferPool;
 
 /// Owned bytes. Contents are indeterminate until written. Thread rule: a move-only value.
 /// Growing throws std::bad_alloc; sizes that come from a file are checked by the caller before they get here.
@@ -38,12 +42,37 @@ public:
     operator ByteSpan() const { return span(); }
 
 private:
+    friend class BufferPool;
     struct Free {
+        Free() : pool(nullptr) {}
+        explicit Free(BufferPool* from) : pool(from) {}
+        BufferPool* pool;  ///< that the memory goes back to
         void operator()(std::byte* p) const noexcept;
     };
     std::unique_ptr<std::byte[], Free> data_;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;
+};
+
+/// Hands out buffers of one size, cut from slabs that are large enough for huge pages: the first touch of every small
+/// page of a fresh buffer would cost a good part of what decoding into it does. A buffer's memory comes back when it is
+/// destroyed or grows, and is given back to the system with the pool, which must outlive all buffers. Any thread.
+class BufferPool {
+public:
+    static constexpr std::size_t slab_size = std::size_t{32} << 20;
+
+    /// Throws invalid_argument for a size of 0, or larger than a slab.
+    explicit BufferPool(std::size_t size);
+    [[nodiscard]] Buffer take();
+
+private:
+    friend class Buffer;
+    void give_back(std::byte* memory) noexcept;
+
+    std::size_t size_;
+    std::mutex mutex_;
+    std::vector<Buffer> slabs_;
+    std::vector<std::byte*> idle_;
 };
 
 }  // namespace tessera

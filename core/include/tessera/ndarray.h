@@ -16,6 +16,8 @@ public:
     /// Elements are indeterminate, except those of variable-length dtypes, which are empty strings.
     /// Throws invalid_argument when the size overflows.
     NDArray(const DType& dtype, const Shape& shape, Order order = Order::C);
+    /// The same in memory that is there, C order.
+    NDArray(const DType& dtype, const Shape& shape, Buffer memory);
     /// A packed C-order copy of a view.
     [[nodiscard]] static NDArray copy_of(const ArrayView& v);
 
