@@ -264,7 +264,8 @@ TEST(RawArray, EveryFileThatAttacksIsRefusedInWords) {
     const Value errors = Value::parse(content(bad / "errors.json"));
     for (const auto& [name, words] : errors.as_object()) {
         SCOPED_TRACE(name);
-        const auto code = error_of([&] { (void)load(bad / name); }, words.as_string());
+        const std::filesystem::path path = bad / name;
+        const auto code = error_of([&] { (void)load(path); }, words.as_string());
         EXPECT_TRUE(code == ErrorCode::corrupt || code == ErrorCode::unsupported);
     }
     EXPECT_EQ(errors.as_object().size(), 20U);
