@@ -68,7 +68,7 @@ std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype,
                                       const ArrayFileOptions& options) {
     require_no_member(path);
     require_wanted_strings(dtype, options);
-    return create_npy(create_file(path.path), dtype, shape, options.order);
+    return create_npy(create_file(path.path, options.durable), dtype, shape, options.order);
 }
 
 Value npy_describe(const ArrayPath& path) {
@@ -92,7 +92,7 @@ std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayF
 class NpzSink final : public ArraySink {
 public:
     NpzSink(const ArrayPath& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options)
-        : zip_(path.path),
+        : zip_(path.path, options.durable),
           array_(create_npy(zip_.add(path.member.value_or("arr_0") + ".npy", options.deflate_level), dtype, shape,
                             options.order)) {}
     ArrayInfo info() const override { return array_->info(); }
@@ -201,7 +201,7 @@ std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, 
                                      const ArrayFileOptions& options) {
     require_no_member(path);
     const Buffer trailing = ra_trailing(path.path);
-    return create_raw_array(create_file(path.path), dtype, shape, {options.reverse_dims}, trailing);
+    return create_raw_array(create_file(path.path, options.durable), dtype, shape, {options.reverse_dims}, trailing);
 }
 
 std::unique_ptr<ArraySource> no_conversion(const ArraySource&, const ArrayFileOptions&, const IoOptions&) {
@@ -241,8 +241,8 @@ std::unique_ptr<ArraySource> mldf_open(const ArrayPath& path, const ArrayFileOpt
 }
 
 std::unique_ptr<ArraySink> mldf_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
-                                       const ArrayFileOptions&) {
-    return create_mldf(path.path, path.member.value_or("data"), dtype, shape);
+                                       const ArrayFileOptions& options) {
+    return create_mldf(path.path, path.member.value_or("data"), dtype, shape, {.durable = options.durable});
 }
 
 /// The header's facts, and what is wrong as far as it shows without reading the data.

@@ -122,7 +122,8 @@ std::filesystem::path behind_links(std::filesystem::path path) {
 
 class FileSink final : public ByteSink {
 public:
-    explicit FileSink(const std::filesystem::path& path) : name_(path.string()), target_(behind_links(path)) {
+    FileSink(const std::filesystem::path& path, bool durable)
+        : name_(path.string()), target_(behind_links(path)), durable_(durable) {
         struct stat old {};
         const bool replaces = ::stat(target_.c_str(), &old) == 0;
         if (replaces && !S_ISREG(old.st_mode)) {
@@ -169,10 +170,11 @@ public:
 
     void finish() override {
         // On the disk before it has its name: a power failure must not cost both the old file and the new one.
-        if (::fdatasync(file_.get()) != 0) throw io_error("cannot write to the disk", name_, errno);
+        if (durable_ && ::fdatasync(file_.get()) != 0) throw io_error("cannot write to the disk", name_, errno);
         if (const int reason = file_.close()) throw io_error("cannot write", name_, reason);
         if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw io_error("cannot replace", name_, errno);
         finished_ = true;
+        if (!durable_) return;
         const std::filesystem::path folder = std::filesystem::absolute(target_).parent_path();
         const FileDescriptor above(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (above.get() < 0 || (::fsync(above.get()) != 0 && errno != EINVAL)) {
@@ -185,6 +187,7 @@ private:
     std::filesystem::path target_, temporary_;
     FileDescriptor file_;
     std::uint64_t end_ = 0;
+    bool durable_;
     bool finished_ = false;
 };
 
@@ -280,8 +283,8 @@ std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole
     return std::make_unique<SliceSource>(std::move(whole), offset, length, std::move(name));
 }
 
-std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path) {
-    return std::make_unique<FileSink>(path);
+std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path, bool durable) {
+    return std::make_unique<FileSink>(path, durable);
 }
 
 }  // namespace tessera

@@ -33,7 +33,7 @@ public:
         static_cast<void>(checked_multiply(samples, 64, "MLDF table size"));
         header_ = lay_out(fields_, static_cast<std::uint64_t>(samples), row_size, options);
         header_.alloc_table_ptr = header_.data_ptr + (pointers ? static_cast<std::uint64_t>(bytes) : 0);
-        sink_ = create_file(path);
+        sink_ = create_file(path, options.durable);
         const DType little = dtype.order() == ByteOrder::big ? dtype.with_order(ByteOrder::little) : dtype;
         layout_ = {sink_->name(), pointers ? header_.data_ptr : header_.metadata_ptr, little, shape};
         sink_->append(front_bytes(header_, fields_));

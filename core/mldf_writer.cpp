@@ -51,7 +51,7 @@ public:
         std::random_device random;
         const std::uint64_t number = std::uint64_t{random()} << 32 | random();
         path_ = beside.parent_path() / fmt::format("{}mldf-{:016x}", temporary_prefix, number);
-        sink_ = create_file(path_);
+        sink_ = create_file(path_, false);
         out_.emplace(*sink_);
     }
     Spool(const Spool&) = delete;
@@ -92,7 +92,7 @@ struct MldfWriter::State {
         : options(o),
           fields(std::move(f)),
           row_size(complete_fields(fields, path.string())),
-          sink(create_file(path)),
+          sink(create_file(path, options.durable)),
           rows(path),
           data(path),
           row(row_size) {

@@ -201,7 +201,7 @@ std::unique_ptr<ByteSource> ZipReader::open(std::size_t index) const {
 // ---- writing, by minizip: libzip would hold everything until it closes
 
 struct ZipWriter::State {
-    explicit State(const std::filesystem::path& path) : sink(create_file(path)) {
+    State(const std::filesystem::path& path, bool durable) : sink(create_file(path, durable)) {
         zlib_filefunc64_def io{};
         io.zopen64_file = [](voidpf opaque, const void*, int) { return opaque; };
         io.zread_file = [](voidpf, voidpf, void*, uLong) -> uLong { return 0; };
@@ -288,7 +288,8 @@ private:
 
 }  // namespace
 
-ZipWriter::ZipWriter(const std::filesystem::path& path) : state_(std::make_shared<State>(path)) {}
+ZipWriter::ZipWriter(const std::filesystem::path& path, bool durable)
+    : state_(std::make_shared<State>(path, durable)) {}
 ZipWriter::~ZipWriter() = default;
 ZipWriter::ZipWriter(ZipWriter&&) noexcept = default;
 ZipWriter& ZipWriter::operator=(ZipWriter&&) noexcept = default;

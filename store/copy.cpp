@@ -300,7 +300,7 @@ std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOption
         }
     } const remove{folder};
     const std::filesystem::path file = remove.path / "spool.npy";
-    const auto sink = create_npy(create_file(file), source.info().dtype, selection.shape(), source.info().order);
+    const auto sink = create_npy(create_file(file, false), source.info().dtype, selection.shape(), source.info().order);
     copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
     return open_npy(open_file(file));  // stays open, and with it the file, when its name is removed
 }

@@ -64,8 +64,8 @@ void npy_files(const Stage& w1) {
                                   copy_all(out.bytes().data());
                               }},
                               {[&] {
-                                   const auto sink =
-                                       create_array_file({file}, elements.dtype(), elements.shape(), {.order = order});
+                                   const auto sink = create_array_file({file}, elements.dtype(), elements.shape(),
+                                                                       {.order = order, .durable = false});
                                    copy_array(array, *sink, {.io = io});
                                },
                                [&] { file = files.next() / "w1.npy"; }});

@@ -207,10 +207,10 @@ Operation import_npy(Order order) {
     };
 }
 
-Operation export_npy(Order order) {
-    return [s = cube(), order](int round) {
-        const auto file =
-            create_array_file({round == 0 ? "warm.npy" : "out.npy"}, s.in->dtype(), s.in->shape(), {.order = order});
+Operation export_npy(Order order, bool durable = true) {
+    return [s = cube(), order, durable](int round) {
+        const auto file = create_array_file({round == 0 ? "warm.npy" : "out.npy"}, s.in->dtype(), s.in->shape(),
+                                            {.order = order, .durable = durable});
         copy_array(s.array, *file, {.io = one_thread});
     };
 }
@@ -325,6 +325,7 @@ const std::map<std::string, std::function<Operation()>>& operations() {
         {"import_npy_fortran", [] { return import_npy(Order::F); }},
         {"export_npy", [] { return export_npy(Order::C); }},
         {"export_npy_fortran", [] { return export_npy(Order::F); }},
+        {"export_npy_not_durable", [] { return export_npy(Order::C, false); }},
         {"digest", [] { return Operation([s = cube()](int) { (void)digest(s.array, one_thread); }); }},
     };
     return table;

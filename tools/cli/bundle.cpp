@@ -25,7 +25,7 @@ namespace {
 void write_npz(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
     const int level = o.deflate ? parse_number("--deflate", *o.deflate, 0, 9) : 0;
-    ZipWriter zip(path.path);
+    ZipWriter zip(path.path, session.options().durability != Durability::none);
     for (const std::string& name : names) {
         const std::unique_ptr<ArraySource> stored = open_source((fs::path(o.source) / name).string());
         const ArrayFileOptions options{.object_strings = o.object_strings};
@@ -46,7 +46,8 @@ void write_fields(Session& session, const TransferOptions& o, const std::vector<
         sources.push_back(open_source((fs::path(o.source) / name).string()));
         columns.push_back({.name = name, .source = sources.back().get()});
     }
-    write_mldf(split_array_path(o.destination).path, columns, {}, session.io());
+    const MldfWriteOptions options{.durable = session.options().durability != Durability::none};
+    write_mldf(split_array_path(o.destination).path, columns, options, session.io());
 }
 
 }  // namespace

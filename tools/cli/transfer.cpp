@@ -203,8 +203,10 @@ void note_trailing(Session& session, const fs::path& path) {
 Made copy_to_file(Session& session, const TransferOptions& o) {
     const ArrayPath path = split_array_path(o.destination);
     const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
-    ArrayFileOptions options{
-        .order = stored->info().order, .reverse_dims = o.reverse_dims, .object_strings = o.object_strings};
+    ArrayFileOptions options{.order = stored->info().order,
+                             .reverse_dims = o.reverse_dims,
+                             .durable = session.options().durability != Durability::none,
+                             .object_strings = o.object_strings};
     const auto converted = convert_for_array_file(path, *stored, options, session.io());
     const ArraySource* source = converted ? converted.get() : stored.get();
     std::optional<Selection> selection;

@@ -28,6 +28,7 @@ struct ArrayFileOptions {
     Order order = Order::C;       ///< for .npy and .npz; .ra has one order
     int deflate_level = 0;        ///< for .npz: 0 stores, 1–9 deflates
     bool reverse_dims = false;    ///< for .ra: the shape is the stored lengths in reverse, and the order C instead of F
+    bool durable = true;          ///< when it is written, it is on the disk, and so is its name
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
 };
 

@@ -60,9 +60,10 @@ public:
 [[nodiscard]] std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
                                                        std::uint64_t length, std::string name);
 
-/// A new file: written under a temporary name in the same directory, renamed over `path` by finish().
+/// A new file: written under a temporary name in the same directory, renamed over `path` by finish(), which first
+/// waits until it is on the disk, and then until its name is, unless `durable` is false.
 /// The mode follows the umask. Throws not_found (no such directory) or io.
-[[nodiscard]] std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path);
+[[nodiscard]] std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path, bool durable = true);
 
 /// Files with this prefix are temporary files of a writer; every listing skips them.
 inline constexpr std::string_view temporary_prefix = ".tessera-tmp-";

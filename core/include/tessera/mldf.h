@@ -149,6 +149,7 @@ private:
 struct MldfWriteOptions {
     std::uint32_t page_size = 2 << 20;  ///< the data region begins at a multiple of this
     bool checksum = false;              ///< write the CRC-32 of the data region
+    bool durable = true;                ///< as for create_file()
 };
 
 /// A file being written, sample after sample, their number unknown before. Payloads and rows go to temporary files

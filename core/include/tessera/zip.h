@@ -48,7 +48,8 @@ private:
 /// Appears under its name only by finish(). Thread rule: one thread.
 class ZipWriter {
 public:
-    explicit ZipWriter(const std::filesystem::path& path);
+    /// `durable` as for create_file().
+    explicit ZipWriter(const std::filesystem::path& path, bool durable = true);
     ~ZipWriter();
     ZipWriter(ZipWriter&&) noexcept;
     ZipWriter& operator=(ZipWriter&&) noexcept;
