@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,6 +52,9 @@ public:
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return sink_->name(); }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        // Writes to one file wait for each other in the kernel, piece by piece: two threads that write at once take
+        // turns, are done at the same time, and then nobody writes while both read. So they write region by region.
+        const std::lock_guard lock(writing_);
         const bool stream = info_.access == Access::stream;
         write_plain(layout_, region, in, stream, io, [&](std::uint64_t offset, ByteSpan bytes) {
             if (!stream) return sink_->write_at(offset, bytes);
@@ -85,6 +89,7 @@ private:
         }
     }
 
+    std::mutex writing_;
     std::unique_ptr<ByteSink> sink_;
     Buffer trailing_;
     PlainLayout layout_;

@@ -346,10 +346,6 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
     const bool each = plan.each && blocks.chunk_count() >= 2 * plan.threads;
     IoOptions within = io;
     if (each) within.threads = 1;
-    // Writes to one file wait for each other in the kernel, piece by piece: two threads that write at once take turns,
-    // are done at the same time, and then nobody writes while both read. So they write block by block.
-    const bool one_file = side_of(to).plain(to.shape.rank());
-    std::mutex writing;
     const auto copy_block = [&](std::int64_t n, NDArray& memory) {
         Region block = intersection(blocks.chunk_region(index_of(n)), {begin, shape});
         for (int d = 0; d < shape.rank(); ++d) block.start[d] -= begin[d];
@@ -377,8 +373,6 @@ void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& se
             } else {
                 read_selection_into(source, part, view, within);
             }
-            std::unique_lock lock(writing, std::defer_lock);
-            if (one_file) lock.lock();
             sink.write(place, keep_axes(ArrayView(view), selection), within);
         }
         if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, dtype.size()));
