@@ -148,6 +148,29 @@ class Elevation(program.ProgramTest):
         self.assertEqual(self.tessera("get", "text.npy", "1:"), '["say \\"x\\"" "ü\\u001b"]\n')
         self.assertEqual(self.tessera("get", self.save("x.npy", np.array([[True, False]]))), "[[ true false]]\n")
 
+    def test_get_of_elements_that_a_file_lists(self):
+        random = np.random.default_rng(5)
+        array = random.integers(-1000, 1000, (40, 30, 50)).astype("<i4")
+        self.tessera("import", self.save("x.npy", array), "x", "--chunks", "16,16,16")
+        places = random.integers(-30, 30, (70000, 3))  # more than are read at once
+        expected = array[tuple(places.T)]
+        self.save("places.npy", places)
+        for source in "x", "x.npy":
+            few = self.save("few.npy", places[:9].astype(">i2"))
+            self.assertEqual(self.tessera("get", source, "--points", few), str(expected[:9]) + "\n")
+        self.assertEqual(self.tessera("get", "x", "--points", "places.npy"), str(expected) + "\n")
+        self.assertEqual(self.tessera_json("get", "x", "::7", "--points", "places.npy"), expected[::7].tolist())
+        self.tessera("get", "x", "--points", "places.npy", "--out", "out.npy")
+        np.testing.assert_array_equal(np.load(self.path("out.npy")), expected)
+        line = self.save("line.npy", np.array([3, -1], "i1"))
+        self.tessera("import", self.save("row.npy", array[0, 0]), "row", "--chunks", "8")
+        self.assertEqual(self.tessera_json("get", "row", "--points", line), [int(array[0, 0, 3]), int(array[0, 0, -1])])
+
+        self.refused("get", "x", "--points", self.save("f.npy", np.zeros((2, 3))), says=["f.npy", "(n, 3)", "<f8"])
+        self.refused("get", "x", "--points", self.save("two.npy", np.zeros((4, 2), "i4")), says=["two.npy", "(4, 2)"])
+        self.refused("get", "x", "--points", self.save("far.npy", np.array([[0, 0, 0], [0, -31, 0]])),
+                     says=["far.npy: row 1 has the index -31 along dimension 1, where x has 30 elements"])
+
     def test_set_from_file_in_parts(self):
         array = np.arange(500 * 300, dtype="<i4").reshape(500, 300)
         self.tessera("create", "a", "--shape", "600,3,700", "--dtype", "<i4", "--chunks", "64,2,64")

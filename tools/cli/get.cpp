@@ -11,6 +11,7 @@
 
 #include "blocks.h"
 #include "command.h"
+#include "points.h"
 #include "report.h"
 #include "transfer.h"
 
@@ -157,7 +158,8 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
 }
 
 int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all) {
-    const std::unique_ptr<ArraySource> source = open_source(o.source, {.reverse_dims = o.reverse_dims});
+    std::unique_ptr<ArraySource> source = open_source(o.source, {.reverse_dims = o.reverse_dims});
+    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection = Selection::parse(selection_text, source->info().shape);
     const Shape shape = selection.shape();
     const bool json = session.options().json;
@@ -197,6 +199,11 @@ Run declare_get(CLI::App& app) {
     app.add_option("PATH", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
         ->option_text(" ");
+    app.add_option(
+           "--points", o->out.points,
+           "an array file of integers, a row of indices for each element wanted: those elements, read at once;\n"
+           "SELECTION is one of them")
+        ->option_text("FILE");
     app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
     declare_object_strings(app, o->out);

@@ -17,6 +17,7 @@
 #include "bundle.h"
 #include "destination.h"
 #include "options.h"
+#include "points.h"
 #include "report.h"
 #include "tree.h"
 
@@ -98,6 +99,7 @@ std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const st
         const Region nothing(Index::filled(info.shape.rank(), 0), Shape::filled(info.shape.rank(), 0));
         source->read_into(nothing, NDArray(info.dtype, nothing.extent), {});
     }
+    if (o.points) return elements_at(std::move(source), open_source(*o.points));
     return source;
 }
 

@@ -13,6 +13,7 @@ namespace tessera::cli {
 struct TransferOptions {
     std::string source, destination;
     std::optional<std::string> selection;
+    std::optional<std::string> points;  ///< an array file that lists the elements wanted; see points.h
     // For an array as destination; what is not given comes from the source, else the defaults of `create`.
     std::optional<std::string> chunks, shards, codec, fill, format, separator;
     std::optional<std::string> order;    ///< of the elements in a chunk or an array file
