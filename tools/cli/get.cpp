@@ -202,7 +202,7 @@ Run declare_get(CLI::App& app) {
     app.add_option(
            "--points", o->out.points,
            "an array file of integers, a row of indices for each element wanted: those elements, read at once;\n"
-           "SELECTION is one of them")
+           "SELECTION is then a part of these")
         ->option_text("FILE");
     app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
