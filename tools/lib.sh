@@ -8,29 +8,56 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 # say WORDS...: a heading.
 say() { printf '\n== %s\n' "$*"; }
 
-# install_packages: what tools/packages.txt lists and is not there yet. Asks the network only when something is missing.
+# installed PACKAGE: whether Debian's package is there.
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+# as_root COMMAND...: runs it as root, by sudo where that takes no questions or there is somebody to answer them.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; elif [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
+}
+
+# may_install: whether packages can be installed here at all.
+may_install() {
+    [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; }
+}
+
+# install_packages yes|no FILE...: the packages that the files list and that are missing; "no" only names them. Where
+# they cannot be installed it says how an administrator does, and what goes on without them.
 install_packages() {
-    local missing=() package
-    while read -r package; do
+    local install=$1 missing=() remarks=() package remark
+    shift
+    while read -r package remark; do
         case $package in '' | '#'*) continue ;; esac
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-    done <"$root/tools/packages.txt"
-    # Not in the list: another nodejs than Debian's brings its own, which Debian's package would be at odds with.
-    command -v npm >/dev/null || missing+=(npm)
+        installed "$package" && continue
+        # Another nodejs than Debian's brings its own npm; Debian's packages would be at odds with it.
+        [ "$package" != nodejs ] || { command -v npm >/dev/null && continue; }
+        [ "$package" != nodejs ] || missing+=(npm)
+        missing+=("$package")
+        case $remark in *without:*) remarks+=("without $package:${remark#*without:}") ;; esac
+    done < <(cat "$@")
+    # Asks the network only when something is missing.
     [ ${#missing[@]} -gt 0 ] || return 0
-    say "installing ${missing[*]}"
-    local sudo=()
-    [ "$(id -u)" -eq 0 ] || sudo=(sudo)
-    # The package lists may be missing or old; fetch them only when they do not do.
-    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" </dev/null ||
-        { "${sudo[@]}" apt-get update </dev/null &&
-            "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" </dev/null; }
+    if [ "$install" = yes ] && may_install; then
+        say "installing ${missing[*]}"
+        local apt=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}")
+        # The package lists may be missing or old; fetch them only when they do not do.
+        apt-get install -s --no-install-recommends "${missing[@]}" >/dev/null 2>&1 || as_root apt-get update </dev/null || true
+        apt-get install --assume-no --no-install-recommends "${missing[@]}" 2>/dev/null </dev/null |
+            grep -E '^(Need to get|After this operation)' || true
+        as_root "${apt[@]}" </dev/null && return
+        as_root apt-get update </dev/null && as_root "${apt[@]}" </dev/null && return
+        say "some packages could not be installed"
+    else
+        say "these packages are missing; as an administrator: apt-get install ${missing[*]}"
+    fi
+    [ ${#remarks[@]} -eq 0 ] || printf '%s\n' "${remarks[@]}"
 }
 
 # install_zarrita: the npm packages that the cross-tests take, as tests/zarrita/package-lock.json fixes them.
 install_zarrita() {
     local folder=$root/tests/zarrita
     [ "$folder/node_modules/.package-lock.json" -nt "$folder/package-lock.json" ] && return 0
+    command -v npm >/dev/null || return 1
     say "installing zarrita"
     npm ci --prefix "$folder" --no-audit --no-fund </dev/null
 }

@@ -250,6 +250,7 @@ zmeta and v1.
 
 
 def main():
+    peers.require("zarrita", "GDAL")
     with tempfile.TemporaryDirectory(prefix="tessera-test-") as folder:
         bench = Bench(pathlib.Path(folder))
         text = page(bench)

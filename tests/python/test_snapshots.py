@@ -16,6 +16,7 @@ LAYOUTS = {"v2": ["--format", "v2", "--chunks", "2,5"], "v3": ["--format", "v3",
 
 def main():
     values = np.arange(60, dtype="<i4").reshape(6, 10)
+    peers.require("zarrita")
     zarrita = peers.Zarrita()
     with tempfile.TemporaryDirectory(prefix="tessera-test-") as name:
         folder = pathlib.Path(name)

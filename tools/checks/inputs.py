@@ -10,6 +10,7 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import shutil
 import subprocess
 import sys
 
@@ -40,7 +41,7 @@ def surroundings(environment):
     yield os.fsdecode(output("dpkg-query", "-W"))
     yield sys.version
     yield from sorted(f"{found.name} {found.version}" for found in importlib.metadata.distributions())
-    yield os.fsdecode(output("node", "--version"))
+    yield os.fsdecode(output("node", "--version")) if shutil.which("node") else "no node"
     yield from sorted(f"{name}={value}" for name, value in environment.items()
                       if name.startswith(("TESSERA_", "GTEST_", "LD_", "PYTHON", "PATH")) or name.endswith("SAN_OPTIONS"))
 

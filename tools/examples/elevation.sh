@@ -40,6 +40,10 @@ run tessera info dem.zarr
 echo
 echo "And back to NumPy:"
 run tessera export dem.zarr dem.npy --overwrite
+if ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+    printf '\nNumPy is not installed: it does not check the result.\n'
+    exit
+fi
 /usr/bin/python3 - <<'PYTHON'
 import numpy
 original = numpy.load("jacksboro_fault_dem.npz")["elevation"]
