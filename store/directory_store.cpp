@@ -127,6 +127,7 @@ public:
             if (n == 0) break;
             if (!size) size = static_cast<std::uint64_t>(::lseek(fd.get(), 0, SEEK_END));
         }
+        if (have > limit) require_size(path_of(key), have, limit);  // it fitted into the memory that was there
         out.resize(have);
         return true;
     }

@@ -79,6 +79,21 @@ inline void memory_of_a_buffer_is_reused(const Store& store) {
     }
 }
 
+inline void get_keeps_to_its_limit(const Store& store) {
+    put(*store, "folder/k", "0123456789");
+    Buffer room(1000);  // memory that is there must not make a difference
+    Buffer none;
+    for (Buffer* out : {&none, &room}) {
+        for (const std::uint64_t limit : {0, 1, 9}) {
+            expect_error(ErrorCode::corrupt, "has 10 bytes, expected at most",
+                         [&] { (void)store->get("folder/k", *out, limit); });
+        }
+    }
+    ASSERT_TRUE(store->get("folder/k", room, 10));
+    EXPECT_EQ(text_of(room), "0123456789");
+    EXPECT_FALSE(store->get("absent", room, 0));
+}
+
 inline void put_replaces(const Store& store) {
     put(*store, "k", "a long first value");
     put(*store, "k", "short");
@@ -274,6 +289,7 @@ inline void shape_locks_share(const Store& store) {
     TESSERA_STORE_TEST(suite, absent_keys_are_no_error, make)     \
     TESSERA_STORE_TEST(suite, values_are_kept, make)              \
     TESSERA_STORE_TEST(suite, memory_of_a_buffer_is_reused, make) \
+    TESSERA_STORE_TEST(suite, get_keeps_to_its_limit, make)       \
     TESSERA_STORE_TEST(suite, put_replaces, make)                 \
     TESSERA_STORE_TEST(suite, an_open_value_is_pinned, make)      \
     TESSERA_STORE_TEST(suite, erase_removes_one_value, make)      \
