@@ -34,6 +34,9 @@ public:
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
         return inner_->try_lock(prefix);
     }
+    void move(std::string_view from, std::string_view to) override { inner_->move(from, to); }
+    void sync() override { inner_->sync(); }
+    void sync_later() override { inner_->sync_later(); }
     [[nodiscard]] const std::string& name() const override { return inner_->name(); }
 
 protected:
