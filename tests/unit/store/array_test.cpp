@@ -2,12 +2,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <tessera/copy_elements.h>
 #include <tessera/tessera.h>
 
 #include <filesystem>
 #include <numeric>
-#include <random>
 #include <thread>
 
 namespace tessera {
@@ -27,25 +25,6 @@ ErrorCode code_of(const std::function<void()>& run, std::string* message = nullp
     return ErrorCode::io;
 }
 
-NDArray random_elements(const DType& dtype, const Shape& shape, std::mt19937& random) {
-    NDArray a(dtype, shape);
-    // Few distinct values, so that chunks full of the fill occur.
-    for (std::byte& b : a.bytes()) b = static_cast<std::byte>(random() % 3);
-    return a;
-}
-
-/// A view of what a selection picks from a whole array in memory.
-MutableArrayView pick(const MutableArrayView& whole, const Selection& s) {
-    MutableArrayView v = whole;
-    v.shape = s.full_shape();
-    for (int d = 0; d < v.shape.rank(); ++d) {
-        const Selection::Axis& a = s.axes()[static_cast<std::size_t>(d)];
-        if (v.count() > 0) v.data += a.start * whole.strides[d];
-        v.strides[d] = whole.strides[d] * a.step;
-    }
-    return v;
-}
-
 TEST(Array, TheExampleOfTheDesign) {
     auto grid = Array::create(memory_store(), "grid",
                               {.shape = {1'000, 100}, .chunks = {100, 10}, .dtype = "<i4", .fill_value = 42});
@@ -62,110 +41,6 @@ TEST(Array, TheExampleOfTheDesign) {
     EXPECT_EQ(*grid.attributes().get("units"), Value("m"));
     EXPECT_EQ(grid.stored_size().chunks, 1);
     EXPECT_EQ(grid.stored_size().chunks_possible, 100);
-}
-
-// The whole of region I/O against a plain array in memory: random shapes, chunks, dtypes, selections with steps and
-// dropped axes, resizes and appends, and the rule that a chunk is stored exactly when it differs from the fill.
-TEST(Array, RandomHistoriesAgreeWithAnArrayInMemory) {
-    std::mt19937 random(11);
-    const auto draw = [&](std::int64_t low, std::int64_t high) {
-        return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-    };
-    const std::vector<DType> dtypes = {"u1", "<i2", ">i4", "<f8", "S3", "<U2", "<c8", "<M8[s]"};
-    for (int history = 0; history < 160; ++history) {
-        const DType dtype = dtypes[static_cast<std::size_t>(draw(0, 7))];
-        const int rank = static_cast<int>(draw(0, 3));
-        const bool sharded = rank > 0 && draw(0, 1) == 1;
-        Shape shape;
-        Shape chunks;
-        Shape shards;
-        for (int d = 0; d < rank; ++d) {
-            shape.push_back(draw(0, 12));
-            chunks.push_back(draw(1, sharded ? 4 : 7));
-            if (sharded) shards.push_back(chunks[d] * draw(1, 4));
-        }
-        const auto store = memory_store();
-        Array array = Array::create(store, "",
-                                    {.shape = shape,
-                                     .chunks = chunks,
-                                     .dtype = dtype,
-                                     .shards = shards,
-                                     .format = sharded ? "v3" : "zmeta",
-                                     .order = sharded && draw(0, 1) == 1 ? Order::F : Order::C});
-        NDArray expected(dtype, shape);
-        fill_elements(expected.view(), zero_element(dtype).data());
-        for (int step = 0; step < 12; ++step) {
-            SCOPED_TRACE(fmt::format("history {} step {} shape {} chunks {} shards {}", history, step,
-                                     shape.to_string(), chunks.to_string(), shards.to_string()));
-            const auto kind = draw(0, 5);
-            if (kind == 0 && rank > 0) {  // resize
-                Shape to = shape;
-                for (std::int64_t& n : to) n = std::max<std::int64_t>(0, n + draw(-4, 4));
-                NDArray grown(dtype, to);
-                fill_elements(grown.view(), zero_element(dtype).data());
-                const Region common = intersection(Region::whole(shape), Region::whole(to));
-                copy_elements(expected.view().part(common), grown.view().part(common));
-                array.resize(to);
-                shape = to;
-                expected = std::move(grown);
-            } else if (kind == 1 && rank > 0) {  // append
-                const int axis = static_cast<int>(draw(0, rank - 1));
-                Shape more = shape;
-                more[axis] = draw(0, 5);
-                const NDArray block = random_elements(dtype, more, random);
-                Shape to = shape;
-                to[axis] += more[axis];
-                NDArray grown(dtype, to);
-                copy_elements(expected.view(), grown.view().part(Region::whole(shape)));
-                Region place{Index::filled(rank, 0), more};
-                place.start[axis] = shape[axis];
-                copy_elements(block.view(), grown.view().part(place));
-                EXPECT_EQ(array.append(block.view(), axis - (draw(0, 1) ? rank : 0)), shape[axis]);
-                shape = to;
-                expected = std::move(grown);
-            } else {  // write
-                std::vector<Selection::Axis> axes;
-                for (int d = 0; d < rank; ++d) {
-                    const std::int64_t n = shape[d];
-                    std::string text;
-                    if (n > 0 && draw(0, 3) == 0) {
-                        text = fmt::format("{}", draw(-n, n - 1));
-                    } else {
-                        text = fmt::format("{}:{}:{}", draw(-n - 2, n + 2), draw(-n - 2, n + 2),
-                                           draw(0, 1)   ? 1
-                                           : draw(0, 1) ? 2
-                                                        : -3);
-                        if (draw(0, 2) == 0) text = draw(0, 1) ? ":" : "::-1";
-                    }
-                    axes.push_back(Selection::parse(text, Shape{n}).axes()[0]);
-                }
-                const Selection s(axes);
-                NDArray block =
-                    random_elements(draw(0, 3) == 0 ? dtype.with_order(ByteOrder::big) : dtype, s.shape(), random);
-                array.write(s, block.view());
-                copy_elements(std::move(block).reshaped(s.full_shape()).view(), pick(expected.view(), s));
-                const NDArray read = array.read(s);
-                EXPECT_EQ(read.shape(), s.shape());
-            }
-            ASSERT_EQ(array.shape(), shape);
-            const NDArray all = array.read("");
-            ASSERT_TRUE(elements_equal(all.view(), expected.view()));
-            const Array again = Array::open(store);
-            ASSERT_TRUE(elements_equal(again.read("").view(), expected.view()));
-            // Stored are exactly the chunks that differ from the fill.
-            const ChunkGrid grid(shape, sharded ? shards : chunks);
-            std::int64_t wanted = 0;
-            for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
-                const Region r = grid.chunk_region(grid.index(n));
-                wanted += all_elements_equal(expected.view().part(r), zero_element(dtype).data()) ? 0 : 1;
-            }
-            const StoredSize stored = array.stored_size();
-            ASSERT_LE(wanted, stored.chunks);
-            if (kind > 1) continue;
-            // Resize may leave a chunk that has become all fill; nothing lies outside the grid.
-            ASSERT_EQ(stored.strays, 0);
-        }
-    }
 }
 
 TEST(Array, ChunksThatBecomeTheFillAreErasedBitForBit) {
