@@ -1,8 +1,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -167,6 +171,138 @@ TEST(DirectoryStore, modes_follow_the_umask) {
     ::umask(before);
     EXPECT_EQ(fs::status(root / "folder" / "k").permissions(), fs::perms(0640));
     EXPECT_EQ(fs::status(root / "folder").permissions(), fs::perms(0750));
+}
+
+TEST(DirectoryStore, values_have_their_time_from_us_to_the_nanosecond) {
+    const auto store = directory_store(fresh_directory(), {.durability = Durability::none});
+    const auto now = [] {
+        timespec t{};
+        ::clock_gettime(CLOCK_REALTIME, &t);
+        return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+    };
+    // The system's own times are those of its last tick, which came before.
+    bool whole_seconds = true;
+    std::vector<std::array<std::int64_t, 3>> times;
+    for (int i = 0; i < 50; ++i) {
+        const std::string key = fmt::format("k{}", i);
+        const std::int64_t before = now();
+        put(*store, key, "v");
+        const std::int64_t after = now();
+        const std::int64_t modified = store->stamp(key).value().modified;
+        times.push_back({before, modified, after});
+        whole_seconds = whole_seconds && modified % 1'000'000'000 == 0;
+    }
+    if (whole_seconds) GTEST_SKIP() << "a file system that keeps whole seconds";
+    for (const auto& [before, modified, after] : times) {
+        EXPECT_GE(modified, before);
+        EXPECT_LE(modified, after);
+    }
+}
+
+TEST(DirectoryStore, a_value_that_is_replaced_at_once_has_another_stamp) {
+    const auto store = directory_store(fresh_directory(), {.durability = Durability::none});
+    std::vector<ValueStamp> seen;
+    for (int i = 0; i < 200; ++i) {
+        put(*store, "k", "same size");
+        const ValueStamp stamp = store->stamp("k").value();
+        EXPECT_THAT(seen, testing::Not(testing::Contains(stamp))) << i;
+        seen.push_back(stamp);
+    }
+}
+
+/// Runs body() in another process, which ends when body() returns; that is waited for at the end of the life of this.
+class OtherProcess {
+public:
+    explicit OtherProcess(const std::function<void()>& body) : pid_(::fork()) {
+        if (pid_ != 0) return;
+        try {
+            body();
+        } catch (...) {
+            ::_exit(1);
+        }
+        ::_exit(0);
+    }
+    OtherProcess(const OtherProcess&) = delete;
+    OtherProcess& operator=(const OtherProcess&) = delete;
+    ~OtherProcess() {
+        int status = -1;
+        EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+        EXPECT_EQ(status, 0);
+    }
+
+private:
+    pid_t pid_;
+};
+
+/// A pipe through which one process tells another that it may go on.
+class Signal {
+public:
+    Signal() {
+        if (::pipe(ends_) != 0) throw std::runtime_error("pipe");
+    }
+    ~Signal() {
+        ::close(ends_[0]);
+        ::close(ends_[1]);
+    }
+    Signal(const Signal&) = delete;
+    Signal& operator=(const Signal&) = delete;
+    void send() const { EXPECT_EQ(::write(ends_[1], "x", 1), 1); }
+    void wait() const {
+        char c = 0;
+        EXPECT_EQ(::read(ends_[0], &c, 1), 1);
+    }
+
+private:
+    int ends_[2] = {};
+};
+
+TEST(DirectoryStore, a_lock_file_that_was_removed_locks_nothing_any_more) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    store->lock("", 0, LockMode::exclusive).unlock();  // has the lock file open from now on
+    const Signal locked;
+    const Signal done;
+    fs::remove_all(root / ".tessera");  // as anybody may while nobody holds a lock
+    const OtherProcess other([&] {
+        const StoreLock lock = directory_store(root)->lock("", 0, LockMode::exclusive);
+        locked.send();
+        done.wait();
+    });
+    locked.wait();
+    EXPECT_FALSE(store->try_lock("").has_value()) << "two processes have the array to themselves";
+    done.send();
+    const StoreLock lock = store->lock("", 0, LockMode::exclusive);
+    EXPECT_TRUE(fs::exists(root / ".tessera/lock"));
+}
+
+TEST(DirectoryStore, a_lock_file_that_is_removed_while_it_is_waited_for_locks_nothing) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    const Signal locked;
+    const Signal waiting;
+    const Signal again;
+    const Signal done;
+    const OtherProcess other([&] {
+        const auto theirs = directory_store(root);
+        StoreLock lock = theirs->lock("", 0, LockMode::exclusive);
+        locked.send();
+        waiting.wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then it most likely waits
+        fs::remove_all(root / ".tessera");
+        lock.unlock();
+        const StoreLock anew = directory_store(root)->lock("", 0, LockMode::exclusive);
+        again.send();
+        done.wait();
+    });
+    locked.wait();
+    waiting.send();
+    StoreLock mine = store->lock("", 0, LockMode::shared);
+    struct stat status {};
+    EXPECT_EQ(::stat((root / ".tessera/lock").c_str(), &status), 0) << "locked by a file that has no name";
+    mine.unlock();
+    again.wait();
+    EXPECT_FALSE(store->try_lock("").has_value());
+    done.send();
 }
 
 TEST(DirectoryStore, locks_hold_between_stores_on_one_directory) {
