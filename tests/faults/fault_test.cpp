@@ -43,12 +43,12 @@ class Faults : public testing::TestWithParam<const char*> {
 protected:
     Faults() { create_first(folder_ / "first", GetParam()); }
 
-    Ended run_steps(const Fault& fault, const char* durability) {
+    Ended run_steps(const Fault& fault, const char* durability, int steps = count) {
         fs::remove_all(folder_.data());
         fs::create_directory(folder_.data());
         fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
         return run(folder_,
-                   {worker(), "steps", array(), std::to_string(seed_), "0", std::to_string(count), durability, "1"},
+                   {worker(), "steps", array(), std::to_string(seed_), "0", std::to_string(steps), durability, "1"},
                    fault);
     }
     [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
@@ -98,6 +98,24 @@ TEST_P(Faults, each_call_fails_once) {
         });
     }
     EXPECT_GT(reported, 15 * count / stride());
+}
+
+TEST_P(Faults, no_error_of_a_value_that_is_written_is_dropped) {
+    seed_ = 3;
+    for (const char* calls : {"write", "sync", "close"}) {
+        int reported = 0;
+        for (long n = 1; !HasFailure(); ++n) {
+            const Ended ended = run_steps({.calls = calls, .at = n, .action = std::to_string(EIO)}, "each", 1);
+            if (ended.fired.empty()) break;
+            // What else is closed was only read, or locked.
+            if (ended.fired.find(".tessera-tmp-") == std::string::npos && calls != std::string_view("sync")) continue;
+            EXPECT_THAT(ended.error, HasSubstr(folder_.data().string())) << ended.to_string();
+            EXPECT_EQ(ended.code, 0) << ended.to_string();
+            EXPECT_TRUE(holds(array(), states_after(make_steps(seed_, 1)).back())) << ended.to_string();
+            ++reported;
+        }
+        EXPECT_GE(reported, 2) << calls;
+    }
 }
 
 TEST_P(Faults, from_one_call_on_all_fail) {

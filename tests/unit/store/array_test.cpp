@@ -165,6 +165,27 @@ TEST(Array, StaleChunksOfALargerPastNeverShow) {
                 testing::ElementsAre(5, 5, 5, -1, -1, -1, -1, -1, -1, -1, -1, -1));
 }
 
+// Where so many chunks come in that those that are stored are listed instead.
+TEST(Array, GrowingByThousandsOfChunksShowsNothingButTheFill) {
+    for (const Shape& shards : {Shape{}, Shape{6, 6}}) {
+        Array a = Array::create(memory_store(), "",
+                                {.shape = {40, 40},
+                                 .chunks = {3, 3},
+                                 .dtype = "<i2",
+                                 .fill_value = -1,
+                                 .shards = shards,
+                                 .codec = "none",
+                                 .format = "v3"});
+        a.fill(Selection::all({40, 40}), 5);
+        a.resize({31, 31});  // fives stay in the last chunks, beyond the edge
+        a.resize({400, 400});
+        const NDArray all = a.read("");
+        const auto values = all.values<std::int16_t>();
+        EXPECT_EQ(std::ranges::count(values, 5), 31 * 31);
+        EXPECT_EQ(std::ranges::count(values, -1), 400 * 400 - 31 * 31);
+    }
+}
+
 TEST(Array, AnotherHandleSeesAResizeBeforeItWrites) {
     const auto store = memory_store();
     Array a = Array::create(store, "", {.shape = {4}, .chunks = {2}, .dtype = "<i4"});
