@@ -1,15 +1,19 @@
 #include <tessera/byte_io.h>
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <new>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -130,10 +134,8 @@ public:
             throw Error(ErrorCode::io,
                         fmt::format("cannot write {}: something that is not a regular file is there", name_));
         }
-        std::random_device random;
         do {
-            const std::uint64_t number = std::uint64_t{random()} << 32 | random();
-            temporary_ = target_.parent_path() / fmt::format("{}{:016x}", temporary_prefix, number);
+            temporary_ = target_.parent_path() / temporary_name();
             file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
         } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
         if (file_.get() < 0) throw io_error("cannot create", name_, errno);
@@ -281,6 +283,55 @@ std::unique_ptr<ByteSource> memory_source(Buffer bytes, std::string name) {
 std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
                                          std::uint64_t length, std::string name) {
     return std::make_unique<SliceSource>(std::move(whole), offset, length, std::move(name));
+}
+
+namespace {
+
+/// FNV-1a of the machine's name. Containers that share a folder mostly have names of their own.
+std::string host_tag() {
+    struct utsname names {};
+    ::uname(&names);
+    std::uint32_t hash = 2166136261U;
+    for (const char c : std::string_view(names.nodename)) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+    }
+    return fmt::format("{:08x}", hash);
+}
+
+const std::string& this_host() {
+    static const std::string tag = host_tag();
+    return tag;
+}
+
+}  // namespace
+
+int process_number() {
+    static std::atomic<int> number = 0;
+    static const int registered = ::pthread_atfork(nullptr, nullptr, [] { number = ::getpid(); });
+    if (registered != 0) return ::getpid();
+    if (number == 0) number = ::getpid();
+    return number;
+}
+
+std::string temporary_name() {
+    static std::atomic<std::uint64_t> counter = 0;
+    return fmt::format("{}{}-{}-{}", temporary_prefix, process_number(), counter++, this_host());
+}
+
+bool temporary_writer_has_ended(std::string_view name) {
+    if (!name.starts_with(temporary_prefix)) return false;
+    name.remove_prefix(temporary_prefix.size());
+    pid_t pid = 0;
+    std::uint64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto [after_pid, no_pid] = std::from_chars(name.data(), end, pid);
+    if (no_pid != std::errc() || pid <= 0 || after_pid == end || *after_pid != '-') return false;
+    const auto [after_number, no_number] = std::from_chars(after_pid + 1, end, number);
+    if (no_number != std::errc()) return false;
+    // Tessera 0.1 wrote no machine.
+    const std::string_view host(after_number, end);
+    if (!host.empty() && (host[0] != '-' || host.substr(1) != this_host())) return false;
+    return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
 std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path, bool durable) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -48,9 +47,7 @@ private:
 class Spool {
 public:
     explicit Spool(const fs::path& beside) {
-        std::random_device random;
-        const std::uint64_t number = std::uint64_t{random()} << 32 | random();
-        path_ = beside.parent_path() / fmt::format("{}mldf-{:016x}", temporary_prefix, number);
+        path_ = beside.parent_path() / temporary_name();
         sink_ = create_file(path_, false);
         out_.emplace(*sink_);
     }

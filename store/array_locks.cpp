@@ -32,6 +32,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <tessera/byte_io.h>
 #include <tessera/error.h>
 #include <unistd.h>
 

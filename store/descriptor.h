@@ -1,12 +1,10 @@
-// What the store asks of the system in more than one place: descriptors with an owner, opening, making names durable,
-// the process's number. Private to the store module.
+// What the store asks of the system in more than one place: descriptors with an owner, opening, making names durable.
+// Private to the store module.
 #pragma once
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -31,15 +29,6 @@ public:
 private:
     int fd_;
 };
-
-/// getpid() without a system call each time: known until a fork.
-inline pid_t process_number() {
-    static std::atomic<pid_t> number = 0;
-    static const int registered = ::pthread_atfork(nullptr, nullptr, [] { number = ::getpid(); });
-    if (registered != 0) return ::getpid();
-    if (number == 0) number = ::getpid();
-    return number;
-}
 
 inline int open_at(int directory, const char* path, int flags, mode_t mode = 0) {
     int fd = -1;

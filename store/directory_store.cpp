@@ -15,7 +15,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
@@ -25,7 +24,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -361,7 +359,7 @@ public:
         if (!name.starts_with(temporary_prefix) || ::fstatat(find_root(), key.c_str(), &status, 0) != 0) return false;
         constexpr std::time_t long_ago = 3600;
         const bool old = status.st_mtime + long_ago < std::time(nullptr);
-        if (!old && is_alive(name.substr(temporary_prefix.size()))) return false;
+        if (!old && !temporary_writer_has_ended(name)) return false;
         return erase(key);
     }
 
@@ -475,11 +473,8 @@ private:
 
     /// A new temporary file in `folder`, which is made when it is missing.
     [[nodiscard]] Descriptor create_temporary(int root, const std::string& folder, std::string& name) const {
-        static std::atomic<std::uint64_t> counter = 0;
         for (bool made_folders = false;;) {
-            name = folder;
-            name.append(temporary_prefix).append(std::to_string(process_number()));
-            name.append("-").append(std::to_string(counter++));
+            name = folder + temporary_name();
             Descriptor fd(open_at(root, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
             if (fd) return fd;
             if (errno == EEXIST) continue;  // left by a process that crashed and had our number
@@ -487,14 +482,6 @@ private:
             make_folders(root, folder);
             made_folders = true;
         }
-    }
-
-    /// Whether a process of this machine has the number that a temporary name begins with: "PID-N".
-    static bool is_alive(std::string_view name) {
-        pid_t pid = 0;
-        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-        if (error != std::errc() || pid <= 0) return true;  // not a name of ours: nothing is known of it
-        return ::kill(pid, 0) == 0 || errno != ESRCH;
     }
 
     /// Calls `body(directory, entry)` for what lies directly below a prefix, temporary files left out.

@@ -2,7 +2,7 @@
 //
 // How a value is replaced
 // -----------------------
-// put() writes the whole value under a temporary name, `.tessera-tmp-PID-N`, in the directory where the key lies,
+// put() writes the whole value under a temporary name, `.tessera-tmp-PID-N-HOST`, in the directory where the key lies,
 // checks what write, fdatasync and close report, and renames it over the key. rename replaces a name in one step, so
 // that a reader who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole,
 // for as long as it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file

@@ -67,5 +67,14 @@ public:
 
 /// Files with this prefix are temporary files of a writer; every listing skips them.
 inline constexpr std::string_view temporary_prefix = ".tessera-tmp-";
+/// The number of this process, without a system call each time; right in a forked child, too. Any thread may call it.
+[[nodiscard]] int process_number();
+/// A new name for a temporary file, ".tessera-tmp-PID-N-HOST": the number of this process, a number that it gives only
+/// once, and a hash of the machine's name in 8 hexadecimal digits. Any thread may call it.
+[[nodiscard]] std::string temporary_name();
+/// Whether the process that made such a name has ended for certain: it was one of this machine, and none has its number
+/// now. False for a name of another machine and for one that temporary_name() does not make. Without a machine
+/// (".tessera-tmp-PID-N") the name counts as this machine's.
+[[nodiscard]] bool temporary_writer_has_ended(std::string_view name);
 
 }  // namespace tessera

@@ -122,8 +122,8 @@ public:
     /// Names of the temporary files directly below a prefix, of writers that are at work or were killed. They are no
     /// keys.
     [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
-    /// Removes one of them, unless its writer may be alive: a process of this machine has its number, and it was
-    /// written to within the last hour. Returns whether it is gone.
+    /// Removes one of them once its writer has ended: it was a process of this machine, and none has its number. Of any
+    /// other nothing is known, so that it goes when nobody has written to it for an hour. Returns whether it is gone.
     virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
 
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Between
