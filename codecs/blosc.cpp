@@ -66,6 +66,10 @@ public:
         decompress(in, out);
     }
 
+    [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan in, std::uint64_t /*decoded_size*/) const override {
+        return in.size() - read_blosc_header(in, in.size()).cbytes;
+    }
+
     [[nodiscard]] bool decode_runs(const ByteSource& in, std::uint64_t decoded_size, const ByteRuns& runs,
                                    CodecScratch& scratch) const override {
         return decode_blosc_runs(in, decoded_size, runs, scratch);

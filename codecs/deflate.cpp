@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <libdeflate.h>
 #include <tessera/error.h>
+#include <tessera/little_endian.h>
 
 #include <algorithm>
 #include <new>
@@ -47,8 +48,26 @@ public:
         return wrapping_.bound(nullptr, static_cast<std::size_t>(in_size));
     }
 
+    [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan in, std::uint64_t decoded_size) const override {
+        if (!wrapping_.members) return 0;
+        // A member ends with the size that it decodes to. Where that is the chunk's, nothing follows it.
+        constexpr std::size_t field = sizeof(std::uint32_t);
+        const auto size = static_cast<std::uint32_t>(decoded_size);
+        if (size != 0 && in.size() >= field && load_little<std::uint32_t>(in.last(field).data()) == size) return 0;
+        Buffer out;
+        decode_unsized(in, out, decoded_size);
+        (void)decompress_members(in, out.span());
+        return in.size();
+    }
+
 protected:
     [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
+        return decompress_members(in, out);
+    }
+
+private:
+    /// The same; cuts `in` down to what follows the last member: nothing, or zeros.
+    [[nodiscard]] std::optional<std::size_t> decompress_members(ByteSpan& in, MutableByteSpan out) const {
         const std::unique_ptr<libdeflate_decompressor, Free> engine(libdeflate_alloc_decompressor());
         if (!engine) throw std::bad_alloc();
         std::size_t total = 0;
@@ -70,7 +89,6 @@ protected:
         return total;
     }
 
-private:
     static bool is_padding(ByteSpan rest) {
         return std::ranges::all_of(rest, [](std::byte b) { return b == std::byte{0}; });
     }

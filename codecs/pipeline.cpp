@@ -283,6 +283,13 @@ void CodecPipeline::decode(ByteSpan encoded, const MutableArrayView& out, CodecS
     state_->decode_from(0, encoded, out, scratch);
 }
 
+std::uint64_t CodecPipeline::trailing_bytes(ByteSpan encoded) const {
+    const auto& codecs = state_->bytes_to_bytes;
+    if (codecs.empty()) return 0;
+    return at_stage(codecs.back(),
+                    [&] { return codecs.back().codec->trailing_bytes(encoded, state_->sizes[codecs.size() - 1]); });
+}
+
 void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                                 CodecScratch& scratch) const {
     const State& s = *state_;

@@ -1,5 +1,6 @@
 #include "check_chunk.h"
 
+#include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
 
@@ -37,6 +38,12 @@ void check_plain(const ArrayState& array, const LoadedArray& loaded, const std::
     require_content(result.bytes);
     const MutableArrayView chunk = chunk_memory(loaded.metadata.dtype, loaded.grid.chunks(), scratch->chunk);
     loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
+    const std::uint64_t trailing = loaded.pipeline.trailing_bytes(scratch->encoded);
+    if (trailing == 0) return;
+    Fault fault{.text = fmt::format("{} bytes follow the encoded chunk, which ends at byte {}: something was appended; "
+                                    "readers ignore it",
+                                    trailing, result.bytes - trailing)};
+    result.bad.push_back({.inner = std::nullopt, .fault = std::move(fault), .trailing = trailing});
 }
 
 void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const IoOptions& io,
@@ -67,7 +74,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
         }
     });
     std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
-    for (auto& [n, fault] : faults) result.bad.push_back({index_in(all, n), std::move(fault)});
+    for (auto& [n, fault] : faults) result.bad.push_back({.inner = index_in(all, n), .fault = std::move(fault)});
 }
 
 }  // namespace
@@ -98,7 +105,7 @@ CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& loaded, con
             check_shard(array, loaded, key, io, result);
         }
     } catch (...) {
-        result.bad.push_back({std::nullopt, current_fault()});
+        result.bad.push_back({.inner = std::nullopt, .fault = current_fault()});
     }
     return result;
 }

@@ -25,6 +25,7 @@ struct CheckedChunk {
     struct Bad {
         std::optional<Index> inner;  ///< the chunk within the shard; none: the whole value
         Fault fault;
+        std::uint64_t trailing = 0;  ///< the only fault are so many bytes at the end, which readers ignore
     };
     std::vector<Bad> bad;  ///< in order
 };

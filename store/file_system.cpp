@@ -103,8 +103,8 @@ FileSystem described(const std::string& type, const std::string& options) {
     if (row == rows.end()) return found;
     for (const Limit& limit : row->limits) {
         const bool holds = limit.options.empty() || std::ranges::any_of(limit.options, [&](std::string_view option) {
-            return has_option(options, option);
-        });
+                               return has_option(options, option);
+                           });
         if (holds) found.limits.emplace_back(limit.text);
     }
     return found;

@@ -49,6 +49,7 @@ public:
                 return discard_batch(key);
             case Remedy::set_aside:
             case Remedy::rewrite_shard:
+            case Remedy::cut_off:
                 return mend_chunk(finding, key);
             case Remedy::consolidate:
                 Group::open(store_, prefix_).consolidate();
@@ -65,7 +66,9 @@ private:
         const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
         if (store_->remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
         return {false,
-                "left: a process with its writer's number is running, and it was written to within the last hour"};
+                "left: its writer may be at work (a process of this machine, or one of another machine), and it was "
+                "written to "
+                "within the last hour"};
     }
 
     Outcome discard_batch(const std::string& key) {
@@ -84,6 +87,7 @@ private:
         std::set<std::size_t> bad;  // their numbers in the shard
         for (const CheckedChunk::Bad& one : checked.bad) {
             if (one.fault.kind != FindingKind::damage) return {false, "left: " + one.fault.text};
+            if (one.trailing > 0) return cut_off(key, one.trailing);
             if (!one.inner) return set_aside(key);
             bad.insert(loaded.pipeline.shard()->number(*one.inner));
         }
@@ -111,14 +115,30 @@ private:
         return {true, fmt::format("set aside as {}", aside)};
     }
 
+    /// The chunk without its last `trailing` bytes. The old file is kept first, as a shard is.
+    Outcome cut_off(const std::string& key, std::uint64_t trailing) {
+        const auto old = store_->open(key);
+        if (old == nullptr) return {true, "gone by now"};
+        const std::string aside = keep_aside(key, *old);
+        const Buffer bytes = read_range(*old, 0, old->size() - trailing);
+        store_->put(key, bytes.span());
+        return {true, fmt::format("written anew without {} bytes; the old file is {}", trailing, aside)};
+    }
+
+    /// Gives a file a second name in .tessera/damaged, which it returns.
+    std::string keep_aside(const std::string& key, const ByteSource& old) {
+        std::string aside = aside_key(key);
+        if (!store_->link(aside, *store_, key)) copy_bytes(old, *store_, aside);
+        return aside;
+    }
+
     /// The old shard is kept first: a crash leaves it in place, and a second name of it.
     Outcome rewrite_shard(const LoadedArray& loaded, const Index& index, const std::string& key,
                           const std::set<std::size_t>& bad) {
         const ShardCodec& codec = *loaded.pipeline.shard();
         std::shared_ptr<const ByteSource> old = store_->open(key);
         if (old == nullptr) return {true, "gone by now"};
-        const std::string aside = aside_key(key);
-        if (!store_->link(aside, *store_, key)) copy_bytes(*old, *store_, aside);
+        const std::string aside = keep_aside(key, *old);
         ShardWriter writer(codec, std::make_unique<const Shard>(codec, std::move(old)),
                            Region::whole(loaded.grid.chunk_region(index).extent), [&] { return store_->create(key); });
         writer.write(
@@ -157,16 +177,14 @@ std::string_view plan(Remedy remedy) {
             return "would be set aside in .tessera/damaged";
         case Remedy::rewrite_shard:
             return "its shard would be written anew without it, and the old one set aside in .tessera/damaged";
+        case Remedy::cut_off:
+            return "would be written anew without what follows it, and the old file set aside in .tessera/damaged";
         case Remedy::consolidate:
             return "would be consolidated anew";
         case Remedy::none:
             break;
     }
     return "";
-}
-
-bool is_harmless(FindingKind kind) {
-    return kind == FindingKind::leftover || kind == FindingKind::note;
 }
 
 }  // namespace

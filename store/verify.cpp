@@ -32,6 +32,17 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
     return std::ranges::binary_search(names, name);
 }
 
+/// Whether a name is what all formats but zmeta call a chunk, or a folder of chunks: "3", "3.0", "c.3.0".
+bool is_chunk_name(std::string_view name) {
+    if (name.starts_with("c.")) name.remove_prefix(2);
+    bool digit = false;
+    for (const char c : name) {
+        if (c == '.' ? !digit : c < '0' || c > '9') return false;
+        digit = c != '.';
+    }
+    return digit;
+}
+
 /// One run of verify: a walk over all nodes, without recursion.
 class Verifier {
 public:
@@ -45,9 +56,9 @@ public:
             open_.pop_back();
             guarded({.node = path}, [&] { check_node(path); });
         }
-        // By their keys, so that all of a file stands together, whatever the threads found first.
+        // The worst first, then by key, whatever the threads found first.
         std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
-            return std::tuple(std::string_view(f.key.empty() ? f.node : f.key), f.kind);
+            return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));
         });
         return std::move(report_);
     }
@@ -97,11 +108,12 @@ private:
 
     void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished) {
         if (unfinished) return;  // its files are no array yet
+        bool orphans = false;
         if (dialect != nullptr) {
             ++report_.groups;
             check_group_documents(path, *dialect);
         } else {
-            check_orphans(path, listing);
+            orphans = check_orphans(path, listing);
         }
         const auto owned = [&](std::string_view name) {
             return name == dialect->consolidated_key || std::ranges::count(dialect->documents, name) > 0;
@@ -112,6 +124,7 @@ private:
         }
         for (const std::string& name : listing.prefixes) {
             const std::string child = join_key(path, name);
+            if (orphans && (is_chunk_name(name) || name == "c") && !probe_node(*store_, place(child))) continue;
             if (check_own_folder(path, name) || store_->leads_back(place(child))) continue;
             if (!name.starts_with('.') || probe_node(*store_, place(child))) {
                 open_.push_back(child);
@@ -155,8 +168,8 @@ private:
                 [&] { (void)dialect.load_attributes(*store_, place(path)); });
     }
 
-    /// Of a folder without array and group: documents and chunks whose metadata are lost.
-    void check_orphans(const std::string& path, const Listing& listing) {
+    /// Of a folder without array and group: documents and chunks whose metadata are lost. Whether it holds chunks.
+    bool check_orphans(const std::string& path, const Listing& listing) {
         for (const Dialect& dialect : dialect_table()) {
             if (!dialect.metadata_key.starts_with('.') && !dialect.metadata_key.starts_with('_')) continue;
             for (const std::string_view document : dialect.documents) {
@@ -176,6 +189,33 @@ private:
                                          dialect.metadata_key)});
             }
         }
+        const std::string chunk = chunk_named(path);
+        if (chunk.empty()) return false;
+        add({.node = path,
+             .key = join_key(path, chunk),
+             .text =
+                 "is named like a chunk, but the array's metadata (.zarray, zarr.json or meta) are missing: no array "
+                 "opens here"});
+        return true;
+    }
+
+    /// Of a folder without array and group: the key, below it, of a file that is named like a chunk; empty without one.
+    /// v1 and v2 call chunks "3.0" or "3/0", v3 "c/3/0" or "c.3.0".
+    [[nodiscard]] std::string chunk_named(const std::string& path) const {
+        std::string folder;
+        for (int depth = 0; depth <= max_rank; ++depth) {
+            const std::string prefix = place(join_key(path, folder));
+            if (depth > 0 && probe_node(*store_, prefix)) return "";
+            const Listing listing = store_->list(prefix);
+            const auto key = std::ranges::find_if(listing.keys, [](const auto& name) { return is_chunk_name(name); });
+            if (key != listing.keys.end()) return join_key(folder, *key);
+            const auto next = std::ranges::find_if(listing.prefixes, [&](const std::string& name) {
+                return is_chunk_name(name) || (depth == 0 && name == "c");
+            });
+            if (next == listing.prefixes.end()) return "";
+            folder = join_key(folder, *next);
+        }
+        return "";
     }
 
     // ---- what is no part of nodes
@@ -365,7 +405,9 @@ private:
 
     void add_chunk(const std::string& path, const ArrayState& array, const LoadedArray& loaded, const Index& index,
                    const CheckedChunk::Bad& bad) {
-        const Remedy remedy = bad.inner ? Remedy::rewrite_shard : Remedy::set_aside;
+        const Remedy remedy = bad.trailing > 0 ? Remedy::cut_off
+                              : bad.inner      ? Remedy::rewrite_shard
+                                               : Remedy::set_aside;
         add({.kind = bad.fault.kind,
              .remedy = bad.fault.kind == FindingKind::damage ? remedy : Remedy::none,
              .node = path,
@@ -386,13 +428,16 @@ private:
         if (!state.present) return;
         ++report_.seals;
         report_.sealed += state.unchanged;
-        const std::array<std::pair<const std::vector<std::string>*, std::string_view>, 3> lists{
-            {{&state.changed, "is not as it was sealed"},
-             {&state.missing, "was sealed and is missing"},
-             {&state.added, "was added after the seal"}}};
-        for (const auto& [files, what] : lists) {
-            for (const std::string& file : *files) {
-                add({.node = path, .key = join_key(path, file), .text = std::string(what)});
+        struct Row {
+            const std::vector<std::string>& files;
+            FindingKind kind;
+            std::string_view what;
+        };
+        for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as it was sealed"},
+                               Row{state.missing, FindingKind::lost, "was sealed and is missing"},
+                               Row{state.added, FindingKind::added, "was added after the seal"}}) {
+            for (const std::string& file : row.files) {
+                add({.kind = row.kind, .node = path, .key = join_key(path, file), .text = std::string(row.what)});
             }
         }
     }
@@ -418,12 +463,21 @@ private:
 }  // namespace
 
 std::string_view kind_name(FindingKind kind) {
-    constexpr std::array<std::string_view, 4> names{"damage", "unchecked", "leftover", "note"};
+    constexpr std::array<std::string_view, 7> names{"damage",    "changed",  "lost", "added",
+                                                    "unchecked", "leftover", "note"};
     return names[static_cast<std::size_t>(kind)];
+}
+
+bool is_harmless(FindingKind kind) {
+    return kind == FindingKind::leftover || kind == FindingKind::note;
 }
 
 std::int64_t VerifyReport::count(FindingKind kind) const {
     return std::ranges::count(findings, kind, &Finding::kind);
+}
+
+bool VerifyReport::sound() const {
+    return std::ranges::all_of(findings, [](const Finding& f) { return is_harmless(f.kind); });
 }
 
 VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,

@@ -53,7 +53,9 @@ class Verify(VerifyTest):
                 found = self.run_program("verify", GOLDEN / folder, "--json")
                 findings = json.loads(found.stdout)["findings"]
                 damaged = {f["node"] for f in findings if f["kind"] == "damage"}
-                self.assertEqual({node for node in damaged if not node.startswith("error_")}, set())
+                # Its bytes behind the blosc frame are ignored by readers; somebody appended them all the same.
+                appended = {"trailing_bytes_in_chunk"} if folder == "zarr0" else set()
+                self.assertEqual({node for node in damaged if not node.startswith("error_")}, appended)
                 made_wrong = {p.name for p in (GOLDEN / folder).glob("error_*") if p.is_dir()}
                 self.assertEqual(made_wrong - {f["node"] for f in findings}, set())
 
@@ -170,6 +172,36 @@ class Repair(VerifyTest):
         expected[:40, :40] = 0
         np.testing.assert_array_equal(self.exported("s.zarr"), expected)
 
+    def test_what_is_done_stands_on_a_line_of_its_own(self):
+        root = self.make()
+        chunk = root / "__zdata__" / "1.1.blosc"
+        kept = chunk.read_bytes()
+        chunk.write_bytes(kept + b"tail")
+        text = self.tessera("repair", "a.zarr")
+        self.assertIn(": 4 bytes follow the encoded chunk", text.splitlines()[0])
+        self.assertTrue(text.splitlines()[1].startswith("  written anew without 4 bytes"), text)
+        self.assertNotIn("\\x0a", text)
+        self.assertEqual(chunk.read_bytes(), kept)
+
+    def test_the_temporary_file_of_an_export_at_work_stays(self):
+        root = self.make()
+        big = np.zeros((1000, 1000))
+        self.save("big.npy", big)
+        self.tessera("import", "big.npy", "big.zarr", "--chunks", "10,10", "--quiet")
+        process = subprocess.Popen([PROGRAM, "export", "big.zarr", root / "out.npy", "--threads", "1", "--quiet"],
+                                   cwd=self.folder)
+        try:
+            while process.poll() is None and not list(root.glob(".tessera-tmp-*")):
+                pass
+            process.send_signal(signal.SIGSTOP)
+            self.assertEqual(len(list(root.glob(".tessera-tmp-*"))), 1, "it was stopped in the middle")
+            self.tessera("repair", "a.zarr", "--quiet")
+            process.send_signal(signal.SIGCONT)
+            self.assertEqual(process.wait(60), 0)
+        finally:
+            process.kill()
+        np.testing.assert_array_equal(np.load(root / "out.npy"), big)
+
     def test_leftovers_go_and_files_of_others_stay(self):
         root = self.make()
         dead = root / "__zdata__" / ".tessera-tmp-2147483646-0"
@@ -220,11 +252,15 @@ class Seal(VerifyTest):
         chunk = root / "__zdata__" / "1.1.blosc"
         kept = chunk.read_bytes()
         chunk.unlink()
-        self.assertEqual(self.keys(self.verify("a.zarr", code=1)), ["__zdata__/1.1.blosc"])
+        self.assertEqual(self.keys(self.verify("a.zarr", code=1), "lost"), ["__zdata__/1.1.blosc"])
+        self.assertIn("1 missing since the seal", self.tessera("verify", "a.zarr", code=1))
         chunk.write_bytes(kept)
         self.tessera("set", "a.zarr", "0, 0", "-5", "--quiet")
         self.tessera("attrs", "a.zarr", "set", "units", '"m"')
-        self.assertEqual(self.keys(self.verify("a.zarr", code=1)), ["__zattr__", "__zdata__/0.0.blosc"])
+        report = self.verify("a.zarr", code=1)
+        self.assertEqual(self.keys(report, "changed"), ["__zdata__/0.0.blosc"])
+        self.assertEqual(self.keys(report, "added"), ["__zattr__"])
+        self.assertEqual(self.keys(report), [])
         self.refused("seal", "a.zarr", says=["__zattr__", "__zdata__/0.0.blosc", "--overwrite"])
         self.assertNotEqual(self.sha256sum(root).returncode, 0)
         self.tessera("seal", "a.zarr", "--overwrite", "--quiet")

@@ -29,11 +29,14 @@ std::string counts_text(const VerifyReport& report) {
 
 std::string verdict(const VerifyReport& report) {
     std::vector<std::string> parts;
-    for (const auto& [kind, word] :
-         {std::pair(FindingKind::damage, "damaged"), {FindingKind::unchecked, "not checked"}}) {
-        if (report.count(kind) > 0) parts.push_back(fmt::format("{} {}", report.count(kind), word));
+    for (const auto& [kind, words] : {std::pair(FindingKind::damage, "damaged"),
+                                      {FindingKind::changed, "changed since the seal"},
+                                      {FindingKind::lost, "missing since the seal"},
+                                      {FindingKind::added, "added after the seal"},
+                                      {FindingKind::unchecked, "not checked"}}) {
+        if (report.count(kind) > 0) parts.push_back(fmt::format("{} {}", report.count(kind), words));
     }
-    if (parts.empty()) parts.emplace_back("sound");
+    if (report.sound()) parts.emplace_back("sound");
     const std::int64_t left = report.count(FindingKind::leftover);
     if (left > 0) parts.push_back(count_text(left, "leftover"));
     return fmt::format("{}", fmt::join(parts, ", "));
@@ -67,8 +70,8 @@ Value report_value(const std::string& path, const VerifyReport& report) {
     Value value = Value::object();
     value.set("path", path_value(path));
     value.set("sound", report.sound());
-    for (const FindingKind kind :
-         {FindingKind::damage, FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
+    for (const FindingKind kind : {FindingKind::damage, FindingKind::changed, FindingKind::lost, FindingKind::added,
+                                   FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
         value.set(kind_name(kind), report.count(kind));
     }
     value.set("arrays", report.arrays);

@@ -5,6 +5,7 @@
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/file_system.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
@@ -106,6 +107,16 @@ void add_attributes(Facts& facts, const Value& attributes) {
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
 }
 
+/// What the array's dialect and its file system cannot keep.
+std::vector<std::string> remarks_of(const std::string& path, const Array& array) {
+    std::vector<std::string> remarks = array.dialect().remarks(array.metadata());
+    const FileSystem file_system = file_system_of(path);
+    for (const std::string& limit : file_system.limits) {
+        remarks.push_back(fmt::format("on this file system, {}, {}", file_system.type, limit));
+    }
+    return remarks;
+}
+
 Value info_array_value(const std::string& path, const Array& array, const StoredSize& stored, std::uint64_t logical) {
     const ArrayMetadata metadata = array.metadata();
     const ChunkLayout layout = chunk_layout(metadata);
@@ -134,7 +145,7 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("attributes", array.attributes().all());
     if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
     Value remarks = Value::array();
-    for (const std::string& remark : array.dialect().remarks(metadata)) remarks.push_back(remark);
+    for (const std::string& remark : remarks_of(path, array)) remarks.push_back(remark);
     report.set("remarks", std::move(remarks));
     return report;
 }
@@ -195,7 +206,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
         facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
-    for (const std::string& remark : array.dialect().remarks(metadata)) facts.add("remark", remark);
+    for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
     return exit_done;
 }

@@ -39,7 +39,8 @@ Value repair_value(const std::string& path, const RepairReport& report, bool dry
 
 void print_repair(const std::string& path, const RepairReport& report, bool dry_run) {
     for (const Repaired& one : report.actions) {
-        print(printable(fmt::format("{}: {}\n  {}", subject(one.finding), one.finding.text, one.text)) + "\n");
+        print(fmt::format("{}\n  {}\n", printable(fmt::format("{}: {}", subject(one.finding), one.finding.text)),
+                          printable(one.text)));
     }
     print_findings(report.remaining);
     const auto left = std::ssize(report.actions) - report.done + std::ssize(report.remaining);

@@ -85,6 +85,11 @@ public:
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
     /// Decodes what has no size known beforehand; throws corrupt when it is over `limit` bytes.
     virtual void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
+    /// How many bytes at the end of `in` decoding ignores because they follow the encoded data; 0 for a codec that
+    /// refuses such bytes. `in` decodes to `decoded_size` bytes, or to at most that many. Throws corrupt.
+    [[nodiscard]] virtual std::uint64_t trailing_bytes(ByteSpan /*in*/, std::uint64_t /*decoded_size*/) const {
+        return 0;
+    }
     /// Of a codec whose encoded bytes are blocks that decode one by one: decodes those that `runs` touch of the
     /// `decoded_size` bytes, straight to where these go, and reads no more of `in` than that takes. false where the
     /// codec or these bytes have no such blocks, or are damaged: decode() then says how; what runs lead to is

@@ -42,6 +42,9 @@ public:
     /// Decodes a whole chunk into `out` (any strides): straight into its memory where it is packed, else by way of
     /// `scratch`. Errors are `corrupt` and name the codec stage.
     void decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const;
+    /// How many bytes at the end of an encoded chunk follow its data: decode() ignores them, as the original programs
+    /// do.
+    [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan encoded) const;
     /// Decodes the part `region` of a chunk into `out` (shape region.extent). Of a shard, only the inner chunks needed
     /// are read.
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,

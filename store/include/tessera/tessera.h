@@ -9,6 +9,7 @@
 #include <tessera/dtype.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
+#include <tessera/file_system.h>
 #include <tessera/group.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>

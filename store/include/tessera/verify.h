@@ -19,13 +19,18 @@ namespace tessera {
 
 enum class FindingKind : std::uint8_t {
     damage,     ///< cannot be decoded, or is not what it must be
+    changed,    ///< a file that is not as it was sealed: damage, or somebody's edit
+    lost,       ///< a file that was sealed and is missing
+    added,      ///< a file that was not there when the seal was made
     unchecked,  ///< valid perhaps, but not for us to say: a codec that Tessera lacks, a chunk beyond the memory budget,
                 ///< a file that the system did not let us read
     leftover,   ///< of a crash or another program: nothing that is read depends on it
     note,       ///< worth knowing
 };
-/// "damage", "unchecked", "leftover", "note".
+/// "damage", "changed", "lost", "added", "unchecked", "leftover", "note".
 [[nodiscard]] std::string_view kind_name(FindingKind kind);
+/// Whether such a finding leaves an array sound: leftovers and notes do.
+[[nodiscard]] bool is_harmless(FindingKind kind);
 
 /// What repair() does about a finding.
 enum class Remedy : std::uint8_t {
@@ -35,6 +40,7 @@ enum class Remedy : std::uint8_t {
     discard_batch,     ///< that was never committed
     set_aside,         ///< to .tessera/damaged in the array, so that the chunk reads as the fill
     rewrite_shard,     ///< without the damaged chunks in it; the old one is set aside
+    cut_off,           ///< bytes that follow an encoded chunk; the old file is set aside
     consolidate,       ///< consolidated metadata anew
 };
 
@@ -49,7 +55,7 @@ struct Finding {
 };
 
 struct VerifyReport {
-    std::vector<Finding> findings;  ///< sorted by key
+    std::vector<Finding> findings;  ///< sorted by kind, then by key
     std::int64_t arrays = 0;        ///< in an array file: its arrays
     std::int64_t groups = 0;        ///< with metadata
     std::int64_t chunks = 0;        ///< stored and in the grid, each decoded; with shards, shards
@@ -59,8 +65,8 @@ struct VerifyReport {
     std::int64_t sealed = 0;        ///< files that are as they were sealed
 
     [[nodiscard]] std::int64_t count(FindingKind kind) const;
-    /// No damage, and nothing that could not be checked.
-    [[nodiscard]] bool sound() const { return count(FindingKind::damage) == 0 && count(FindingKind::unchecked) == 0; }
+    /// No damage, all as sealed, and nothing that could not be checked.
+    [[nodiscard]] bool sound() const;
 };
 
 struct VerifyOptions {
