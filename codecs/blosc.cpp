@@ -78,8 +78,10 @@ public:
     void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const override {
         const std::size_t nbytes = check_frame(in);
         if (nbytes > limit) {
-            throw corrupt(
-                fmt::format("the header says that the frame decodes to {} bytes, expected at most {}", nbytes, limit));
+            throw Error(ErrorCode::budget,
+                        fmt::format("the header says that the frame decodes to {} bytes, expected at "
+                                    "most {}",
+                                    nbytes, limit));
         }
         out.reset(nbytes);
         decompress(in, out.span());

@@ -26,7 +26,9 @@ void Compressor::decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) c
             out.resize(*size);
             return;
         }
-        if (room == limit) throw corrupt(fmt::format("the data decode to more than the {} bytes allowed", limit));
+        if (room == limit) {
+            throw Error(ErrorCode::budget, fmt::format("the data decode to more than the {} bytes allowed", limit));
+        }
         room = std::min(limit, std::max(least, 2 * room));
     }
 }

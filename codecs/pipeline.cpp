@@ -134,13 +134,26 @@ struct CodecPipeline::State {
         at_stage(bytes_to_bytes.front(), [&] { bytes_to_bytes.front().codec->decode(decode_outer(in, scratch), out); });
     }
 
+    /// Decodes a stage of which only the largest size is known. More than that is damage where the size follows from
+    /// the codecs, and else (variable-length elements) a chunk that may be whole.
+    void decode_unsized(const Stage<BytesToBytesCodec>& stage, ByteSpan in, Buffer& out, std::uint64_t limit) const {
+        at_stage(stage, [&] {
+            try {
+                stage.codec->decode_unsized(in, out, limit);
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::budget || !bounded) throw;
+                throw corrupt(e.what());
+            }
+        });
+    }
+
     /// Undoes all bytes→bytes codecs but the innermost one, back and forth between two buffers. `in` may be
     /// scratch.encoded, which is written only when it was consumed.
     [[nodiscard]] ByteSpan decode_outer(ByteSpan in, CodecScratch& scratch) const {
         bool into_other = true;
         for (std::size_t i = bytes_to_bytes.size(); i-- > 1; into_other = !into_other) {
             Buffer& to = into_other ? scratch.other : scratch.encoded;
-            at_stage(bytes_to_bytes[i], [&] { bytes_to_bytes[i].codec->decode_unsized(in, to, sizes[i]); });
+            decode_unsized(bytes_to_bytes[i], in, to, sizes[i]);
             in = to;
         }
         return in;
@@ -205,7 +218,7 @@ struct CodecPipeline::State {
         } else {
             const Stage<BytesToBytesCodec>& inner = bytes_to_bytes.front();
             const ByteSpan bytes = decode_outer(in, scratch);
-            at_stage(inner, [&] { inner.codec->decode_unsized(bytes, scratch.decoded, sizes.front()); });
+            decode_unsized(inner, bytes, scratch.decoded, sizes.front());
         }
         at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(scratch.decoded, out); });
     }

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import zipfile
 
+import numcodecs
 import numpy as np
 
 from program import GOLDEN, PROGRAM, ProgramTest, digest, main
@@ -182,6 +183,22 @@ class Repair(VerifyTest):
         self.assertTrue(text.splitlines()[1].startswith("  written anew without 4 bytes"), text)
         self.assertNotIn("\\x0a", text)
         self.assertEqual(chunk.read_bytes(), kept)
+
+    def test_a_chunk_of_strings_that_is_too_large_is_no_damage(self):
+        root = self.folder / "v.zarr"
+        root.mkdir()
+        (root / ".zarray").write_text(json.dumps({
+            "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "filters": [{"id": "vlen-utf8"}], "order": "C",
+            "compressor": {"id": "zstd", "level": 1}, "fill_value": ""}))
+        piece, pieces = 1 << 26, 17  # one string of more than 1 GiB
+        head = np.array([1, pieces * piece], "<u4").tobytes()
+        frame = numcodecs.Zstd(1).encode(b"a" * piece)
+        chunk = numcodecs.Zstd(1).encode(head) + frame * pieces
+        (root / "0").write_bytes(chunk)
+        report = self.verify("v.zarr", code=1)
+        self.assertEqual((self.keys(report), self.keys(report, "unchecked")), ([], ["0"]))
+        self.tessera("repair", "v.zarr", code=1)
+        self.assertEqual((root / "0").read_bytes(), chunk)
 
     def test_the_temporary_file_of_an_export_at_work_stays(self):
         root = self.make()

@@ -83,7 +83,7 @@ public:
     /// Decodes into exactly `out.size()` bytes; throws corrupt when `in` holds another number of bytes. Checks every
     /// size that `in` claims before it writes.
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
-    /// Decodes what has no size known beforehand; throws corrupt when it is over `limit` bytes.
+    /// Decodes what has no size known beforehand; throws budget when it is over `limit` bytes.
     virtual void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
     /// How many bytes at the end of `in` decoding ignores because they follow the encoded data; 0 for a codec that
     /// refuses such bytes. `in` decodes to `decoded_size` bytes, or to at most that many. Throws corrupt.

@@ -221,7 +221,8 @@ bool decodes(const Case& c, ByteSpan bytes) {
         try {
             codec->decode_unsized(in, unsized, size);
         } catch (const Error& e) {
-            EXPECT_EQ(e.code(), ErrorCode::corrupt) << e.what();
+            // Damaged sizes may be above the limit.
+            EXPECT_TRUE(e.code() == ErrorCode::corrupt || e.code() == ErrorCode::budget) << e.what();
         }
         EXPECT_LE(unsized.capacity(), size);
         Buffer out(size);
@@ -281,7 +282,7 @@ TEST(HostileData, bombs_stop_at_the_limit) {
         Buffer bomb;
         codec->encode(zeros, bomb);
         Buffer out;
-        expect_error(ErrorCode::corrupt, "", [&] { codec->decode_unsized(bomb, out, 1'000'000); });
+        expect_error(ErrorCode::budget, "", [&] { codec->decode_unsized(bomb, out, 1'000'000); });
         EXPECT_LE(out.capacity(), 1'000'000U);
         out.reset(1000);
         expect_error(ErrorCode::corrupt, "", [&] { codec->decode(bomb, out.span()); });
