@@ -5,6 +5,7 @@
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/destination_lock.h>
 #include <tessera/error.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
@@ -225,7 +226,21 @@ Array Array::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view
     return Array(std::move(state));
 }
 
+namespace {
+
+/// Makes and publishes a new array; the caller holds the DestinationLock.
+Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
+    Array array = Array::create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
+    const Value attributes = new_attributes(options);
+    if (!attributes.as_object().empty()) array.attributes().replace(attributes);
+    array.publish();
+    return array;
+}
+
+}  // namespace
+
 Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
+    const DestinationLock building(path, store);
     switch (occupant(path)) {
         case Occupant::nothing:
             break;
@@ -236,7 +251,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
         case Occupant::other:
             throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
     }
-    return create(directory_store(path, store), "", options);
+    return create_whole(directory_store(path, store), "", options);
 }
 
 ArrayMetadata make_metadata(const ArrayOptions& options) {
@@ -288,11 +303,8 @@ Value new_attributes(const ArrayOptions& options) {
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
-    Array array = create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
-    const Value attributes = new_attributes(options);
-    if (!attributes.as_object().empty()) array.attributes().replace(attributes);
-    array.publish();
-    return array;
+    const StoreLock building = store->lock_destination(prefix);
+    return create_whole(std::move(store), prefix, options);
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,

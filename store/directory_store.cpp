@@ -32,6 +32,7 @@
 
 #include "array_locks.h"
 #include "descriptor.h"
+#include "destination_lock_file.h"
 #include "directory_store.h"
 #include "file_writer.h"
 #include "keys.h"
@@ -80,10 +81,7 @@ private:
 class DirectoryStore final : public KeyValueStore {
 public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
-        : name_(root.empty() ? "." : root.string()),
-          read_only_(options.read_only),
-          process_locks_(options.process_locks),
-          sync_(options.durability, name_) {}
+        : name_(root.empty() ? "." : root.string()), options_(options), sync_(options.durability, name_) {}
     ~DirectoryStore() override {
         if (root_ >= 0) ::close(root_);
     }
@@ -341,6 +339,13 @@ public:
         return locks_of(prefix)->try_lock();
     }
 
+    [[nodiscard]] StoreLock lock_destination(std::string_view prefix) override {
+        require_prefix(prefix);
+        require_writable("locking", prefix);
+        auto lock = std::make_shared<DestinationLock>(path_of(prefix), options_);
+        return StoreLock([lock = std::move(lock)] { lock->unlock(); });
+    }
+
     void sync() override { sync_.sync(find_root()); }
     void sync_later() override { sync_.later(); }
 
@@ -355,6 +360,10 @@ public:
         const std::string key = join_key(prefix, name);
         require_key(key);
         require_writable("removing", key);
+        if (is_destination_lock(name)) {
+            const Descriptor folder(open_at(find_root(), prefix.empty() ? "." : std::string(prefix).c_str(), O_PATH));
+            return folder && remove_destination_lock(folder.get(), std::string(name));
+        }
         struct stat status {};
         if (!name.starts_with(temporary_prefix) || ::fstatat(find_root(), key.c_str(), &status, 0) != 0) return false;
         constexpr std::time_t long_ago = 3600;
@@ -363,7 +372,7 @@ public:
         return erase(key);
     }
 
-    [[nodiscard]] bool read_only() const override { return read_only_; }
+    [[nodiscard]] bool read_only() const override { return options_.read_only; }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
@@ -371,7 +380,7 @@ private:
     [[nodiscard]] std::string path_of(std::string_view key) const { return join_key(name_, key); }
 
     void require_writable(std::string_view doing, std::string_view key) const {
-        if (read_only_) {
+        if (options_.read_only) {
             throw invalid_argument(fmt::format("{} {}: the store was opened for reading only", doing, path_of(key)));
         }
     }
@@ -392,19 +401,10 @@ private:
 
     [[nodiscard]] int make_root() const {
         if (const int fd = find_root(); fd >= 0) return fd;
-        namespace fs = std::filesystem;
-        const fs::path path = fs::path(name_).lexically_normal();
-        const fs::path named = path.has_filename() ? path : path.parent_path();
-        std::vector<fs::path> made;  // the lowest first
-        for (fs::path p = named; !p.empty() && !fs::exists(status_of(p)) && p != p.parent_path(); p = p.parent_path()) {
-            made.push_back(p);
-        }
-        std::error_code error;
-        fs::create_directories(named, error);
-        if (error) throw io_error("making the directory", name_, error.value());
+        const std::filesystem::path path = std::filesystem::path(name_).lexically_normal();
+        (void)make_directories(path.has_filename() ? path : path.parent_path(), options_.durability);
         const int fd = find_root();
         if (fd < 0) throw io_error("opening", name_, ENOENT);
-        for (const fs::path& p : made) sync_.made_outside(p.has_parent_path() ? p.parent_path().string() : ".");
         return fd;
     }
 
@@ -552,14 +552,13 @@ private:
             if (!prefix.empty()) make_folders(root, path + '/');
             const Descriptor directory(open_at(root, path.c_str(), O_RDONLY | O_DIRECTORY));
             if (!directory) throw io_error("locking", path_of(prefix), errno);
-            found = locks_.emplace(prefix, array_locks(directory.get(), path_of(prefix), process_locks_)).first;
+            found = locks_.emplace(prefix, array_locks(directory.get(), path_of(prefix), options_.process_locks)).first;
         }
         return found->second;
     }
 
     std::string name_;
-    bool read_only_;
-    bool process_locks_;
+    StoreOptions options_;
     mutable FolderSync sync_;
     mutable std::atomic<int> root_ = -1;
     std::mutex locks_mutex_;

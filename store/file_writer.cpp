@@ -64,10 +64,6 @@ void FolderSync::changed_for_move(int root, std::string_view key) const {
     if (durability_ != Durability::none && !later_) sync_folder(root, folder_of(key));
 }
 
-void FolderSync::made_outside(const std::string& folder) const {
-    if (durability_ != Durability::none) sync_folder(AT_FDCWD, folder);
-}
-
 void FolderSync::sync(int root) {
     // One after another: who finds nothing left to do must not return before it is done.
     const std::lock_guard one(syncing_);
@@ -96,7 +92,7 @@ void FolderSync::sync(int root) {
 void FolderSync::sync_folder(int root, const std::string& folder) const {
     if (sync_directory(root, folder.empty() ? "." : folder.c_str())) return;
     if (is_absent(errno)) return;  // removed since, and the folder above it is on the list
-    throw io_error("writing to the disk", root == AT_FDCWD ? folder : join_key(store_, folder), errno);
+    throw io_error("writing to the disk", join_key(store_, folder), errno);
 }
 
 FileWriter::FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name,

@@ -29,9 +29,6 @@ public:
     /// The same, durable at once but where sync_later() put it off.
     void changed_for_move(int root, std::string_view key) const;
 
-    /// A directory was made in `folder`, a path. Rare, and so not put off.
-    void made_outside(const std::string& folder) const;
-
     /// Nothing is asked of the system until sync(), which then asks for the whole file system.
     void later() { later_ = durability_ != Durability::none; }
 

@@ -7,10 +7,14 @@
 #include <tessera/snapshot.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "array_state.h"
+#include "descriptor.h"
+#include "destination_lock_file.h"
 #include "keys.h"
 #include "node_files.h"
 
@@ -137,6 +141,21 @@ bool NodeFiles::owns(std::string_view name) const {
     return node_.kind == NodeKind::array ? node_.dialect->owns(metadata_, name) : is_document(node_, name);
 }
 
+namespace {
+
+/// A lock file that a killed run left is nobody's; one that is held says that something is being made there.
+void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
+    const std::string folder = name_of(store, prefix);
+    const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    if (!opened) return;
+    const auto builder = destination_builder(opened.get(), lock_name);
+    if (!builder) return;
+    throw invalid_argument(fmt::format("{}: {} is making something there just now ({}); try again when it is done",
+                                       folder, *builder, lock_name));
+}
+
+}  // namespace
+
 void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes) {
     std::set<std::string_view> paths;
     for (const Node& node : nodes) paths.insert(node.path);
@@ -146,6 +165,10 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
         for (const auto* names : {&listing.prefixes, &listing.keys}) {
             for (const std::string& name : *names) {
                 if (files.owns(name) || paths.contains(join_key(node.path, name))) continue;
+                if (is_destination_lock(name)) {
+                    require_no_builder(store, node.path, name);
+                    continue;
+                }
                 throw invalid_argument(fmt::format("{}: {} there is no part of it; move that away first",
                                                    name_of(store, node.path), name));
             }
@@ -175,6 +198,7 @@ std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefi
 }
 
 void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) {
+    const StoreLock building = store.lock_destination(prefix);
     std::optional<Node> node = probe_node(store, prefix);
     std::vector<Node> all;
     if (!node || node->kind == NodeKind::group) all = nodes_below(store, prefix);
@@ -203,6 +227,9 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
         throw not_found(fmt::format("{}: no array or group here to move", name_of(store, from)));
     }
     require_movable(store.name(), from, to);
+    // In their order, so that two who move to and fro do not wait for each other.
+    const std::array<StoreLock, 2> building{store.lock_destination(std::min(fs::path(from), fs::path(to)).string()),
+                                            store.lock_destination(std::max(fs::path(from), fs::path(to)).string())};
     require_absent(store, to);
     // An array's writers hold this lock shared and look again whether the array is there.
     const StoreLock lock = store.lock(from, 0, LockMode::exclusive);
@@ -223,7 +250,10 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
         if (above->kind == NodeKind::array) {
             throw already_exists(fmt::format("{}: an array, and nothing can be below it", name_of(store, prefix)));
         }
-        for (const std::string_view group : missing) above->dialect->save_group(store, group, Value::object());
+        for (const std::string_view group : missing | std::views::reverse) {
+            const StoreLock building = store.lock_destination(group);
+            if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object());
+        }
         return;
     }
 }
@@ -263,6 +293,8 @@ Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     (void)attributes.as_object();
     require_absent(*store, prefix);
     make_parent_groups(*store, prefix);
+    const StoreLock building = store->lock_destination(prefix);
+    require_absent(*store, prefix);  // another run may have made one meanwhile
     dialect.save_group(*store, prefix, attributes);
     store->sync();
     return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));

@@ -7,6 +7,10 @@
 //
 // Where an array is that may be replaced, the new one is built beside it under a hidden name and complete there before
 // the two directories change places in one step, as replace_directory.cpp says.
+//
+// From before the first look until the array is in its place the DestinationLock is held: what is found there half made
+// is what a run left that has ended. A run that fails removes what it has made as long as that is still the directory
+// that it made.
 
 #include <fmt/format.h>
 
@@ -112,7 +116,11 @@ Occupant occupant(const fs::path& path) {
     return ours ? Occupant::nothing : Occupant::other;
 }
 
-void remove_unfinished(const fs::path& path) {
+void remove_unfinished(const fs::path& path, const StoreOptions& options) {
+    const DestinationLock lock(path, options);
+    if (occupant(path) != Occupant::unfinished) {
+        throw not_found(fmt::format("{}: no unfinished copy is there any more", path.string()));
+    }
     require_nothing_foreign(path);
     erase_own(path);
     std::error_code error;
@@ -121,17 +129,27 @@ void remove_unfinished(const fs::path& path) {
 }
 
 struct NewArray::State {
-    fs::path place;  ///< where the array will be
-    fs::path built;  ///< where it is written: `place`, or a hidden directory beside it
+    fs::path place;                       ///< where the array will be
+    fs::path built;                       ///< where it is written: `place`, or a hidden directory beside it
+    std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;  ///< committed or kept
     StoreOptions options;
+    DestinationLock own_lock;              ///< holds nothing when the caller has it
+    const DestinationLock* lock;           ///< of `place`
     std::shared_ptr<KeyValueStore> store;  ///< of `built`
-    StoreLock lock;                        ///< so that nobody else goes on with the same unfinished copy
+    StoreLock shape;                       ///< held, so that chunks need no lock between processes
     std::optional<Array> array;
 
+    void require_own() const {
+        lock->require_held();
+        if (directory_id(built) == built_id) return;
+        throw Error(ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string()));
+    }
+
     void remove_unfinished() const {
+        if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
         if (built == place && !made_directory) {
             erase_own(place);  // the directory was there, empty or with an unfinished copy
         } else {
@@ -187,6 +205,8 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
                    std::string_view made_from)
     : state_(std::make_unique<State>()) {
     dialect.require_expressible(metadata);
+    if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
+    state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
     const Occupant there = occupant(path);
     const std::string name = path.string();
     if (there == Occupant::other) {
@@ -201,7 +221,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
             fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
     }
     state_->options = existing.store;
-    state_->place = resolved(path);
+    state_->place = state_->lock->place();
     state_->built = state_->place;
     if (there != Occupant::nothing) require_nothing_foreign(state_->place);
     if (there == Occupant::array) state_->built.replace_filename(hidden_name(state_->place, "new"));
@@ -215,8 +235,8 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     } else if (before == Occupant::unfinished) {
         erase_own(state_->built);
     }
-    std::error_code error;
-    state_->made_directory = !fs::exists(state_->built, error);
+    state_->made_directory = !make_directories(state_->built, existing.store.durability).empty();
+    state_->built_id = directory_id(state_->built);
 
     state_->store = directory_store(state_->built, existing.store);
     const std::string text = marker.dump(python_json_style);
@@ -225,11 +245,11 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
             state_->store->put(marker_key, std::as_bytes(std::span(text)));
             state_->store->sync();  // chunks without it would be nobody's after a power failure
         }
-        auto lock = state_->store->try_lock("");
-        if (!lock) {
+        auto shape = state_->store->try_lock("");
+        if (!shape) {
             throw already_exists(fmt::format("{}: another program is writing this copy just now", name));
         }
-        state_->lock = *std::move(lock);
+        state_->shape = *std::move(shape);
         state_->array = Array::create(state_->store, "", dialect, std::move(metadata), false);
         state_->store->sync_later();
     } catch (...) {
@@ -266,19 +286,22 @@ fs::path NewArray::keep() {
 
 Array NewArray::commit() {
     KeyValueStore& store = *state_->store;
+    state_->require_own();
     store.sync();  // the chunks, before the metadata say that they are there
     state_->array->publish();
     store.sync();
     store.erase_below(".tessera");
     store.sync();
-    state_->lock.unlock();
+    state_->shape.unlock();
     state_->leave = true;
     if (state_->built != state_->place) {
         const auto old = directory_store(state_->place, state_->options);
         in_context([&] { return fmt::format("the new array is complete in {}", state_->built.string()); },
                    [&] { replace_directory(state_->built, *old, lock_nodes(*old), state_->options); });
     }
-    return Array::open(state_->place, state_->options);
+    Array array = Array::open(state_->place, state_->options);
+    state_->own_lock.unlock();
+    return array;
 }
 
 }  // namespace tessera

@@ -13,6 +13,7 @@
 #include "batch.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
+#include "destination_lock_file.h"
 #include "resize.h"
 
 namespace tessera {
@@ -65,6 +66,7 @@ private:
         const std::size_t slash = key.rfind('/');
         const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);
         if (store_->remove_temporary(folder, key.substr(slash + 1))) return {true, "removed"};
+        if (is_destination_lock(key.substr(slash + 1))) return {false, "left: a run that is at work holds it"};
         return {false,
                 "left: its writer may be at work (a process of this machine, or one of another machine), and it was "
                 "written to "

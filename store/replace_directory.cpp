@@ -10,7 +10,9 @@
 #include "replace_directory.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 #include <tessera/error.h>
@@ -91,7 +93,33 @@ fs::path resolved(const fs::path& path) {
 }
 
 std::string hidden_name(const fs::path& node, std::string_view what) {
-    return fmt::format(".{}.tessera-{}", node.filename().string(), what);
+    const std::string name = node.filename().string();
+    std::string hidden = fmt::format(".{}.tessera-{}", name, what);
+    if (hidden.size() <= NAME_MAX) return hidden;
+    // FNV-1a: the same name in every process, and another one for every other node.
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    const std::string end = fmt::format("~{:016x}.tessera-{}", hash, what);
+    std::size_t kept = NAME_MAX - 1 - end.size();
+    while (kept > 0 && (static_cast<unsigned char>(name[kept]) & 0xc0U) == 0x80U) --kept;  // whole characters
+    return "." + name.substr(0, kept) + end;
+}
+
+std::vector<fs::path> make_directories(const fs::path& path, Durability durability) {
+    std::vector<fs::path> missing;
+    for (fs::path p = path; !p.empty() && !fs::exists(status_of(p)) && p != p.parent_path(); p = p.parent_path()) {
+        missing.push_back(p);
+    }
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (error) throw io_error("making the directory", path.string(), error.value());
+    for (const fs::path& made : missing) {
+        const fs::path above = made.has_parent_path() ? made.parent_path() : ".";
+        if (durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str()) && !is_absent(errno)) {
+            throw io_error("writing to the disk", above.string(), errno);
+        }
+    }
+    return missing;
 }
 
 void remove_tree(const fs::path& path) {
@@ -102,6 +130,27 @@ void remove_tree(const fs::path& path) {
         if (error != std::errc::directory_not_empty && error != std::errc::interrupted) break;
     }
     if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
+std::optional<DirectoryId> directory_id(const fs::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    return DirectoryId{.device = status.st_dev, .inode = status.st_ino};
+}
+
+BuiltDirectory::BuiltDirectory(fs::path path, Durability durability) : path_(std::move(path)) {
+    remove_tree(path_);
+    (void)make_directories(path_, durability);
+    id_ = directory_id(path_);
+}
+
+BuiltDirectory::~BuiltDirectory() {
+    if (!id_ || directory_id(path_) != id_) return;
+    try {
+        remove_tree(path_);
+    } catch (const Error&) {
+        // It has a hidden name, and the next attempt removes it.
+    }
 }
 
 std::vector<Node> all_nodes(const KeyValueStore& store) {

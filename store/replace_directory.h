@@ -1,8 +1,10 @@
 // One directory of arrays in the place of another, in one step. Private to the store module.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +21,43 @@ namespace tessera {
 /// The directory itself where `path` is a link to it, so that the link stays; without a '/' at the end.
 [[nodiscard]] std::filesystem::path resolved(const std::filesystem::path& path);
 
-/// What lies beside an array or group for a moment: ".grid.zarr.tessera-new".
+/// What lies beside an array or group for a moment: ".grid.zarr.tessera-new". Of a long name the end gives way to a
+/// hash of it, so that file systems take it.
 [[nodiscard]] std::string hidden_name(const std::filesystem::path& node, std::string_view what);
+
+/// Makes a directory and those above it that are missing, durably unless nothing is to be; returns those that were
+/// made, the lowest first. Throws io.
+std::vector<std::filesystem::path> make_directories(const std::filesystem::path& path, Durability durability);
 
 /// Removes everything at `path`, if anything. Throws io.
 void remove_tree(const std::filesystem::path& path);
+
+/// Which directory it is, whatever its name becomes.
+struct DirectoryId {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    friend bool operator==(const DirectoryId&, const DirectoryId&) = default;
+};
+/// Of what a path leads to; nothing when there is nothing.
+[[nodiscard]] std::optional<DirectoryId> directory_id(const std::filesystem::path& path);
+
+/// A directory that one run builds, and removes when it fails: as long as the path still leads to it.
+class BuiltDirectory {
+public:
+    /// Removes what an earlier attempt left at `path` and makes the directory. The caller holds the DestinationLock of
+    /// what it is for.
+    BuiltDirectory(std::filesystem::path path, Durability durability);
+    ~BuiltDirectory();
+    BuiltDirectory(const BuiltDirectory&) = delete;
+    BuiltDirectory& operator=(const BuiltDirectory&) = delete;
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+    /// It is in its place, or somebody else's to remove.
+    void release() { id_.reset(); }
+
+private:
+    std::filesystem::path path_;
+    std::optional<DirectoryId> id_;
+};
 
 /// The nodes of a store: that at its root, with path "", and all below.
 [[nodiscard]] std::vector<Node> all_nodes(const KeyValueStore& store);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/destination_lock.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -319,32 +320,34 @@ void write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
 }  // namespace
 
 Sealed make_bag(const KeyValueStore& store, std::string_view prefix, std::string_view name,
-                const std::filesystem::path& bag, const IoOptions& io) {
+                const std::filesystem::path& bag, const IoOptions& io, const StoreOptions& options) {
     std::vector<File> files = files_below(store, prefix);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
+    const DestinationLock building(place, options);
     if (std::filesystem::exists(status_of(place)))
         throw already_exists(fmt::format("{}: something is there already", bag.string()));
-    const std::string unfinished = fmt::format(".{}.tessera-new", place.filename().string());
-    const auto parent = directory_store(place.parent_path());
-    parent->erase_below(unfinished);  // what an earlier run left
-    try {
-        const auto built = directory_store(place.parent_path() / unfinished);
-        built->sync_later();
-        const Sums sums = copy_payload(store, prefix, name, files, *built, io);
-        // What was copied, should a file have changed since it was listed.
-        Sealed size{.files = std::ssize(files), .written = true};
-        for (const auto& [path, sum] : sums) size.bytes += built->open(path)->size();
-        write_tags(*built, sums, size);
-        built->sync();
-        parent->move(unfinished, place.filename().string());
-        parent->sync();
-        return size;
-    } catch (...) {
-        parent->erase_below(unfinished);
-        throw;
+    const std::string unfinished = hidden_name(place, "new");
+    const auto parent = directory_store(place.parent_path(), options);
+    BuiltDirectory directory(place.parent_path() / unfinished, options.durability);
+    const auto built = directory_store(directory.path(), options);
+    built->sync_later();
+    const Sums sums = copy_payload(store, prefix, name, files, *built, io);
+    // What was copied, should a file have changed since it was listed.
+    Sealed size{.files = std::ssize(files), .written = true};
+    for (const auto& [path, sum] : sums) {
+        const auto copied = built->open(path);
+        if (copied == nullptr) throw not_found(fmt::format("{}: gone as soon as it was copied", path));
+        size.bytes += copied->size();
     }
+    write_tags(*built, sums, size);
+    built->sync();
+    building.require_held();
+    parent->move(unfinished, place.filename().string());
+    directory.release();
+    parent->sync();
+    return size;
 }
 
 }  // namespace tessera

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/destination_lock.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/place.h>
@@ -344,25 +345,23 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     if (!probe_node(*from, "") && child_nodes(*from, "").empty()) {
         throw not_found(absence_message(*from, "", "array or group"));
     }
+    const DestinationLock one_at_a_time(where.folder, options);
     const auto folder = directory_store(where.folder, options);
-    const StoreLock one_at_a_time = folder->lock("", 0, LockMode::exclusive);
     const fs::path place = where.folder / name;
     if (fs::exists(status_of(place))) throw already_exists(fmt::format("{}: is there already", place.string()));
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(place, "new");
-    try {
-        const auto built = directory_store(where.folder / hidden, options);
-        built->sync_later();
-        SnapshotInfo info = build_snapshot(*from, *built, where, io);
-        info.name = name;
-        info.path = place;
-        folder->move(hidden, name);
-        folder->sync();
-        return info;
-    } catch (...) {
-        folder->erase_below(hidden);
-        throw;
-    }
+    BuiltDirectory directory(where.folder / hidden, options.durability);
+    const auto built = directory_store(directory.path(), options);
+    built->sync_later();
+    SnapshotInfo info = build_snapshot(*from, *built, where, io);
+    info.name = name;
+    info.path = place;
+    one_at_a_time.require_held();
+    folder->move(hidden, name);
+    directory.release();
+    folder->sync();
+    return info;
 }
 
 std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
@@ -376,8 +375,10 @@ std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
 
 void restore_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options, const IoOptions& io) {
     const Where where = where_of(path);
+    const DestinationLock building(where.path, options);
+    const DestinationLock one_at_a_time(where.folder, options);
     const auto folder = folder_with(where, name, options);
-    const StoreLock one_at_a_time = folder->lock("", 0, LockMode::exclusive);
+    remove_interrupted(*folder);
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const std::string part = part_of(where, info);
     const auto changed = within(part, changed_since_snapshot(*folder, name).value());
@@ -391,23 +392,21 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
     const std::vector<Node> nodes = all_nodes(*from);
     if (nodes.empty()) throw not_found(absence_message(*from, "", "array or group"));
     fs::path built = where.path;
-    built.replace_filename(hidden_name(where.path, "restored"));
-    remove_tree(built);  // what an interrupted attempt left
-    try {
-        const auto to = directory_store(built, options);
-        to->sync_later();
-        FileSharer(*from, *to, io).share(nodes);
-        to->sync();
-        put_in_place(built, where.path, options);
-    } catch (...) {
-        remove_tree(built);
-        throw;
-    }
+    built.replace_filename(hidden_name(where.path, "new"));
+    BuiltDirectory directory(built, options.durability);
+    const auto to = directory_store(built, options);
+    to->sync_later();
+    FileSharer(*from, *to, io).share(nodes);
+    to->sync();
+    building.require_held();
+    put_in_place(built, where.path, options);
+    directory.release();
 }
 
 void remove_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options) {
-    const auto folder = folder_with(where_of(path), name, options);
-    const StoreLock one_at_a_time = folder->lock("", 0, LockMode::exclusive);
+    const Where where = where_of(path);
+    const DestinationLock one_at_a_time(where.folder, options);
+    const auto folder = folder_with(where, name, options);
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(name, "old");
     folder->move(name, hidden);

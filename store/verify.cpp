@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "check_chunk.h"
+#include "destination_lock_file.h"
 #include "keys.h"
 #include "metadata_json.h"
 #include "region_io.h"
@@ -233,6 +234,14 @@ private:
                  .node = node,
                  .key = key,
                  .text = "a temporary file of a writer that was copied along with the rest"});
+            return true;
+        }
+        if (is_destination_lock(name)) {
+            add({.kind = FindingKind::leftover,
+                 .remedy = Remedy::remove_temporary,
+                 .node = node,
+                 .key = key,
+                 .text = "the lock file of a run that makes something here now or was killed"});
             return true;
         }
         if (!is_lock_name(name)) return false;

@@ -38,7 +38,7 @@ public:
     [[nodiscard]] const CommonOptions& options() const { return common_; }
     /// How the places that the command changes are opened.
     [[nodiscard]] StoreOptions store() const {
-        return {.durability = common_.durability, .process_locks = common_.process_locks};
+        return {.durability = common_.durability, .process_locks = common_.process_locks, .waiter = wait_notice_.get()};
     }
     /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
     [[nodiscard]] IoOptions io();
@@ -51,6 +51,7 @@ private:
     CommonOptions common_;
     std::unique_ptr<class Interrupt> interrupt_;
     std::unique_ptr<class ProgressBar> progress_;
+    std::unique_ptr<Waiter> wait_notice_;
 };
 
 /// Does the command and returns the exit code; throws Error.

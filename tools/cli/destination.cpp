@@ -131,6 +131,7 @@ public:
     ~DirectoryDestination() override {
         if (committed_) return;
         arrays_.clear();  // removes what each has written
+        groups_.clear();
         // The folders that were made on the way go, where nothing is left in them.
         std::error_code ignored;
         for (const std::string& node : nodes_) {
@@ -145,7 +146,9 @@ public:
         nodes_.push_back(node);
         const fs::path place = node.empty() ? root_ : root_ / node;
         if (!node.empty()) fs::create_directories(place.parent_path());
-        arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing_, made_from));
+        Existing existing = existing_;
+        if (!node.empty()) existing.lock = nullptr;  // ours is of the root alone
+        arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from));
         Array& array = arrays_.back()->array();
         if (plan.attributes) array.attributes().replace(*plan.attributes);
         return array;
@@ -154,7 +157,8 @@ public:
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
 
     void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
-        groups_.push_back({node, dialect, std::move(attributes)});
+        groups_.push_back({node, dialect, std::move(attributes), {}});
+        if (!node.empty()) groups_.back().lock = DestinationLock(root_ / node, existing_.store);
     }
 
     void commit() override {
@@ -184,6 +188,7 @@ private:
         std::string node;
         const Dialect* dialect;
         std::optional<Value> attributes;
+        DestinationLock lock;  ///< none of the root, which the caller has
     };
 
     fs::path root_;

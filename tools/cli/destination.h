@@ -45,7 +45,8 @@ public:
     virtual std::string keep() = 0;
 };
 
-/// A directory with an array in it or arrays below it, or a new zip by its extension.
+/// A directory with an array in it or arrays below it, or a new zip by its extension. `existing.lock` is held: what is
+/// added comes in the order of the paths, a group before what is in it, as DestinationLock wants it.
 [[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing);
 
 }  // namespace tessera::cli

@@ -116,7 +116,7 @@ int rm(Session& session, const RemoveOptions& o) {
     require_no_zip(o.path);
     const fs::path node = node_path(o.path);
     if (occupant(node) == Occupant::unfinished) {
-        remove_unfinished(node);
+        remove_unfinished(node, session.store());
     } else {
         if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
         remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(), o.recursive);

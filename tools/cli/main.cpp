@@ -16,7 +16,25 @@
 
 namespace tessera::cli {
 
-Session::Session(const CommonOptions& common) : common_(common) {}
+namespace {
+
+/// Says for whom the program waits; SIGINT and SIGTERM end that.
+class WaitNotice final : public Waiter {
+public:
+    explicit WaitNotice(Session& session) : session_(session) {}
+    void waits(const std::filesystem::path& destination, std::string_view builder) override {
+        session_.note(fmt::format("waiting for {}, which {} is making just now; Ctrl-C ends the wait",
+                                  destination.string(), builder));
+    }
+    [[nodiscard]] bool stopped() const override { return session_.io().stop.stop_requested(); }
+
+private:
+    Session& session_;
+};
+
+}  // namespace
+
+Session::Session(const CommonOptions& common) : common_(common), wait_notice_(std::make_unique<WaitNotice>(*this)) {}
 Session::~Session() = default;
 
 IoOptions Session::io() {

@@ -72,7 +72,7 @@ int seal_path(Session& session, const SealOptions& o) {
     if (!is_sound(session, o, place)) return exit_differences;
     const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, o.overwrite, session.io())
                                         : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
-                                                   o.bag, session.io());
+                                                   o.bag, session.io(), session.store());
     session.clear_progress();
     report_sealed(session, o, sealed);
     return exit_done;

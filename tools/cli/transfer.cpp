@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -333,7 +334,26 @@ void require_free_group(const TransferOptions& o) {
     }
 }
 
-std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
+/// Makes the groups and arrays in the order of their paths, a group before what is in it.
+void make_all(Session& session, const TransferOptions& o, const std::vector<GroupJob>& groups,
+              const std::vector<Job>& jobs, Destination& destination) {
+    std::map<fs::path, const GroupJob*> groups_left;
+    std::map<fs::path, const Job*> jobs_left;
+    for (const GroupJob& group : groups) groups_left.emplace(group.node, &group);
+    for (const Job& job : jobs) jobs_left.emplace(job.node, &job);
+    const auto add_groups = [&](auto end) {
+        for (auto it = groups_left.begin(); it != end; it = groups_left.erase(it)) {
+            destination.add_group(it->second->node, it->second->dialect, it->second->attributes);
+        }
+    };
+    for (const auto& [path, job] : jobs_left) {
+        add_groups(groups_left.upper_bound(path));
+        run_job(session, o, *job, destination);
+    }
+    add_groups(groups_left.end());
+}
+
+std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o, const DestinationLock& building) {
     std::vector<GroupJob> groups;
     std::vector<Job> jobs;
     plan_jobs(o, groups, jobs);
@@ -342,11 +362,10 @@ std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o) {
         return {};
     }
     if (!groups.empty() && groups.front().attributes) require_free_group(o);
-    const std::unique_ptr<Destination> destination =
-        open_destination(o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = session.store()});
+    const std::unique_ptr<Destination> destination = open_destination(
+        o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = session.store(), .lock = &building});
     try {
-        for (const GroupJob& group : groups) destination->add_group(group.node, group.dialect, group.attributes);
-        for (const Job& job : jobs) run_job(session, o, job, *destination);
+        make_all(session, o, groups, jobs, *destination);
     } catch (const Error& e) {
         if (!o.resume) throw;
         const std::string kept = destination->keep();
@@ -389,6 +408,15 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     }
 }
 
+/// Before the first look at the destination, until it is complete.
+DestinationLock lock_destination(const Session& session, const TransferOptions& o, bool to_file) {
+    const fs::path path = to_file ? split_array_path(o.destination).path : fs::path(o.destination);
+    // The folder of a file is not made where there is none, and then the file cannot be made either.
+    const bool is_file = to_file || path.extension() == ".zip";
+    if (o.dry_run || (is_file && !fs::is_directory(fs::absolute(path).parent_path()))) return {};
+    return DestinationLock(path, session.store());
+}
+
 void report_bundle(Session& session, const TransferOptions& o, const std::vector<std::string>& names,
                    std::string_view done) {
     const std::uint64_t bytes = fs::file_size(o.destination);
@@ -424,6 +452,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     const std::vector<std::string> bundle = to_file ? arrays_below(o.source) : std::vector<std::string>{};
+    const DestinationLock building = lock_destination(session, o, to_file);
     if (to_file) require_free_file(o);
 
     const bool existed = fs::exists(split_array_path(o.destination).path);
@@ -434,7 +463,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
         } else if (to_file) {
             made.push_back(copy_to_file(session, o));
         } else {
-            made = copy_to_arrays(session, o);
+            made = copy_to_arrays(session, o, building);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled || o.resume) throw;

@@ -90,7 +90,8 @@ public:
     [[nodiscard]] static Array open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Creates a new array. Throws already_exists when something lies there; invalid_argument or unsupported for
-    /// options that the dialect cannot express; nothing is written then.
+    /// options that the dialect cannot express; nothing is written then. Waits for another run that makes something
+    /// there just now: see DestinationLock.
     static Array create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store = {});
     static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
     /// The same, with metadata that is already complete; `publish` false leaves the metadata unwritten until

@@ -12,6 +12,7 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
+#include <tessera/destination_lock.h>
 
 namespace tessera {
 
@@ -40,18 +41,22 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path);
 
-/// Removes an unfinished copy. Throws already_exists, naming it, for a directory that holds anything else.
-void remove_unfinished(const std::filesystem::path& path);
+/// Removes an unfinished copy, once nobody makes it any more. Throws not_found where there is none, already_exists,
+/// naming it, for a directory that holds anything else.
+void remove_unfinished(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// What NewArray may do where something is already.
 struct Existing {
     bool overwrite = false;   ///< replace an array, or an unfinished copy of our own; never anything else
     bool resume = false;      ///< go on with an unfinished copy of the same source into the same metadata
     StoreOptions store = {};  ///< how its place is opened
+    /// Of the place, held by the caller for as long as the NewArray lives; null: the NewArray takes one itself.
+    const DestinationLock* lock = nullptr;
 };
 
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
-/// `overwrite` an old array stays until commit(), and is then replaced in one step.
+/// `overwrite` an old array stays until commit(), and is then replaced in one step. Who makes one where another run
+/// does waits for that (see DestinationLock), and then finds what it has made.
 /// Thread rule: one thread.
 class NewArray {
 public:

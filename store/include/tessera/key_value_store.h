@@ -33,6 +33,16 @@ enum class Durability : std::uint8_t {
 /// By name; throws invalid_argument that lists the names.
 [[nodiscard]] Durability durability_named(std::string_view name);
 
+/// Told when an operation has to wait for another run that makes the same destination (see DestinationLock).
+class Waiter {
+public:
+    virtual ~Waiter() = default;
+    /// Called once, when the waiting begins. `builder` says whom it is for: "process 1234", "another thread".
+    virtual void waits(const std::filesystem::path& destination, std::string_view builder) = 0;
+    /// Asked several times a second while waiting; true ends the operation with Error(cancelled).
+    [[nodiscard]] virtual bool stopped() const { return false; }
+};
+
 /// How a place is opened.
 struct StoreOptions {
     bool read_only = false;
@@ -40,6 +50,8 @@ struct StoreOptions {
     /// Whether writers of other processes are kept away. Only for file systems that have no locks, and then the caller
     /// answers for there being no other writer.
     bool process_locks = true;
+    /// Not owned; outlives what is opened with these options. Null: waiting is silent and has no end.
+    Waiter* waiter = nullptr;
 };
 
 /// Tells whether a value was replaced: those of two versions differ.
@@ -132,6 +144,10 @@ public:
     [[nodiscard]] virtual StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) = 0;
     /// The shape slot, exclusively; nothing where somebody else has it in any way.
     [[nodiscard]] virtual std::optional<StoreLock> try_lock(std::string_view prefix) = 0;
+
+    /// The DestinationLock of the array or group at `prefix`, for what is made or removed as a whole. Holds nothing in
+    /// stores that no other run can reach.
+    [[nodiscard]] virtual StoreLock lock_destination(std::string_view /*prefix*/) { return {}; }
 
     /// Makes durable what was put and erased through this object before; does nothing where that is so already, or
     /// where Durability::none was asked for.

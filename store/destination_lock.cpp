@@ -1,0 +1,400 @@
+// One destination has one builder.
+//
+// How it is locked
+// ----------------
+// By flock on `.NAME.tessera-lock` in the folder where the destination lies. Outside of what is built, so that it
+// outlives the exchange of two directories and whatever clears an earlier attempt. flock, unlike the byte-range locks
+// of array_locks.cpp, also locks a file that another user made and that can only be read.
+//
+// The holder removes the file, for zarr warns of unknown files in a group. Whoever gets the lock of a file therefore
+// looks whether the file still has the name, and begins again if not: it was the file of a holder who has just removed
+// it. Only holders remove it, so that the name of a locked file never goes to another one; require_held() finds out
+// when a person removed it. What a killed process leaves is locked, and so taken over, by the next run.
+//
+// The file holds one line, "PID HOST", for the message of who waits. Nothing else depends on it.
+//
+// No deadlock
+// -----------
+// Threads take the destinations of a run in the order of their real paths, a folder before what is in it, and may then
+// wait: no circle is possible. A thread that wants one that comes before another that it holds does not wait for it.
+// Waiting is asking again, a few dozen times a second: it can be ended, and each time finds the folders and links of
+// the path as they are then.
+#include <tessera/destination_lock.h>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <tessera/error.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "descriptor.h"
+#include "destination_lock_file.h"
+#include "replace_directory.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A name in a folder, whatever path leads there.
+using Key = std::tuple<dev_t, ino_t, std::string>;
+
+struct Holder {
+    std::thread::id thread;
+    fs::path place;  ///< without links: what the order goes by
+};
+
+/// What this process holds. A forked child holds nothing.
+struct Held {
+    std::mutex mutex;
+    std::map<Key, Holder> holders;
+    pid_t process = process_number();
+};
+
+Held& held_here() {
+    static Held held;
+    const std::lock_guard guard(held.mutex);
+    if (held.process != process_number()) {
+        held.holders.clear();
+        held.process = process_number();
+    }
+    return held;
+}
+
+/// Whether two descriptions are of the same file.
+bool same_file(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+std::string host_name() {
+    std::array<char, HOST_NAME_MAX + 1> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
+}
+
+/// Who wrote the lock file, for a message; whatever the file may hold.
+std::string builder_of(int file) {
+    std::array<char, 128> bytes{};
+    const ssize_t n = ::pread(file, bytes.data(), bytes.size(), 0);
+    const std::string_view line(bytes.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+    pid_t process = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), process);
+    const auto digits = static_cast<std::size_t>(end - line.data());
+    const std::size_t newline = line.find('\n');
+    if (error != std::errc() || newline == std::string_view::npos || newline <= digits || line[digits] != ' ') {
+        return "another process";
+    }
+    const std::string_view host = line.substr(digits + 1, newline - digits - 1);
+    return host == host_name() ? fmt::format("process {}", process) : fmt::format("process {} on {}", process, host);
+}
+
+void write_builder(int file) {
+    const std::string line = fmt::format("{} {}\n", process_number(), host_name());
+    [[maybe_unused]] const ssize_t written = ::pwrite(file, line.data(), line.size(), 0);
+}
+
+/// flock without waiting; false when somebody else has it.
+bool try_flock(int file, const fs::path& name) {
+    while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) continue;
+        if (errno == EWOULDBLOCK) return false;
+        throw io_error(
+            "this file system has no locks that would keep other runs away (--no-locks goes on without, if you know "
+            "that there are none):",
+            name.string(), errno);
+    }
+    return true;
+}
+
+/// The destination that a path names, and the folder in which it lies.
+struct Where {
+    fs::path place;
+    fs::path folder;
+    std::string name;
+};
+
+Where where_of(const fs::path& path) {
+    Where where{.place = resolved(path), .folder = {}, .name = {}};
+    if (where.place.filename() == "." || where.place.filename() == "..") {
+        where.place = resolved(where.place.lexically_normal());
+    }
+    where.name = where.place.filename().string();
+    where.folder = where.place.has_parent_path() ? where.place.parent_path() : fs::path(".");
+    return where;
+}
+
+/// Says once that it waits, and for whom; then sleeps a little longer each time.
+class Waiting {
+public:
+    Waiting(const fs::path& path, Waiter* waiter) : path_(path), waiter_(waiter) {}
+
+    void wait(const std::string& builder) {
+        if (waiter_ != nullptr) {
+            // Not at the first time: who only looks whether there is a builder has the lock for a moment.
+            if (++waits_ == 2) waiter_->waits(path_, builder);
+            if (waiter_->stopped()) {
+                throw cancelled(
+                    fmt::format("interrupted while waiting for {}, which {} is making", path_.string(), builder));
+            }
+        }
+        std::this_thread::sleep_for(pause_);
+        pause_ = std::min(pause_ * 2, longest);
+    }
+
+private:
+    static constexpr std::chrono::milliseconds longest{40};
+    const fs::path& path_;
+    Waiter* waiter_;
+    int waits_ = 0;
+    std::chrono::milliseconds pause_{1};
+};
+
+}  // namespace
+
+struct DestinationLock::State {
+    fs::path place;
+    fs::path folder;
+    std::string lock_name;  ///< in the folder; empty when the directory itself is locked, or nothing
+    Key key;
+    bool taken = false;
+    bool entered = false;        ///< among what this process holds
+    Descriptor parent;           ///< of the folder
+    Descriptor file;             ///< what is locked, if anything
+    std::vector<fs::path> made;  ///< folders above that were missing, the lowest first
+    pid_t process = process_number();
+
+    State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() { release(); }
+
+    std::optional<std::string> take(const fs::path& path, const StoreOptions& options);
+    [[nodiscard]] bool out_of_order() const;
+    void release() noexcept;
+    bool open_parent(const StoreOptions& options);
+    std::optional<std::string> enter(const fs::path& path, const std::string& name);
+    [[nodiscard]] Descriptor open_lock_file() const;
+    bool open_directory();
+    [[nodiscard]] bool in_place() const;
+};
+
+void DestinationLock::State::release() noexcept {
+    if (process != process_number()) return;  // a forked child has copies of the descriptors, but not the lock
+    if (file && !lock_name.empty()) {
+        struct stat own {};
+        struct stat there {};
+        if (::fstat(file.get(), &own) == 0 &&
+            ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there)) {
+            (void)::unlinkat(parent.get(), lock_name.c_str(), 0);  // what cannot be removed is taken over
+        }
+    }
+    file = Descriptor();
+    if (entered) {
+        Held& held = held_here();
+        const std::lock_guard guard(held.mutex);
+        held.holders.erase(key);
+        entered = false;
+    }
+    std::error_code kept;  // what holds something by now stays
+    for (const fs::path& above : made) fs::remove(above, kept);
+    made.clear();
+}
+
+/// False when a folder went while it was looked for.
+bool DestinationLock::State::open_parent(const StoreOptions& options) {
+    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    if (parent) return true;
+    if (errno != ENOENT) throw io_error("opening", folder.string(), errno);
+    const std::vector<fs::path> missing = make_directories(folder, options.durability);
+    made.insert(made.begin(), missing.begin(), missing.end());
+    parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    if (!parent && errno != ENOENT) throw io_error("opening", folder.string(), errno);
+    return bool(parent);
+}
+
+/// Enters the destination among what this process holds; says who has it when another thread does. Throws when this
+/// thread must not wait for it.
+std::optional<std::string> DestinationLock::State::enter(const fs::path& path, const std::string& name) {
+    struct stat above {};
+    if (::fstat(parent.get(), &above) != 0) throw io_error("looking at", folder.string(), errno);
+    key = {above.st_dev, above.st_ino, name};
+    std::error_code error;
+    fs::path real = fs::canonical(folder, error);
+    if (error) real = fs::absolute(folder);
+    Held& held = held_here();
+    const std::lock_guard guard(held.mutex);
+    const auto [holder, is_new] = held.holders.try_emplace(key, Holder{std::this_thread::get_id(), real / name});
+    entered = is_new;
+    if (is_new) return std::nullopt;
+    if (holder->second.thread == std::this_thread::get_id()) {
+        throw already_exists(fmt::format("{}: it is being made already, by this very thread", path.string()));
+    }
+    return "another thread";
+}
+
+/// The lock file; none when there cannot be one here.
+Descriptor DestinationLock::State::open_lock_file() const {
+    constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    // What another user made may be there to be read only, and then may not be opened with O_CREAT at all.
+    for (const int mode : {O_RDWR | O_CREAT, O_RDWR, O_RDONLY}) {
+        Descriptor opened(open_at(parent.get(), lock_name.c_str(), mode | flags, 0666));
+        if (opened || (errno != EACCES && errno != EPERM && errno != EROFS)) return opened;
+    }
+    return Descriptor();
+}
+
+/// Locks can also be had of the directory that is there; false when there is none.
+bool DestinationLock::State::open_directory() {
+    const int reason = errno;
+    lock_name.clear();
+    file = Descriptor(open_at(AT_FDCWD, place.c_str(), O_RDONLY | O_DIRECTORY));
+    errno = reason;
+    return bool(file);
+}
+
+/// Whether what is locked still lies where the path leads.
+bool DestinationLock::State::in_place() const {
+    struct stat own {};
+    struct stat there {};
+    if (!file) return true;
+    if (::fstat(file.get(), &own) != 0) return false;
+    if (lock_name.empty()) return ::stat(place.c_str(), &there) == 0 && same_file(own, there);
+    struct stat above {};
+    struct stat folder_there {};
+    return ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there) &&
+           ::fstat(parent.get(), &above) == 0 && ::stat(folder.c_str(), &folder_there) == 0 &&
+           same_file(above, folder_there);
+}
+
+/// One attempt; says who has the destination when somebody else does. Neither taken nor somebody else's: something went
+/// or came meanwhile, and the next attempt finds it.
+std::optional<std::string> DestinationLock::State::take(const fs::path& path, const StoreOptions& options) {
+    Where where = where_of(path);
+    place = std::move(where.place);
+    folder = std::move(where.folder);
+    taken = where.name.empty();  // the root of the file system, which nobody makes
+    if (taken || !open_parent(options)) return std::nullopt;
+    if (auto builder = enter(path, where.name)) return builder;
+    taken = !options.process_locks;
+    if (taken) return std::nullopt;
+
+    lock_name = hidden_name(place, "lock");
+    file = open_lock_file();
+    if (!file && errno == ENOENT) return std::nullopt;
+    const bool refused = errno == EACCES || errno == EPERM || errno == EROFS;
+    if (!file && !(refused && open_directory())) {
+        throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()),
+                       (folder / hidden_name(place, "lock")).string(), errno);
+    }
+    struct stat status {};
+    if (::fstat(file.get(), &status) != 0) throw io_error("locking", path.string(), errno);
+    if (!lock_name.empty() && !S_ISREG(status.st_mode)) {
+        const fs::path name = folder / std::exchange(lock_name, {});
+        throw already_exists(
+            fmt::format("{}: something that is no lock file is there; move it away first", name.string()));
+    }
+    if (!try_flock(file.get(), folder / lock_name)) {
+        std::string builder = lock_name.empty() ? "another process" : builder_of(file.get());
+        file = Descriptor();  // it is not ours to remove
+        return builder;
+    }
+    taken = in_place();
+    // A second name of the file would lead out of the folder: nothing is written into what somebody put there.
+    if (taken && !lock_name.empty() && status.st_nlink == 1) write_builder(file.get());
+    return std::nullopt;
+}
+
+/// Whether this thread holds a destination that comes after this one: then it must not wait.
+bool DestinationLock::State::out_of_order() const {
+    std::error_code error;
+    fs::path real = fs::canonical(folder, error);
+    if (error) real = fs::absolute(folder);
+    real /= place.filename();
+    Held& held = held_here();
+    const std::lock_guard guard(held.mutex);
+    return std::ranges::any_of(held.holders, [&](const auto& entry) {
+        return entry.second.thread == std::this_thread::get_id() && entry.second.place > real;
+    });
+}
+
+DestinationLock::DestinationLock() noexcept = default;
+DestinationLock::DestinationLock(DestinationLock&&) noexcept = default;
+DestinationLock& DestinationLock::operator=(DestinationLock&&) noexcept = default;
+DestinationLock::~DestinationLock() = default;
+
+DestinationLock::DestinationLock(const fs::path& path, const StoreOptions& options) {
+    Waiting waiting(path, options.waiter);
+    std::vector<fs::path> made;
+    for (;;) {
+        auto attempt = std::make_unique<State>();
+        attempt->made = std::move(made);
+        const std::optional<std::string> builder = attempt->take(path, options);
+        if (attempt->taken) {
+            state_ = std::move(attempt);
+            return;
+        }
+        if (builder && attempt->out_of_order()) {
+            throw already_exists(
+                fmt::format("{}: {} is making it, and to wait for that while holding a destination that comes after "
+                            "it could last for ever; try again",
+                            path.string(), *builder));
+        }
+        made = std::move(attempt->made);
+        if (builder) waiting.wait(*builder);
+    }
+}
+
+const fs::path& DestinationLock::place() const {
+    return state_->place;
+}
+
+void DestinationLock::require_held() const {
+    if (!state_ || state_->in_place()) return;
+    throw Error(ErrorCode::io,
+                fmt::format("{}: its lock was removed, or its folder moved, while it was being made, so that another "
+                            "run may be making it too",
+                            state_->place.string()));
+}
+
+void DestinationLock::unlock() noexcept {
+    state_.reset();
+}
+
+bool is_destination_lock(std::string_view name) {
+    return name.starts_with('.') && name.ends_with(".tessera-lock");
+}
+
+std::optional<std::string> destination_builder(int folder, const std::string& lock_name) {
+    const Descriptor file(open_at(folder, lock_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    // Shared, so that two who look do not take each other for a builder.
+    if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
+    return builder_of(file.get());
+}
+
+bool remove_destination_lock(int folder, const std::string& lock_name) {
+    const Descriptor file(open_at(folder, lock_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    struct stat own {};
+    struct stat there {};
+    return file && ::fstat(file.get(), &own) == 0 && S_ISREG(own.st_mode) && try_flock(file.get(), lock_name) &&
+           ::fstatat(folder, lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there) &&
+           ::unlinkat(folder, lock_name.c_str(), 0) == 0;
+}
+
+}  // namespace tessera
