@@ -230,7 +230,8 @@ TEST_F(Destinations, a_run_whose_lock_went_does_not_commit_and_removes_nothing_o
     made.array().fill(Selection::all({10}), 1);
     fs::remove(lock_file("a"));
     fs::rename(folder / "a", folder / "aside");
-    (void)Array::create(folder / "a", ten);
+    (void)Array::create(folder / "other", ten);  // as another process would make it
+    fs::rename(folder / "other", folder / "a");
     expect_error(ErrorCode::io, "lock was removed", [&] { (void)made.commit(); });
     { const NewArray gone = std::move(made); }
     EXPECT_EQ(Array::open(folder / "a").shape(), Shape({10}));

@@ -308,13 +308,13 @@ TEST_F(Snapshots, refusals) {
 TEST_F(Snapshots, what_an_interrupted_attempt_left_is_no_snapshot) {
     set_all(make_array(folder / "a"), 1);
     fs::create_directories(folder / "a.snapshots/.one.tessera-new/__zdata__");
-    fs::create_directories(folder / ".a.tessera-restored/__zdata__");
+    fs::create_directories(folder / ".a.tessera-new/__zdata__");
     EXPECT_THAT(names("a"), IsEmpty());
     (void)create_snapshot(folder / "a", "one");
     EXPECT_THAT(names("a"), ElementsAre("one"));
     restore_snapshot(folder / "a", "one");
     EXPECT_EQ(value_of(Array::open(folder / "a")), 1);
-    EXPECT_FALSE(fs::exists(folder / ".a.tessera-restored"));
+    EXPECT_FALSE(fs::exists(folder / ".a.tessera-new"));
 }
 
 TEST_F(Snapshots, temporaries_and_lock_files_are_left_out) {
