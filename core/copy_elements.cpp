@@ -240,8 +240,8 @@ void copy_raw(const ArrayView& from, const MutableArrayView& to) {
 }
 
 /// Runs row(pointer, step, n) over all elements of a view.
-template <class Row>
-void for_each_row(const MutableArrayView& v, const Row& row) {
+template <class View, class Row>
+void for_each_row(const View& v, const Row& row) {
     if (v.count() == 0) return;
     const Nest nest = make_nest(v.shape, v.strides, v.strides);
     if (nest.depth == 0) {
@@ -249,18 +249,13 @@ void for_each_row(const MutableArrayView& v, const Row& row) {
         return;
     }
     const Loop inner = nest.loops[nest.depth - 1];
-    run_nest(nest.loops.data(), nest.depth - 1, v.data, v.data,
+    auto* const first = const_cast<std::byte*>(v.data);  // what is written is `row`'s business
+    run_nest(nest.loops.data(), nest.depth - 1, first, first,
              [&](std::byte* p, const std::byte*) { row(p, inner.to, inner.n); });
 }
 
 void swap_all(const MutableArrayView& v) {
-    for_each_row(v, [&](std::byte* p, std::int64_t step, std::int64_t n) {
-        if (step == v.dtype.size()) {
-            swap_elements(v.dtype, p, n);
-        } else {
-            for (std::int64_t i = 0; i < n; ++i) swap_elements(v.dtype, p + i * step, 1);
-        }
-    });
+    for_each_row(v, [&](std::byte* p, std::int64_t step, std::int64_t n) { swap_elements(v.dtype, p, step, n); });
 }
 
 /// A view of one field of every element, its sub-array as further dimensions.
@@ -311,24 +306,51 @@ void require_same(const ArrayView& from, const ArrayView& to) {
     }
 }
 
-/// Whether n elements, `step` bytes apart, all equal `element`.
-bool row_equals(const std::byte* p, std::int64_t step, std::int64_t n, const std::byte* element, std::int64_t size) {
-    const auto width = static_cast<std::size_t>(size);
-    if (step == size) {
-        // If the first equals the element and every element equals its successor, all are equal: two passes of memcmp.
-        return std::memcmp(p, element, width) == 0 &&
-               std::memcmp(p, p + size, static_cast<std::size_t>(n - 1) * width) == 0;
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (std::memcmp(p + i * step, element, width) != 0) return false;
-    }
-    return true;
-}
-
 std::string_view slot_content(const std::byte* p) {
     VariableSlot slot;
     std::memcpy(&slot, p, sizeof slot);
     return slot.view();
+}
+
+/// Whether two rows of n elements of `size` bytes, these steps apart, are equal.
+using RowsEqual = bool (*)(const std::byte* a, std::int64_t a_step, const std::byte* b, std::int64_t b_step,
+                           std::int64_t n, std::int64_t size);
+
+template <std::size_t Size>
+bool rows_equal(const std::byte* a, std::int64_t a_step, const std::byte* b, std::int64_t b_step, std::int64_t n,
+                std::int64_t size) {
+    if (a_step == size && b_step == size) return std::memcmp(a, b, static_cast<std::size_t>(n * size)) == 0;
+    const std::size_t width = Size != 0 ? Size : static_cast<std::size_t>(size);  // a constant one is one comparison
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (std::memcmp(a + i * a_step, b + i * b_step, width) != 0) return false;
+    }
+    return true;
+}
+
+bool slots_equal(const std::byte* a, std::int64_t a_step, const std::byte* b, std::int64_t b_step, std::int64_t n,
+                 std::int64_t /*size*/) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (slot_content(a + i * a_step) != slot_content(b + i * b_step)) return false;
+    }
+    return true;
+}
+
+/// As row_copy.
+RowsEqual row_equality(std::int64_t size) {
+    switch (size) {
+        case 1:
+            return rows_equal<1>;
+        case 2:
+            return rows_equal<2>;
+        case 4:
+            return rows_equal<4>;
+        case 8:
+            return rows_equal<8>;
+        case 16:
+            return rows_equal<16>;
+        default:
+            return rows_equal<0>;
+    }
 }
 
 }  // namespace
@@ -382,19 +404,20 @@ void fill_elements(const MutableArrayView& to, const DType& dtype, const std::by
 }
 
 bool all_elements_equal(const ArrayView& v, const std::byte* element) {
-    if (v.count() == 0 || v.dtype.size() == 0) return true;
+    const std::int64_t size = v.dtype.size();
+    if (v.count() == 0 || size == 0) return true;
     const bool variable = v.dtype.is_variable();
-    if (!variable && std::memcmp(v.data, element, static_cast<std::size_t>(v.dtype.size())) != 0) return false;
-    const MutableArrayView all{const_cast<std::byte*>(v.data), v.dtype, v.shape, v.strides,
-                               nullptr};  // only read below
+    const RowsEqual rows_equal = variable ? slots_equal : row_equality(size);
+    if (!rows_equal(v.data, size, element, size, 1, size)) return false;
     bool equal = true;
-    for_each_row(all, [&](const std::byte* p, std::int64_t step, std::int64_t n) {
+    for_each_row(v, [&](const std::byte* p, std::int64_t step, std::int64_t n) {
         if (!equal) return;
-        if (!variable) {
-            equal = row_equals(p, step, n, element, v.dtype.size());
-            return;
+        if (step == size && !variable) {
+            // If the first equals the element and every element equals its successor, all are equal.
+            equal = rows_equal(p, size, element, size, 1, size) && rows_equal(p, size, p + size, size, n - 1, size);
+        } else {
+            equal = rows_equal(p, step, element, 0, n, size);
         }
-        for (std::int64_t i = 0; i < n && equal; ++i) equal = slot_content(p + i * step) == slot_content(element);
     });
     return equal;
 }
@@ -408,15 +431,21 @@ bool elements_equal(const ArrayView& a, const ArrayView& b) {
         return elements_equal(a, converted.view());
     }
     const std::int64_t size = a.dtype.size();
+    if (size == 0) return true;
     const Nest nest = make_nest(a.shape, a.strides, b.strides);
+    const Loop inner = nest.depth > 0 ? nest.loops[nest.depth - 1] : Loop{1, size, size};
+    const RowsEqual rows_equal = a.dtype.is_variable() ? slots_equal : row_equality(size);
     bool equal = true;
-    run_nest(nest.loops.data(), nest.depth, const_cast<std::byte*>(a.data), b.data,
+    run_nest(nest.loops.data(), std::max(nest.depth - 1, 0), const_cast<std::byte*>(a.data), b.data,
              [&](const std::byte* p, const std::byte* q) {
-                 if (!equal) return;
-                 equal = a.dtype.is_variable() ? slot_content(p) == slot_content(q)
-                                               : std::memcmp(p, q, static_cast<std::size_t>(size)) == 0;
+                 equal = equal && rows_equal(p, inner.to, q, inner.from, inner.n, size);
              });
     return equal;
+}
+
+void for_each_run(const ArrayView& v,
+                  const std::function<void(const std::byte* first, std::int64_t step, std::int64_t n)>& run) {
+    for_each_row(v, run);
 }
 
 }  // namespace tessera

@@ -611,19 +611,47 @@ std::string structure_text(const DType& dtype, const std::byte* p) {
     return join(join, list);
 }
 
-void swap_pairs(std::byte* p, std::int64_t count, std::int64_t unit) {
-    const auto each = [&]<class T>(T (*swapped)(T)) {
-        for (std::int64_t i = 0; i < count; ++i, p += sizeof(T)) store(p, swapped(load<T>(p)));
+/// Reverses `parts` units of sizeof(T) bytes that follow each other, `count` times, `step` bytes apart.
+template <class T, class Swapped>
+void swap_units(std::byte* p, std::int64_t step, std::int64_t count, std::int64_t parts, Swapped swapped) {
+    constexpr std::int64_t unit = sizeof(T);
+    const auto swap_row = [&](std::byte* row, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) store(row + i * unit, swapped(load<T>(row + i * unit)));
     };
+    if (step == parts * unit) return swap_row(p, count * parts);
+    if (parts == 1) {
+        for (std::int64_t i = 0; i < count; ++i) store(p + i * step, swapped(load<T>(p + i * step)));
+        return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) swap_row(p + i * step, parts);
+}
+
+/// `items` elements that follow each other, `count` times, `step` bytes apart: field by field, so that what is to be
+/// done is looked up once.
+void swap_items(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count, std::int64_t items) {
+    for (const Field& f : dtype.fields()) {
+        for (std::int64_t k = 0; k < items; ++k) {
+            swap_items(f.dtype, p + k * dtype.size() + f.offset, step, count, element_count(f.shape));
+        }
+    }
+    const std::int64_t unit = dtype.swap_unit();
+    if (unit <= 1) return;
+    const std::int64_t parts = items * (dtype.size() / unit);
     switch (unit) {
         case 2:
-            return each(+[](std::uint16_t v) { return __builtin_bswap16(v); });
+            return swap_units<std::uint16_t>(p, step, count, parts,
+                                             [](std::uint16_t v) { return __builtin_bswap16(v); });
         case 4:
-            return each(+[](std::uint32_t v) { return __builtin_bswap32(v); });
+            return swap_units<std::uint32_t>(p, step, count, parts,
+                                             [](std::uint32_t v) { return __builtin_bswap32(v); });
         case 8:
-            return each(+[](std::uint64_t v) { return __builtin_bswap64(v); });
+            return swap_units<std::uint64_t>(p, step, count, parts,
+                                             [](std::uint64_t v) { return __builtin_bswap64(v); });
         default:
-            for (std::int64_t i = 0; i < count; ++i, p += unit) std::reverse(p, p + unit);
+            for (std::int64_t i = 0; i < count; ++i) {
+                for (std::int64_t k = 0; k < parts; ++k)
+                    std::reverse(p + i * step + k * unit, p + i * step + (k + 1) * unit);
+            }
     }
 }
 
@@ -669,32 +697,15 @@ ElementBytes zero_element(const DType& dtype) {
 }
 
 void swap_elements(const DType& dtype, std::byte* p, std::int64_t count) {
-    if (dtype.size() == 0 || count == 0) return;
-    for (const auto& f : dtype.fields()) {
-        const auto items = element_count(f.shape);
-        if (f.dtype.fields().empty() && f.dtype.swap_unit() == 1) continue;
-        for (std::int64_t i = 0; i < count; ++i) swap_elements(f.dtype, p + i * dtype.size() + f.offset, items);
-    }
-    if (const auto unit = dtype.swap_unit(); unit > 1) swap_pairs(p, count * (dtype.size() / unit), unit);
+    swap_elements(dtype, p, dtype.size(), count);
 }
 
-float half_to_float(std::uint16_t bits) {
-    const int exponent = bits >> 10 & 0x1F;
-    const int fraction = bits & 0x3FF;
-    if (exponent == 0x1F) {
-        return std::bit_cast<float>((bits & 0x8000u) << 16 | 0x7F800000u | static_cast<std::uint32_t>(fraction) << 13);
-    }
-    const float v = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                  : std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
-    return (bits & 0x8000) != 0 ? -v : v;
+void swap_elements(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count) {
+    if (dtype.size() != 0 && count != 0) swap_items(dtype, p, step, count, 1);
 }
 
 std::uint16_t double_to_half(double v) {
     return encode_small<5, 10>(v);
-}
-
-float bfloat16_to_float(std::uint16_t bits) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 std::uint16_t double_to_bfloat16(double v) {

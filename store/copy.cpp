@@ -20,8 +20,6 @@ constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
 // A seek costs about as much as reading this many bytes: what one more run of bytes in a plain file is worth.
 constexpr double run_cost = 4096;
 constexpr std::int64_t cache_line = 64;
-// Blocks need not be larger than this once larger ones save nothing.
-constexpr std::int64_t ample_block = std::int64_t{32} << 20;
 
 /// One side of a copy, as far as the plan is concerned.
 struct Side {
@@ -207,7 +205,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     };
     // Enough blocks for every thread, none larger than is of use.
     const std::int64_t ample =
-        std::max(unit_bytes, std::min({limit / 2, ample_block, byte_count(shape, item) / (4 * plan.threads)}));
+        std::max(unit_bytes, std::min({limit / 2, options.ample, byte_count(shape, item) / (4 * plan.threads)}));
     plan.block = unit;
     for (double now = cost(plan.block);;) {
         std::optional<Shape> best;

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "element_number.h"
 
@@ -19,20 +21,184 @@ namespace tessera {
 
 namespace {
 
+DType in_host_order(const DType& dtype) {
+    const bool ordered = dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none;
+    return ordered ? dtype.with_order(native_order) : dtype;
+}
+
+/// Adds 1 to flags[i] where the i-th of two rows, of `items` elements each that follow each other, `step` bytes apart,
+/// differ in anything but padding.
+void flag_fields(const DType& dtype, const std::byte* a, const std::byte* b, std::int64_t step, std::int64_t n,
+                 std::int64_t items, std::uint8_t* flags) {
+    const std::int64_t size = dtype.size();
+    if (dtype.kind() != Kind::structure) {
+        const auto bytes = static_cast<std::size_t>(items * size);
+        for (std::int64_t i = 0; i < n; ++i) flags[i] |= std::memcmp(a + i * step, b + i * step, bytes) != 0 ? 1 : 0;
+        return;
+    }
+    for (const Field& f : dtype.fields()) {
+        for (std::int64_t k = 0; k < (f.unnamed ? 0 : items); ++k) {
+            const std::int64_t at = k * size + f.offset;
+            flag_fields(f.dtype, a + at, b + at, step, n, element_count(f.shape), flags);
+        }
+    }
+}
+
+/// Numbers of one dtype as doubles, complex ones as two.
+struct Numbers {
+    explicit Numbers(const DType& dtype)
+        : convert(to_doubles(dtype)), complex(dtype.kind() == Kind::complex), size(dtype.size()) {}
+    ToDoubles convert;
+    bool complex;
+    std::int64_t size;
+
+    /// As two doubles each, the second one 0 where numbers are real.
+    void pairs(const std::byte* elements, std::int64_t n, double* to) const {
+        if (complex) return convert(elements, n, to);
+        double real[piece];
+        convert(elements, n, real);
+        for (std::int64_t i = 0; i < n; ++i) {
+            to[2 * i] = real[i];
+            to[2 * i + 1] = 0;
+        }
+    }
+};
+
+/// What is found out about a piece.
+struct Found {
+    std::uint8_t different[piece];
+    double distance[piece];  ///< where they differ; infinite where it is no number
+};
+
+/// Finds out how two rows of elements differ. Which loops do so is chosen here, for all of an array.
+class Comparison {
+public:
+    Comparison(const DType& a, const DType& b, const Tolerance& tolerance)
+        : a_(a), b_(b), tolerance_(tolerance), numbers_(is_number(a) && is_number(b)) {
+        by_value_ = numbers_ && (tolerance.atol != 0 || tolerance.rtol != 0 || !(a == b));
+        if (numbers_) {
+            numbers_a_.emplace(a);
+            numbers_b_.emplace(b);
+        }
+        const auto integer = [](const DType& d) {
+            return d.kind() == Kind::integer || d.kind() == Kind::unsigned_integer;
+        };
+        plain_ = a == b && !a.is_variable();
+        integers_ = by_value_ && tolerance.atol == 0 && tolerance.rtol == 0 && integer(a) && integer(b);
+    }
+
+    [[nodiscard]] bool numbers() const { return numbers_; }
+    [[nodiscard]] bool by_value() const { return by_value_; }
+
+    /// `n` ≤ piece packed elements. Returns how many of them differ.
+    std::int64_t compare(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
+        // What is the same bit for bit is so by value too, also where it is NaN.
+        if (plain_ && std::memcmp(a, b, static_cast<std::size_t>(n * a_.size())) == 0) return 0;
+        if (!by_value_) flag_bits(a, b, n, found.different);
+        if (by_value_ || (numbers_ && count(found.different, n) > 0)) measure(a, b, n, found);
+        if (integers_) {
+            // Beyond 2^53 they may agree as doubles and yet differ.
+            std::uint64_t x[piece];
+            std::uint64_t y[piece];
+            to_integers(a_)(a, n, x);
+            to_integers(b_)(b, n, y);
+            for (std::int64_t i = 0; i < n; ++i) found.different[i] |= x[i] != y[i] ? 1 : 0;
+        }
+        return count(found.different, n);
+    }
+
+private:
+    static std::int64_t count(const std::uint8_t* flags, std::int64_t n) {
+        std::uint32_t sum = 0;
+        for (std::int64_t i = 0; i < n; ++i) sum += flags[i];
+        return sum;
+    }
+
+    void flag_bits(const std::byte* a, const std::byte* b, std::int64_t n, std::uint8_t* flags) const {
+        if (a_.is_variable()) {
+            const auto* x = reinterpret_cast<const VariableSlot*>(a);
+            const auto* y = reinterpret_cast<const VariableSlot*>(b);
+            for (std::int64_t i = 0; i < n; ++i) flags[i] = x[i].view() != y[i].view() ? 1 : 0;
+        } else if (a_.kind() == Kind::structure) {
+            std::fill(flags, flags + n, 0);
+            flag_fields(a_, a, b, a_.size(), n, 1, flags);
+        } else {
+            flag_different(a_.size())(a, b, n, a_.size(), flags);
+        }
+    }
+
+    /// How far numbers lie apart and, by value, whether that is too far.
+    void measure(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
+        if (numbers_a_->complex || numbers_b_->complex) {
+            double x[2 * piece];
+            double y[2 * piece];
+            numbers_a_->pairs(a, n, x);
+            numbers_b_->pairs(b, n, y);
+            measure_complex(x, y, n, found);
+        } else {
+            double x[piece];
+            double y[piece];
+            numbers_a_->convert(a, n, x);
+            numbers_b_->convert(b, n, y);
+            measure_real(x, y, n, found);
+        }
+    }
+
+    void measure_real(const double* x, const double* y, std::int64_t n, Found& found) const {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double distance = std::abs(x[i] - y[i]);
+            found.distance[i] = distance == distance ? distance : infinity;
+        }
+        if (!by_value_) return;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double distance = found.distance[i];
+            const bool both_nan = (x[i] != x[i]) & (y[i] != y[i]);
+            const bool near = (distance < infinity) & (distance <= tolerance_.atol + tolerance_.rtol * std::abs(y[i]));
+            found.different[i] = (both_nan | near | (x[i] == y[i])) ? 0 : 1;
+        }
+    }
+
+    void measure_complex(const double* x, const double* y, std::int64_t n, Found& found) const {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::complex<double> u(x[2 * i], x[2 * i + 1]);
+            const std::complex<double> v(y[2 * i], y[2 * i + 1]);
+            double distance = std::abs(u - v);
+            if (std::isnan(distance)) distance = infinity;
+            found.distance[i] = distance;
+            if (!by_value_) continue;
+            const bool nan_u = std::isnan(u.real()) || std::isnan(u.imag());
+            const bool nan_v = std::isnan(v.real()) || std::isnan(v.imag());
+            const bool near = distance < infinity && distance <= tolerance_.atol + tolerance_.rtol * std::abs(v);
+            found.different[i] = (nan_u || nan_v) ? nan_u != nan_v : u != v && !near;
+        }
+    }
+
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+    DType a_, b_;
+    Tolerance tolerance_;
+    bool numbers_;
+    bool by_value_ = false;
+    bool plain_ = false;  ///< elements are their bytes
+    bool integers_ = false;
+    std::optional<Numbers> numbers_a_, numbers_b_;
+};
+
 /// Takes the elements of one array and compares them with those of the other.
 class DifferenceSink final : public ArraySink {
 public:
+    /// `dtype` is what elements of the first one are taken as.
     DifferenceSink(const DType& dtype, const ArraySource& other, const Tolerance& tolerance, int places,
                    Difference& result)
-        : dtype_(dtype),
+        : dtype_(in_host_order(dtype)),
           other_(other),
           info_(other.info()),
-          tolerance_(tolerance),
           places_(static_cast<std::size_t>(places)),
           result_(result),
-          numbers_(is_number(dtype_) && is_number(info_.dtype)),
-          by_value_(numbers_ && (tolerance.atol != 0 || tolerance.rtol != 0 || !dtype_.equal_but_order(info_.dtype))) {}
+          comparison_(dtype_, their_dtype(dtype_, info_.dtype), tolerance),
+          their_dtype_(their_dtype(dtype_, info_.dtype)) {}
 
+    /// Elements come in host order, as the kernels take them.
     [[nodiscard]] ArrayInfo info() const override {
         ArrayInfo info = info_;
         info.dtype = dtype_;
@@ -40,12 +206,13 @@ public:
     }
 
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        NDArray theirs(by_value_ ? info_.dtype : dtype_, region.extent);
+        NDArray theirs(their_dtype_, region.extent);
         other_.read_into(region, theirs, io);
-        if (!by_value_ && elements_equal(in, theirs)) return;
+        if (!comparison_.by_value() && elements_equal(in, theirs)) return;
+        if (in.dtype == dtype_ && in.contiguous()) return compare(region, in.data, theirs.bytes().data());
         NDArray ours(dtype_, region.extent);
         copy_elements(in, ours);
-        compare(region, ours, theirs);
+        compare(region, ours.bytes().data(), theirs.bytes().data());
     }
 
     void finish() override {
@@ -54,43 +221,57 @@ public:
     [[nodiscard]] const std::string& name() const override { return other_.name(); }
 
 private:
-    void compare(const Region& region, const NDArray& ours, const NDArray& theirs) {
-        const std::int64_t size = ours.dtype().size();
-        const std::int64_t their_size = theirs.dtype().size();
+    /// What elements of the other array are read as: numbers of another type as they are.
+    static DType their_dtype(const DType& ours, const DType& theirs) {
+        const bool by_value = is_number(ours) && is_number(theirs) && !ours.equal_but_order(theirs);
+        return by_value ? in_host_order(theirs) : ours;
+    }
+
+    /// Elements of a block, packed in C order.
+    void compare(const Region& region, const std::byte* a, const std::byte* b) {
         std::int64_t different = 0;
         std::optional<double> largest;
         std::int64_t largest_at = 0;
         std::vector<std::int64_t> places;
-        for (std::int64_t i = 0; i < ours.count(); ++i) {
-            const std::byte* a = ours.bytes().data() + i * size;
-            const std::byte* b = theirs.bytes().data() + i * their_size;
-            if (!by_value_ && same_bits(ours.dtype(), a, b)) continue;
-            if (numbers_) {
-                const double distance = distance_of(a, theirs.dtype(), b);
-                if (by_value_ && close(a, theirs.dtype(), b, distance)) continue;
-                if (!largest || distance > *largest) {
-                    largest = distance;
-                    largest_at = i;
-                }
+        const std::int64_t count = region.count();
+        Found found;
+        for (std::int64_t i = 0; i < count; i += piece) {
+            const std::int64_t n = std::min(piece, count - i);
+            const std::int64_t here = comparison_.compare(a + i * dtype_.size(), b + i * their_dtype_.size(), n, found);
+            if (here == 0) continue;
+            different += here;
+            for (std::int64_t k = 0; k < n && places.size() < places_; ++k) {
+                if (found.different[k] != 0) places.push_back(i + k);
             }
-            ++different;
-            if (places.size() < places_) places.push_back(i);
+            if (!comparison_.numbers()) continue;
+            for (std::int64_t k = 0; k < n; ++k) {
+                if (found.different[k] == 0 || (largest && !(found.distance[k] > *largest))) continue;
+                largest = found.distance[k];
+                largest_at = i + k;
+            }
         }
         if (different == 0) return;
         const std::lock_guard lock(mutex_);
         result_.different += different;
-        if (largest && (!result_.largest || *largest > *result_.largest)) {
-            result_.largest = largest;
-            result_.largest_at = index_in_array(region, largest_at);
-        }
+        if (largest) take_largest(*largest, index_in_array(region, largest_at));
         for (const std::int64_t i : places) {
             Index index = index_in_array(region, i);
             std::vector<std::int64_t> key(index.begin(), index.end());
             if (found_.size() == places_ && !(key < found_.rbegin()->first)) break;
-            found_[key] = {index, element_to_text(ours.dtype(), ours.bytes().data() + i * size),
-                           element_to_text(theirs.dtype(), theirs.bytes().data() + i * their_size)};
+            found_[key] = {index, element_to_text(dtype_, a + i * dtype_.size()),
+                           element_to_text(their_dtype_, b + i * their_dtype_.size())};
             if (found_.size() > places_) found_.erase(std::prev(found_.end()));
         }
+    }
+
+    /// Of equal ones the first in C order.
+    void take_largest(double distance, const Index& at) {
+        if (result_.largest) {
+            if (distance < *result_.largest) return;
+            if (distance == *result_.largest && !std::ranges::lexicographical_compare(at, result_.largest_at)) return;
+        }
+        result_.largest = distance;
+        result_.largest_at = at;
     }
 
     static Index index_in_array(const Region& region, std::int64_t linear) {
@@ -102,51 +283,13 @@ private:
         return index;
     }
 
-    static bool same_bits(const DType& dtype, const std::byte* a, const std::byte* b) {
-        if (dtype.is_variable()) {
-            return reinterpret_cast<const VariableSlot*>(a)->view() == reinterpret_cast<const VariableSlot*>(b)->view();
-        }
-        if (dtype.kind() != Kind::structure) return std::memcmp(a, b, static_cast<std::size_t>(dtype.size())) == 0;
-        return std::ranges::all_of(dtype.fields(), [&](const Field& field) {
-            if (field.unnamed) return true;
-            for (std::int64_t at = field.offset; at < field.offset + field.size(); at += field.dtype.size()) {
-                if (!same_bits(field.dtype, a + at, b + at)) return false;
-            }
-            return true;
-        });
-    }
-
-    double distance_of(const std::byte* a, const DType& dtype_b, const std::byte* b) const {
-        const double distance = std::abs(number_at(dtype_, a) - number_at(dtype_b, b));
-        return std::isnan(distance) ? std::numeric_limits<double>::infinity() : distance;
-    }
-
-    bool close(const std::byte* a, const DType& dtype_b, const std::byte* b, double distance) const {
-        const std::complex<double> x = number_at(dtype_, a);
-        const std::complex<double> y = number_at(dtype_b, b);
-        const auto is_nan = [](const std::complex<double>& v) { return std::isnan(v.real()) || std::isnan(v.imag()); };
-        if (is_nan(x) || is_nan(y)) return is_nan(x) && is_nan(y);
-        if (x == y) return equal_integers(a, dtype_b, b);
-        return std::isfinite(distance) && distance <= tolerance_.atol + tolerance_.rtol * std::abs(y);
-    }
-
-    /// Integers beyond 2^53 may agree as doubles and yet differ.
-    bool equal_integers(const std::byte* a, const DType& dtype_b, const std::byte* b) const {
-        const auto integer = [](const DType& d) {
-            return d.kind() == Kind::integer || d.kind() == Kind::unsigned_integer;
-        };
-        if (tolerance_.atol != 0 || tolerance_.rtol != 0 || !integer(dtype_) || !integer(dtype_b)) return true;
-        return element_to_value(dtype_, a) == element_to_value(dtype_b, b);
-    }
-
     DType dtype_;
     const ArraySource& other_;
     ArrayInfo info_;
-    Tolerance tolerance_;
     std::size_t places_;
     Difference& result_;
-    bool numbers_;
-    bool by_value_;
+    Comparison comparison_;
+    DType their_dtype_;
     std::mutex mutex_;
     std::map<std::vector<std::int64_t>, Difference::Place> found_;
 };
@@ -173,7 +316,7 @@ Difference difference(const ArraySource& a, const ArraySource& b, const Toleranc
     result.compared = true;
     result.elements = element_count(of_a.shape);
     DifferenceSink sink(dtype, b, tolerance, places, result);
-    copy_array(a, sink, {.io = io, .held = 2});  // a block of each array at once
+    copy_array(a, sink, {.io = io, .held = 2, .ample = passing_block});  // a block of each array at once
     return result;
 }
 

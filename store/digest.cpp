@@ -18,11 +18,14 @@ namespace {
 constexpr std::int64_t leaf_bytes = 1 << 20;
 constexpr std::int64_t variable_bytes = 16;  // what an element of variable length counts as
 
+DType little_endian(const DType& dtype) {
+    const bool ordered = dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none;
+    return ordered ? dtype.with_order(ByteOrder::little) : dtype;
+}
+
 /// The dtype as it is hashed: little-endian, and fields that only show padding as padding again.
 DType canonical(const DType& dtype) {
-    if (dtype.kind() != Kind::structure) {
-        return dtype.order() == ByteOrder::none ? dtype : dtype.with_order(ByteOrder::little);
-    }
+    if (dtype.kind() != Kind::structure) return little_endian(dtype);
     std::vector<Field> fields;
     for (const Field& field : dtype.fields()) {
         if (field.unnamed) continue;
@@ -41,16 +44,25 @@ bool has_padding(const DType& dtype) {
     return dtype.kind() == Kind::structure && end != dtype.size();
 }
 
-void zero_padding(const DType& dtype, std::byte* element) {
+/// Zeroes the padding of `items` elements that follow each other, `count` times, `step` bytes apart.
+void zero_padding(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count, std::int64_t items) {
+    if (!has_padding(dtype)) return;
+    const auto zero = [&](std::int64_t from, std::int64_t to) {
+        for (std::int64_t i = 0; from < to && i < count; ++i) {
+            for (std::int64_t k = 0; k < items; ++k) {
+                std::memset(p + i * step + k * dtype.size() + from, 0, static_cast<std::size_t>(to - from));
+            }
+        }
+    };
     std::int64_t end = 0;
     for (const Field& field : dtype.fields()) {
-        std::memset(element + end, 0, static_cast<std::size_t>(field.offset - end));
-        end = field.offset;
-        for (; end < field.offset + field.size(); end += field.dtype.size()) zero_padding(field.dtype, element + end);
+        zero(end, field.offset);
+        end = field.offset + field.size();
+        for (std::int64_t k = 0; k < items; ++k) {
+            zero_padding(field.dtype, p + k * dtype.size() + field.offset, step, count, element_count(field.shape));
+        }
     }
-    if (dtype.kind() == Kind::structure) {
-        std::memset(element + end, 0, static_cast<std::size_t>(dtype.size() - end));
-    }
+    zero(end, dtype.size());
 }
 
 /// Hashes what is copied into it, each leaf as a whole.
@@ -58,12 +70,13 @@ class DigestSink final : public ArraySink {
 public:
     DigestSink(const ArrayInfo& source, std::string name)
         : name_(std::move(name)),
-          dtype_(source.dtype),
+          dtype_(little_endian(source.dtype)),
           canonical_(canonical(source.dtype)),
           padded_(has_padding(canonical_)),
           leaves_(source.shape, leaf_shape(source)),
           sums_(static_cast<std::size_t>(leaves_.chunk_count())) {}
 
+    /// Elements come little-endian, as they are hashed.
     [[nodiscard]] ArrayInfo info() const override {
         return {.dtype = dtype_, .shape = leaves_.shape(), .chunks = leaves_.chunks()};
     }
@@ -96,15 +109,12 @@ private:
 
     [[nodiscard]] Sha256 leaf(const ArrayView& elements) const {
         Hasher hasher;
-        const DType little = dtype_.kind() == Kind::structure || dtype_.order() != ByteOrder::none
-                                 ? dtype_.with_order(ByteOrder::little)
-                                 : dtype_;
-        NDArray packed(little, elements.shape);
-        copy_elements(elements, packed);
-        std::byte* p = packed.bytes().data();
         if (dtype_.is_variable()) {
+            NDArray packed(dtype_, elements.shape);
+            copy_elements(elements, packed);
+            const auto* const slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
             for (std::int64_t i = 0; i < packed.count(); ++i) {
-                const std::string_view content = reinterpret_cast<const VariableSlot*>(p)[i].view();
+                const std::string_view content = slots[i].view();
                 std::array<unsigned char, 8> length{};
                 for (std::size_t b = 0; b < 8; ++b) {
                     length[b] = static_cast<unsigned char>(content.size() >> (8 * b));
@@ -114,10 +124,15 @@ private:
             }
             return hasher.finish();
         }
-        if (padded_) {
-            for (std::int64_t i = 0; i < packed.count(); ++i) zero_padding(canonical_, p + i * dtype_.size());
+        if (!padded_ && elements.dtype == dtype_ && elements.contiguous()) {
+            hasher.add(elements.data, static_cast<std::size_t>(elements.count() * dtype_.size()));
+            return hasher.finish();
         }
-        hasher.add(p, packed.bytes().size());
+        NDArray packed(dtype_, elements.shape);
+        copy_elements(elements, packed);
+        const MutableByteSpan bytes = packed.bytes();
+        if (padded_) zero_padding(canonical_, bytes.data(), dtype_.size(), packed.count(), 1);
+        hasher.add(bytes.data(), bytes.size());
         return hasher.finish();
     }
 
@@ -133,7 +148,7 @@ private:
 
 std::string digest(const ArraySource& source, const IoOptions& io) {
     DigestSink sink(source.info(), source.name());
-    copy_array(source, sink, {.io = io, .selection = {}});
+    copy_array(source, sink, {.io = io, .ample = passing_block});
     return sink.digest();
 }
 

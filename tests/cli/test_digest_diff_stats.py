@@ -43,11 +43,23 @@ ARRAYS = {
     "u4": RANDOM.integers(0, 2**32, 5000).astype("<u4"),
     "i8": RANDOM.integers(-2**62, 2**62, (10, 10, 10)),
     "u8": RANDOM.integers(0, 2**64, 100, dtype="u8"),
+    "u8 more": RANDOM.integers(0, 2**64, 5000, dtype="u8"),
+    "i8 all of them": np.array([-2**63, 2**63 - 1, 2**53, 2**53 + 1, -1]),
+    "i8 beyond 2^53": 2**60 + RANDOM.integers(0, 100, 3000),
+    "u2 all of them": np.arange(2**16).astype(">u2"),
+    "bool, some": RANDOM.random(3001) > 0.5,
     "f2": with_nan(normal(50, 20)).astype("f2"),
     "f4": with_nan(normal(300, 70)).astype("<f4"),
     "f8 big-endian": with_nan(normal(200, 100)).astype(">f8"),
     "f8 far from zero": normal(10000) * 1e-6 + 1e9,
     "f8 Fortran": np.asfortranarray(normal(30, 40)),
+    "f8 Fortran, some chunks": np.asfortranarray(normal(30, 40, 50)),
+    "f8 whose sum no double holds": np.array([1e308, 1.5e308, 1.7e308, -1e307] * 700),
+    "f8 whose squares no double holds": normal(3000) * 1e-200,
+    "f8 whose squares no double holds either": normal(3000) * 1e200,
+    "f8 cancels": np.concatenate([normal(2000) * 1e6, -normal(2000)]),
+    "f8 with a few of everything": np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 1.0] * 300),
+    "f2 with a few of everything": np.array([-0.0, np.nan, np.inf, 6e-8, 65504, 1.0] * 300, "f2"),
     "f8 infinite": np.array([1.0, np.inf, 2.0, np.nan]),
     "f8 both infinities": np.array([-np.inf, np.inf]),
     "f8 all NaN": np.full(4, np.nan),
@@ -55,7 +67,11 @@ ARRAYS = {
     "c16 big-endian": (normal(8, 8) + 1j * normal(8, 8)).astype(">c16"),
     "M8": np.array(["2020-01-01T12:00", "NaT", "1999-05-05T00:00", "2026-11-21T23:59"], "M8[m]"),
     "m8 big-endian": np.array([5, -7, "NaT", 1000], ">m8[ms]"),
+    "M8 more": np.where(RANDOM.random(5000) < 0.1, np.datetime64("NaT"),
+                        np.datetime64("2000-01-01", "s") + RANDOM.integers(-2**40, 2**40, 5000)),
+    "M8 all NaT": np.full(5, "NaT", "M8[D]"),
     "S": np.array([b"abc", b"", b"zz", b"z"]),
+    "S more": RANDOM.integers(65, 91, (4000, 7)).astype("u1").view("S7")[:, 0],
     "U": np.array([["abc", ""], ["é", "日本"]]),
     "structure": structured(STRUCTURE, 50),
     "aligned structure": structured(ALIGNED, 50),
@@ -259,6 +275,38 @@ class Diff(ProgramTest):
         self.assertEqual(self.check(a, a.astype("u8"), [False] * 3)["equal"], False)
         self.assertEqual(self.check(a, np.array([1, 2, 2**60], "u8"), [False, False, True])["different"], 1)
 
+    def test_every_pair_of_types(self):
+        dtypes = ("?", "i1", ">u2", "<i4", "u8", ">i8", "f2", "<f4", ">f8", "c8", ">c16")
+        for one in dtypes:
+            a = RANDOM.integers(0, 2, 1500).astype(one)
+            for other in dtypes:
+                b = a.real.astype(other)
+                b[RANDOM.integers(0, b.size, 5)] = RANDOM.integers(0, 2, 5)
+                with self.subTest(a=one, b=other):
+                    found = self.check(a, b, a.astype("c16") != b.astype("c16"))
+                    self.assertEqual(found["largest"], 1.0 if found["different"] else None)
+
+    def test_first_places_in_whatever_order_of_memory(self):
+        a = np.asfortranarray(normal(40, 50, 60))
+        b = a.copy(order="F")
+        b[RANDOM.random(b.shape) < 0.004] += 1
+        found = self.check(a, b, a != b)
+        self.save("a.npy", a)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "40,50,1")
+        chunked = json.loads(self.tessera("diff", "a.zarr", "b.npy", "--json", "--places", 1000, code=1))
+        self.assertEqual(chunked, found)
+
+    def test_structures_and_strings_that_differ(self):
+        for values in (structured(STRUCTURE, 3000), structured(ALIGNED, 3000), ARRAYS["S more"], ARRAYS["M8 more"]):
+            other = values.copy()
+            changed = np.unique(RANDOM.integers(0, len(values), 20))
+            other[changed] = values[(changed + 1) % len(values)]
+            clean = [without_padding(v).tobytes() for v in (values, other)]
+            rows = [np.frombuffer(c, "u1").reshape(len(values), -1) for c in clean]
+            with self.subTest(values.dtype):
+                found = self.check(values, other, (rows[0] != rows[1]).any(axis=1))
+                self.assertIsNone(found["largest"])
+
     def test_what_cannot_be_compared(self):
         found = self.diff(np.zeros(3), np.zeros(4))
         self.assertEqual((found["structure"], found["elements"]), (["shape (3,) is not (4,)"], 0))
@@ -323,7 +371,8 @@ class Stats(ProgramTest):
         else:
             self.assertEqual((found["min"], found["max"]), (str(good.min()).lower(), str(good.max()).lower()))
         with np.errstate(all="ignore"):
-            exact = good.astype("longdouble")
+            # Integers of 64 bits are rounded to double first.
+            exact = (good.astype("f8") if values.dtype.kind in "iu" else good).astype("longdouble")
             np.testing.assert_allclose(found["mean"], float(exact.mean()), rtol=1e-12, atol=1e-300)
             np.testing.assert_allclose(found["deviation"], float(exact.std()), rtol=1e-9)
         self.check_histogram(found.get("histogram"), good)
@@ -337,12 +386,15 @@ class Stats(ProgramTest):
         self.assertEqual(math.frexp(width)[0], 0.5, "a power of two")
         self.assertEqual(start % width, 0)
         self.assertLessEqual(len(counts), 32)
-        bins = np.floor((finite - start) / width).astype(int)
+        bins = (np.floor(finite / width) - start / width).astype(int)  # in this order nothing is rounded
         self.assertEqual(counts, np.bincount(bins, minlength=len(counts)).tolist())
 
     def check_times(self, found, values):
         good = values[~np.isnat(values)]
         self.assertEqual(found["nan"], int(np.isnat(values).sum()))
+        if good.size == 0:
+            self.assertIsNone(found["min"])
+            return
         ticks = good.astype("i8")
         np.testing.assert_allclose(found["mean"], ticks.mean(), rtol=1e-12)
         np.testing.assert_allclose(found["deviation"], ticks.std(), rtol=1e-12)
@@ -370,6 +422,48 @@ class Stats(ProgramTest):
                     self.check_text(found, values)
                 else:
                     self.check_numbers(found, values)
+
+    def test_byte_order_does_not_matter(self):
+        for name, values in ARRAYS.items():
+            if values.dtype.names is None:
+                with self.subTest(name):
+                    self.assertEqual(self.stats(values), self.stats(values.astype(values.dtype.newbyteorder())))
+
+    def test_chunks_do_not_matter_to_bins_and_extremes(self):
+        for name in ("f8 with a few of everything", "i8 all of them", "u8 more", "f8 cancels", "f2"):
+            values = ARRAYS[name].reshape(-1)
+            whole = self.stats(values)
+            self.tessera("import", "a.npy", "a.zarr", "--chunks", 37, "--overwrite")
+            found = self.tessera_json("stats", "a.zarr", "--threads", 2)
+            for what in ("count", "nan", "min", "max", "histogram"):
+                with self.subTest(name, what=what):
+                    self.assertEqual(found.get(what), whole.get(what))
+
+    def test_negative_zero_is_less_than_zero(self):
+        for dtype in ("f2", "<f4", ">f8"):
+            for values, low, high in (([-0.0] * 3, "-0.0", "-0.0"), ([0.0, -0.0, 0.0], "-0.0", "0.0"),
+                                      ([0.0, 0.0], "0.0", "0.0"), ([-0.0, 5.0], "-0.0", "5.0"),
+                                      ([-1.0] * 2000 + [-0.0], "-1.0", "-0.0"), ([0.0] * 1500 + [-0.0], "-0.0", "0.0")):
+                with self.subTest(dtype=dtype, values=values[-3:]):
+                    found = self.stats(np.array(values, dtype))
+                    self.assertEqual((found["min"], found["max"]), (low, high))
+
+    def test_without_histogram(self):
+        values = with_nan(normal(3000))
+        with_bins = self.stats(values)
+        del with_bins["histogram"]
+        self.assertEqual(self.tessera_json("stats", "a.npy", "--bins", 0), with_bins)
+
+    def test_fill_of_structures_field_by_field(self):
+        dtype = np.dtype([("a", "u1"), ("b", "<i2", (2,)), ("c", "<f8")])
+        values = np.zeros(2000, dtype)
+        values["b"] = [7, 9]
+        values["b"][::2] = [9, 7]
+        values["c"] = RANDOM.integers(0, 2, 2000)
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v2", "--chunks", "300", "--fill", "[0, [7, 9], 1.0]")
+        found = {one["field"]: one["fill"] for one in self.tessera_json("stats", "a.zarr")}
+        self.assertEqual(found, {"a": 2000, "b": 2000, "c": int(values["c"].sum())})
 
     def test_every_field_of_structures(self):
         for dtype, fields in ((STRUCTURE, ["a", "b", "c", "n.x"]), (ALIGNED, ["k", "v"])):
@@ -406,7 +500,7 @@ class Stats(ProgramTest):
     def test_bins(self):
         self.save("a.npy", np.arange(1000))
         self.assertLessEqual(len(self.tessera_json("stats", "a.npy", "--bins", 8)["histogram"]["counts"]), 8)
-        self.refused("stats", "a.npy", "--bins", 1, says="--bins")
+        self.refused("stats", "a.npy", "--bins", 1, says="bins")
 
     def test_an_example_of_the_original_program(self):
         self.assertEqual(self.tessera_json("stats", EXAMPLE)["count"], np.load(EXAMPLE).size)

@@ -23,8 +23,10 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/difference.h>
 #include <tessera/digest.h>
 #include <tessera/npy.h>
+#include <tessera/statistics.h>
 #include <tessera/tessera.h>
 
 // Every allocation of the program and of all libraries that it uses.
@@ -215,6 +217,28 @@ Operation export_npy(Order order, bool durable = true) {
     };
 }
 
+std::optional<ElementBytes> fill_of(const Stored& s) {
+    return s.array.metadata().fill.bytes;
+}
+
+/// float64 that are stored as uint16, by way of a filter over numbers.
+Stored converted() {
+    ArrayOptions options = tiles_options();
+    options.dtype = "<f8";
+    options.fill_value = Value(0);
+    options.codec = "fixedscaleoffset:0:1:<u2,blosc";
+    return {options, elements<double>(options.shape)};
+}
+
+/// An array with one of which every element is greater by `more`.
+Operation compare(const Tolerance& tolerance, float more) {
+    const Elements other = elements<float>({128, 128, 128});
+    for (float& v : other->values<float>()) v += more;
+    return [a = cube(), b = Stored(cube_options(), other, "other"), tolerance](int) {
+        (void)difference(a.array, b.array, tolerance, 10, one_thread);
+    };
+}
+
 /// By name, what makes each.
 const std::map<std::string, std::function<Operation()>>& operations() {
     static const std::map<std::string, std::function<Operation()>> table = {
@@ -327,6 +351,30 @@ const std::map<std::string, std::function<Operation()>>& operations() {
         {"export_npy_fortran", [] { return export_npy(Order::F); }},
         {"export_npy_not_durable", [] { return export_npy(Order::C, false); }},
         {"digest", [] { return Operation([s = cube()](int) { (void)digest(s.array, one_thread); }); }},
+        // What looks at every element: its instructions are those of the kernel, some per element.
+        {"stats",
+         [] { return Operation([s = cube()](int) { (void)statistics(s.array, fill_of(s), 32, one_thread); }); }},
+        {"stats_without_bins",
+         [] { return Operation([s = cube()](int) { (void)statistics(s.array, fill_of(s), 0, one_thread); }); }},
+        {"diff_equal", [] { return compare({}, 0); }},
+        {"diff_different", [] { return compare({}, 1); }},
+        {"diff_by_value", [] { return compare({.atol = 2}, 1); }},
+        {"read_other_byte_order",
+         [] {
+             return read_all([] {
+                 ArrayOptions options = tiles_options();
+                 options.dtype = ">u2";
+                 return Stored(options, elements<std::uint16_t>(options.shape));
+             });
+         }},
+        {"read_converted", [] { return read_all(converted); }},
+        {"write_converted",
+         [] { return Operation([s = converted()](int) mutable { s.array.write(s.all(), *s.in, one_thread); }); }},
+        {"write_fill",  // which takes comparing all of it
+         [] {
+             return Operation(
+                 [s = cube()](int) mutable { s.array.fill(Selection::all(s.in->shape()), Value(-1), one_thread); });
+         }},
     };
     return table;
 }

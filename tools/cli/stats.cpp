@@ -89,7 +89,7 @@ int stats(Session& session, const StatsOptions& o) {
     std::optional<ElementBytes> fill;
     if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
     const std::vector<Statistics> found =
-        statistics(*source, fill, parse_number("--bins", o.bins, 4, 10'000), session.io());
+        statistics(*source, fill, parse_number("--bins", o.bins, 0, 10'000), session.io());
     session.clear_progress();
     if (session.options().json) {
         Value list = Value::array();
@@ -109,7 +109,8 @@ int stats(Session& session, const StatsOptions& o) {
 Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
     app.add_option("PATH", o->path, "an array, an array file or a member of one")->required()->option_text(" ");
-    app.add_option("--bins", o->bins, "at most so many bins in the histogram (default 32)")->option_text("N");
+    app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
+        ->option_text("N");
     return [o](Session& session) { return stats(session, *o); };
 }
 

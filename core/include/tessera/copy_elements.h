@@ -1,6 +1,8 @@
-// Moving elements between views: strided copy, fill and comparison. The library's only inner loops over elements.
-// They switch once on the element size; byte order is swapped on the way where the dtypes differ in it.
+// Moving elements between views: strided copy, fill and comparison.
+// Loops switch once on the element size; byte order is swapped on the way where the dtypes differ in it.
 #pragma once
+
+#include <functional>
 
 #include <tessera/view.h>
 
@@ -21,5 +23,10 @@ void fill_elements(const MutableArrayView& to, const DType& dtype, const std::by
 
 /// Whether two views of equal shape hold the same elements bit for bit, byte order apart.
 [[nodiscard]] bool elements_equal(const ArrayView& a, const ArrayView& b);
+
+/// Calls run(first, step, n) for rows of n elements, `step` bytes apart, that together are all of the view's, each
+/// once, in the order of memory: one row where elements lie packed, whatever the order of dimensions.
+void for_each_run(const ArrayView& v,
+                  const std::function<void(const std::byte* first, std::int64_t step, std::int64_t n)>& run);
 
 }  // namespace tessera

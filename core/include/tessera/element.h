@@ -2,7 +2,9 @@
 // Backed by one constant table with a row per kind (element.cpp).
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,11 +47,27 @@ enum class Assign : std::uint8_t {
 
 /// Reverses the bytes of every multi-byte part of `count` consecutive elements, in place.
 void swap_elements(const DType& dtype, std::byte* p, std::int64_t count);
+/// The same of elements that lie `step` bytes apart.
+void swap_elements(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count);
 
 // IEEE 754 binary16 and bfloat16, exact to and correctly rounded (to nearest even) from float/double.
-[[nodiscard]] float half_to_float(std::uint16_t bits);
+// To float without branches and in the header, so that loops over them are vectorised.
+[[nodiscard]] inline float half_to_float(std::uint16_t bits) {
+    constexpr std::uint32_t rebias = 112U << 23U;  // from an exponent with a bias of 15 to one with 127
+    const std::uint32_t exponent = bits & 0x7C00U;
+    const std::uint32_t normal = ((bits & 0x7FFFU) << 13U) + rebias;
+    const std::uint32_t special = normal + rebias;  // infinities and NaNs
+    // Without an exponent: the fraction below one half, as its last bits.
+    const float small = std::bit_cast<float>(0x3F000000U | (bits & 0x3FFU)) - 0.5F;
+    const std::uint32_t magnitude = exponent == 0        ? std::bit_cast<std::uint32_t>(small)
+                                    : exponent == 0x7C00 ? special
+                                                         : normal;
+    return std::bit_cast<float>(magnitude | (bits & 0x8000U) << 16U);
+}
 [[nodiscard]] std::uint16_t double_to_half(double v);
-[[nodiscard]] float bfloat16_to_float(std::uint16_t bits);
+[[nodiscard]] inline float bfloat16_to_float(std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16U);
+}
 [[nodiscard]] std::uint16_t double_to_bfloat16(double v);
 
 }  // namespace tessera

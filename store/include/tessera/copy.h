@@ -16,6 +16,9 @@
 
 namespace tessera {
 
+/// A block of this size is still in the processor's cache when the sink looks at it after it was decoded.
+constexpr std::int64_t passing_block = std::int64_t{1} << 20;
+
 struct CopyOptions {
     IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
     /// What to copy of the source; none: all. The sink has its shape.
@@ -24,6 +27,9 @@ struct CopyOptions {
     std::function<bool(const Region&)> done = nullptr;
     /// How many times over the sink holds each block, for its own copies: the memory is divided by it.
     int held = 1;
+    /// Blocks need not be larger than this many bytes once larger ones save nothing: `passing_block` for a sink that
+    /// only looks at elements.
+    std::int64_t ample = std::int64_t{32} << 20;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order

@@ -26,16 +26,22 @@ struct Statistics {
     std::int64_t count = 0;
     std::int64_t nans = 0;   ///< NaN or NaT
     std::int64_t fills = 0;  ///< elements that equal the array's fill value bit for bit
-    /// Elements of the dtype, of numbers and times but complex ones; of text and bytes the first and last in byte
-    /// order.
+    /// Elements of the dtype, of numbers and times but complex ones; −0.0 counts as less than 0.0. Of text and bytes
+    /// the first and last in byte order.
     std::optional<std::string> min, max;  ///< as element_to_text
-    std::optional<double> mean;           ///< of real numbers; of times in their unit
-    std::optional<double> deviation;      ///< standard deviation, with N as divisor
-    std::optional<Histogram> histogram;   ///< of real numbers
+    /// Of real numbers; of times in their unit; integers of 64 bits are rounded to double first. However far from zero
+    /// the values lie, the deviation has a relative error of about 1e-13, and the mean an error of about 1e-13 of the
+    /// mean distance from it, beside the last place of the double (store/moments.h says how). The last places may
+    /// depend on the chunks and on the number of threads.
+    std::optional<double> mean;
+    std::optional<double> deviation;     ///< standard deviation, with N as divisor
+    std::optional<Histogram> histogram;  ///< of real numbers
 };
 
 /// Statistics of every field, or one entry for plain elements. `fill` is the array's fill element, if it has one (see
-/// ArrayMetadata): its bytes, or for variable-length elements the content. At most `bins` bins.
+/// ArrayMetadata): its bytes, or for variable-length elements the content. At most `bins` bins, which is 4 or more;
+/// 0 for no histogram, which takes a third less time. Elements are looked at in blocks that stay in cache, with
+/// kernels by C type.
 [[nodiscard]] std::vector<Statistics> statistics(const ArraySource& source, const std::optional<ElementBytes>& fill,
                                                  int bins = 32, const IoOptions& io = {});
 

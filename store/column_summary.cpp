@@ -1,0 +1,382 @@
+// Each kind of element has its loop over a row, of which ColumnSummary::make chooses one for a whole array. Numbers are
+// taken in pieces that stay in the nearest cache: packed where they are not, turned into doubles by a loop of their C
+// type, and summed up by the kernels of moments.cpp.
+#include "column_summary.h"
+
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
+#include <tessera/ndarray.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "element_number.h"
+#include "moments.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// Calls take(packed elements, their number) for a row in pieces, by way of `memory` where it is not packed.
+template <class Take>
+void for_each_piece(const DType& dtype, const std::byte* elements, std::int64_t step, std::int64_t n, NDArray& memory,
+                    const Take& take) {
+    if (step != dtype.size() && memory.bytes().empty()) memory = NDArray(dtype, {piece});
+    for (std::int64_t i = 0; i < n; i += piece) {
+        const std::int64_t m = std::min(piece, n - i);
+        const std::byte* from = elements + i * step;
+        if (step != dtype.size()) {
+            copy_elements(ArrayView{from, dtype, {m}, {step}}, view_bytes(memory.bytes().data(), dtype, {m}));
+            from = memory.bytes().data();
+        }
+        take(from, m);
+    }
+}
+
+template <class T>
+ElementBytes bytes_of(T v) {
+    const auto* p = reinterpret_cast<const std::byte*>(&v);
+    return {p, p + sizeof v};
+}
+
+/// The element of a real number, other than an integer of 64 bits, that is exactly `v`.
+ElementBytes element_of(const DType& dtype, double v) {
+    const std::int64_t size = dtype.size();
+    switch (dtype.kind()) {
+        case Kind::real:
+            return size == 2 ? bytes_of(double_to_half(v)) : size == 4 ? bytes_of(static_cast<float>(v)) : bytes_of(v);
+        case Kind::bfloat16:
+            return bytes_of(double_to_bfloat16(v));
+        default: {
+            // As two's complement, the first bytes of which are the integer.
+            const std::int64_t integer = static_cast<std::int64_t>(v);
+            ElementBytes bytes = bytes_of(integer);
+            if constexpr (native_order == ByteOrder::big) bytes.erase(bytes.begin(), bytes.end() - size);
+            bytes.resize(static_cast<std::size_t>(size));
+            return bytes;
+        }
+    }
+}
+
+/// The extremes of integers of 64 bits, which doubles cannot tell apart. Those without sign are compared with their
+/// highest bit turned over, and NaT is no candidate.
+struct Extremes64 {
+    static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    static constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+    std::int64_t low = most;
+    std::int64_t high = least;
+
+    template <bool Time>
+    void add(const std::byte* elements, std::int64_t n, std::int64_t turned) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            std::int64_t v = 0;
+            std::memcpy(&v, elements + i * 8, sizeof v);
+            v ^= turned;
+            high = std::max(high, v);
+            if constexpr (Time) v = v == least ? most : v;
+            low = std::min(low, v);
+        }
+    }
+    void merge(const Extremes64& o) {
+        low = std::min(low, o.low);
+        high = std::max(high, o.high);
+    }
+};
+
+/// Real numbers and times.
+class NumberSummary final : public ColumnSummary {
+public:
+    NumberSummary(const DType& dtype, std::size_t bins)
+        : ColumnSummary(dtype),
+          floats_(dtype.kind() == Kind::real && dtype.size() == 4),
+          wide_(dtype.size() == 8 && dtype.kind() != Kind::real),
+          turned_(wide_ && dtype.kind() == Kind::unsigned_integer ? Extremes64::least : 0),
+          convert_(to_doubles(dtype)),
+          count_fills_(count_equal(dtype.size())),
+          bins_(is_time(dtype) ? 0 : bins),
+          histogram_(bins_) {}
+
+private:
+    std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
+        std::int64_t fills = 0;
+        for_each_piece(dtype(), elements, step, n, packed_, [&](const std::byte* from, std::int64_t m) {
+            if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
+            if (wide_) {
+                is_time(dtype()) ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
+            }
+            if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
+            alignas(64) double numbers[piece];
+            convert_(from, m, numbers);
+            if (!take_whole(numbers, m)) take_numbers(numbers, m);
+        });
+        return fills;
+    }
+
+    /// A piece in which all is finite and ordinary, in one pass; false for any other.
+    template <class T>
+    bool take_whole(const T* v, std::int64_t m) {
+        if (m % number_step != 0) return false;
+        const Glance g = glance(v, m);
+        if (!g.enough(m)) return false;
+        take_extremes(v, m, g.low, g.high);
+        moments_.add(g, m);
+        if (bins_ > 0) histogram_.add(v, m, g.low, g.high);
+        return true;
+    }
+
+    /// Any other piece.
+    void take_numbers(double* v, std::int64_t m) {
+        const std::int64_t n = (m + number_step - 1) / number_step * number_step;
+        std::fill(v + m, v + n, std::numeric_limits<double>::quiet_NaN());
+        const Survey s = survey(v, n);
+        if (s.low > s.high) return add_nans(m);
+        double low = s.low;
+        double high = s.high;
+        std::int64_t infinite = 0;
+        if (std::isinf(low) || std::isinf(high)) {
+            low = infinity;
+            high = -infinity;
+            for (std::int64_t i = 0; i < m; ++i) {
+                lows_ += v[i] == -infinity ? 1 : 0;
+                highs_ += v[i] == infinity ? 1 : 0;
+                infinite += std::isinf(v[i]) ? 1 : 0;
+                if (std::isinf(v[i])) continue;
+                low = std::min(low, v[i]);  // NaN is not less than anything
+                high = std::max(high, v[i]);
+            }
+        }
+        add_nans(m - s.finite - infinite);
+        take_extremes(v, m, s.low, s.high);
+        if (s.finite == 0) return;
+        moments_.add(v, n, s, low, high);
+        if (bins_ > 0) histogram_.add(v, n, low, high);
+    }
+
+    /// −0.0 is taken for less than 0.0, so that neither the order of elements nor of threads decides which is shown.
+    template <class T>
+    void take_extremes(const T* v, std::int64_t m, double low, double high) {
+        const auto any_zero = [&](bool negative) {
+            return std::any_of(v, v + m, [&](T x) { return x == 0 && std::signbit(x) == negative; });
+        };
+        if (low == 0 && low_ >= 0) low = (low_ == 0 && std::signbit(low_)) || any_zero(true) ? -0.0 : 0.0;
+        if (high == 0 && high_ <= 0) high = (high_ == 0 && !std::signbit(high_)) || any_zero(false) ? 0.0 : -0.0;
+        merge_extremes(low, high);
+    }
+
+    void merge_extremes(double low, double high) {
+        if (low < low_ || (low == low_ && std::signbit(low))) low_ = low;
+        if (high > high_ || (high == high_ && !std::signbit(high))) high_ = high;
+    }
+
+    void merge_values(const ColumnSummary& other) override {
+        const auto& o = static_cast<const NumberSummary&>(other);
+        merge_extremes(o.low_, o.high_);
+        extremes_.merge(o.extremes_);
+        lows_ += o.lows_;
+        highs_ += o.highs_;
+        moments_.merge(o.moments_);
+        histogram_.merge(o.histogram_);
+    }
+
+    void put_values(Statistics& s) const override {
+        if (low_ > high_) return;
+        const auto text = [&](double number, std::int64_t integer) {
+            return element_to_text(dtype(), (wide_ ? bytes_of(integer ^ turned_) : element_of(dtype(), number)).data());
+        };
+        s.min = text(low_, extremes_.low);
+        s.max = text(high_, extremes_.high);
+        if (lows_ + highs_ > 0) {
+            s.mean = lows_ == 0 ? infinity : highs_ == 0 ? -infinity : infinity - infinity;
+            s.deviation = std::numeric_limits<double>::quiet_NaN();
+        } else {
+            s.mean = moments_.mean();
+            s.deviation = moments_.deviation();
+        }
+        s.histogram = histogram_.histogram();
+    }
+
+    bool floats_;
+    bool wide_;
+    std::int64_t turned_;
+    ToDoubles convert_;
+    CountEqual count_fills_;
+    std::size_t bins_;
+    NDArray packed_;
+    double low_ = infinity;  ///< above high_ where there was no number
+    double high_ = -infinity;
+    Extremes64 extremes_;
+    std::int64_t lows_ = 0;   ///< −infinities
+    std::int64_t highs_ = 0;  ///< +infinities
+    Moments moments_;
+    Bins histogram_;
+};
+
+/// Complex numbers have no order: their NaNs are counted.
+class ComplexSummary final : public ColumnSummary {
+public:
+    explicit ComplexSummary(const DType& dtype)
+        : ColumnSummary(dtype), convert_(to_doubles(dtype)), count_fills_(count_equal(dtype.size())) {}
+
+private:
+    std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
+        std::int64_t fills = 0;
+        for_each_piece(dtype(), elements, step, n, packed_, [&](const std::byte* from, std::int64_t m) {
+            if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
+            double parts[2 * piece];
+            convert_(from, m, parts);
+            std::int64_t nans = 0;
+            for (std::int64_t i = 0; i < m; ++i) {
+                nans += std::isnan(parts[2 * i]) || std::isnan(parts[2 * i + 1]) ? 1 : 0;
+            }
+            add_nans(nans);
+        });
+        return fills;
+    }
+    void merge_values(const ColumnSummary& /*other*/) override {}
+    void put_values(Statistics& /*s*/) const override {}
+
+    ToDoubles convert_;
+    CountEqual count_fills_;
+    NDArray packed_;
+};
+
+/// What there is of an element, and the order of that: bytes, characters of 4 bytes, and what slots point to.
+struct BytesContent {
+    std::size_t size;
+    [[nodiscard]] std::string_view of(const std::byte* p) const { return {reinterpret_cast<const char*>(p), size}; }
+    static bool less(std::string_view a, std::string_view b) { return a < b; }
+};
+
+struct TextContent : BytesContent {
+    static bool less(std::string_view a, std::string_view b) {
+        for (std::size_t i = 0; i < a.size(); i += 4) {
+            std::uint32_t x = 0;
+            std::uint32_t y = 0;
+            std::memcpy(&x, a.data() + i, 4);
+            std::memcpy(&y, b.data() + i, 4);
+            if (x != y) return x < y;
+        }
+        return false;
+    }
+};
+
+struct SlotContent : BytesContent {
+    static std::string_view of(const std::byte* p) {
+        VariableSlot slot;
+        std::memcpy(&slot, p, sizeof slot);
+        return slot.view();
+    }
+};
+
+/// Text and bytes, of fixed and of variable length.
+template <class Content>
+class OrderedSummary final : public ColumnSummary {
+public:
+    explicit OrderedSummary(const DType& dtype)
+        : ColumnSummary(dtype), content_{static_cast<std::size_t>(dtype.size())} {}
+
+private:
+    std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
+        std::string_view low = content_.of(elements);
+        std::string_view high = low;
+        std::int64_t fills = 0;
+        for (std::int64_t i = 0; i < n; ++i, elements += step) {
+            const std::string_view v = content_.of(elements);
+            if (fill != nullptr && v == content_.of(fill)) ++fills;
+            if (Content::less(v, low)) low = v;
+            if (Content::less(high, v)) high = v;
+        }
+        merge_extremes(low, high);
+        return fills;
+    }
+    void merge_extremes(std::string_view low, std::string_view high) {
+        if (!any_ || Content::less(low, low_)) low_ = low;
+        if (!any_ || Content::less(high_, high)) high_ = high;
+        any_ = true;
+    }
+    void merge_values(const ColumnSummary& other) override {
+        const auto& o = static_cast<const OrderedSummary&>(other);
+        if (o.any_) merge_extremes(o.low_, o.high_);
+    }
+    void put_values(Statistics& s) const override {
+        if (!any_) return;
+        s.min = text_of(low_);
+        s.max = text_of(high_);
+    }
+    [[nodiscard]] std::string text_of(const std::string& content) const {
+        const VariableSlot slot{content.data(), content.size()};
+        const void* element = dtype().is_variable() ? static_cast<const void*>(&slot) : content.data();
+        return element_to_text(dtype(), static_cast<const std::byte*>(element));
+    }
+
+    Content content_;
+    bool any_ = false;
+    std::string low_, high_;
+};
+
+/// Everything else: how many there are, and how many are the fill value.
+class CountSummary final : public ColumnSummary {
+public:
+    explicit CountSummary(const DType& dtype) : ColumnSummary(dtype) {}
+
+private:
+    std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
+        if (fill == nullptr) return 0;
+        std::int64_t fills = 0;
+        const auto size = static_cast<std::size_t>(dtype().size());
+        for (std::int64_t i = 0; i < n; ++i) fills += std::memcmp(elements + i * step, fill, size) == 0 ? 1 : 0;
+        return fills;
+    }
+    void merge_values(const ColumnSummary& /*other*/) override {}
+    void put_values(Statistics& /*s*/) const override {}
+};
+
+}  // namespace
+
+std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins) {
+    switch (dtype.kind()) {
+        case Kind::complex:
+            return std::make_unique<ComplexSummary>(dtype);
+        case Kind::bytes:
+            return std::make_unique<OrderedSummary<BytesContent>>(dtype);
+        case Kind::text:
+            return std::make_unique<OrderedSummary<TextContent>>(dtype);
+        case Kind::variable_text:
+        case Kind::variable_bytes:
+            return std::make_unique<OrderedSummary<SlotContent>>(dtype);
+        default:
+            if (is_number(dtype) || is_time(dtype)) return std::make_unique<NumberSummary>(dtype, bins);
+            return std::make_unique<CountSummary>(dtype);
+    }
+}
+
+void ColumnSummary::add(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) {
+    if (n == 0) return;
+    count_ += n;
+    fills_ += take(elements, step, n, fill);
+}
+
+void ColumnSummary::merge(const ColumnSummary& other) {
+    count_ += other.count_;
+    nans_ += other.nans_;
+    fills_ += other.fills_;
+    merge_values(other);
+}
+
+Statistics ColumnSummary::result() const {
+    Statistics s;
+    s.dtype = dtype_;
+    s.count = count_;
+    s.nans = nans_;
+    s.fills = fills_;
+    put_values(s);
+    return s;
+}
+
+}  // namespace tessera

@@ -1,0 +1,43 @@
+// What is known of one column, a field of structures or the elements themselves, after some of them were seen. Private
+// to the store module.
+#pragma once
+
+#include <tessera/statistics.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace tessera {
+
+/// Thread rule: one thread at a time.
+class ColumnSummary {
+public:
+    /// For elements of `dtype`, which is in host order. Without `bins` there is no histogram.
+    [[nodiscard]] static std::unique_ptr<ColumnSummary> make(const DType& dtype, std::size_t bins);
+    virtual ~ColumnSummary() = default;
+
+    /// Takes `n` elements that lie `step` bytes apart, of any alignment. `fill`: the element that is counted as the
+    /// fill value, for variable-length ones its slot; nullptr: none is.
+    void add(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill);
+    /// Adds what another of the same column knows.
+    void merge(const ColumnSummary& other);
+    [[nodiscard]] Statistics result() const;
+
+protected:
+    explicit ColumnSummary(const DType& dtype) : dtype_(dtype) {}
+    [[nodiscard]] const DType& dtype() const { return dtype_; }
+    void add_nans(std::int64_t n) { nans_ += n; }
+
+private:
+    /// Takes elements as above and gives back how many of them equal the fill value.
+    virtual std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) = 0;
+    virtual void merge_values(const ColumnSummary& other) = 0;
+    virtual void put_values(Statistics& s) const = 0;
+
+    DType dtype_;
+    std::int64_t count_ = 0;
+    std::int64_t nans_ = 0;
+    std::int64_t fills_ = 0;
+};
+
+}  // namespace tessera
