@@ -120,12 +120,15 @@ public:
 
     /// Decodes what the runs touch.
     [[nodiscard]] bool decode(const ByteRuns& runs) {
+        swapped_ = runs.swapped() != 0;
+        if (swapped_ && !has_shuffled(runs.swapped())) return false;
         if (!in_memory_) plan(runs);
         const std::size_t n = runs.size();
-        around_caches_ = around_caches(runs);
+        const RunStores stores(runs);
+        around_caches_ = stores.around_caches();
         // Stores of short rows wait for memory; then only plain copies should stand in line, and few other stores.
         unshuffle_blocks_ = !around_caches_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
-        const bool done = runs.for_each([&](std::size_t from, std::byte* to) {
+        const bool done = stores.for_each([&](std::size_t from, std::byte* to) {
             if (block_.shuffle || around_caches_ || from < block_.begin || from + n > block_.end)
                 return deliver(from, to, n);
             std::memcpy(to, block_.bytes.data() + (from - block_.begin), n);
@@ -136,6 +139,12 @@ public:
     }
 
 private:
+    /// Whether the blocks hold shuffled elements of so many bytes, which can be turned round on the way.
+    [[nodiscard]] bool has_shuffled(std::size_t number) const {
+        return header_.flags >> 5 == BLOSC_LZ4_FORMAT && (header_.flags & (stored | shuffled)) == shuffled &&
+               header_.typesize == number && header_.blocksize % number == 0 && header_.nbytes % number == 0;
+    }
+
     /// have_ becomes bytes [offset, offset + size) of the source.
     void fetch(std::uint64_t offset, std::uint64_t size) {
         scratch_.encoded.reset(static_cast<std::size_t>(size));
@@ -175,7 +184,7 @@ private:
             const std::size_t piece = std::min(n, block_.end - from);
             const std::size_t first = from - block_.begin;
             if (block_.shuffle) {
-                unshuffle({block_.bytes, header_.typesize}, first, piece, to, around_caches_);
+                unshuffle({block_.bytes, header_.typesize, swapped_}, first, piece, to, around_caches_);
             } else if (around_caches_) {
                 copy_around_caches(to, block_.bytes.data() + first, piece);
             } else {
@@ -211,7 +220,7 @@ private:
         block_.shuffle = shuffle && !unshuffle_blocks_;
         if (shuffle && unshuffle_blocks_) {
             const MutableByteSpan ordered = scratch_.block.span().last(size);
-            unshuffle({out, header_.typesize}, 0, size, ordered.data(), false);
+            unshuffle({out, header_.typesize, swapped_}, 0, size, ordered.data(), false);
             block_.bytes = ordered;
         }
         return true;
@@ -265,6 +274,7 @@ private:
     std::vector<std::size_t> needed_;
     Block block_;
     bool around_caches_ = false;
+    bool swapped_ = false;           ///< elements are turned round
     bool unshuffle_blocks_ = false;  ///< as a whole, before rows are copied from them
 };
 

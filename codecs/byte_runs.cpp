@@ -1,3 +1,10 @@
+// Rows of a chunk lie far apart in the caller's memory, and a line of the cache is read before it is written in part.
+// What a processor finds out about that by itself, it does for rows at one distance that is a number of lines; so the
+// lines of rows that follow are asked for beforehand, which is worth more than any other choice of stores.
+//
+// Stores around the caches need not read a line. They pay where rows are whole lines, or so long that the two lines at
+// their ends hardly count. The first line is asked for nonetheless: with it comes the translation of the page's
+// address.
 #include "byte_runs.h"
 
 #include <cstring>
@@ -6,25 +13,44 @@
 
 namespace tessera {
 
-bool around_caches(const ByteRuns& runs) {
-    constexpr std::size_t long_run = 256;
-    constexpr std::int64_t cache_line = 64;
-    constexpr std::int64_t near_by = 1 << 18;
-    return runs.spread() >= near_by && (runs.size() >= long_run || runs.are_multiples_of(cache_line));
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t long_run = 1024;
+constexpr std::size_t fetched_ahead = 8192;  // bytes, a part of the nearest cache
+constexpr std::int64_t near_by = 1 << 18;    // what stays in a cache that is near
+
+}  // namespace
+
+RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
+    if (runs.spread() < near_by) return;
+    around_caches_ = runs.size() >= long_run || runs.are_multiples_of(cache_line);
+    ahead_ = std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead);
+}
+
+void RunStores::fetch(const std::byte* to) const {
+    const std::byte* const end = to + runs_.size();
+    const bool ends_within = reinterpret_cast<std::uintptr_t>(end) % cache_line != 0;
+    if (!around_caches_) {
+        for (; to < end; to += cache_line) fetch_line(to);
+    } else {
+        fetch_line(to);
+    }
+    if (ends_within) fetch_line(end - 1);
 }
 
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const std::size_t n = runs.size();
-    const bool around = around_caches(runs);
-    (void)runs.for_each([&](std::size_t from, std::byte* to) {
-        if (around) {
+    const RunStores stores(runs);
+    (void)stores.for_each([&](std::size_t from, std::byte* to) {
+        if (stores.around_caches()) {
             copy_around_caches(to, packed.data() + from, n);
         } else {
             std::memcpy(to, packed.data() + from, n);
         }
         return true;
     });
-    if (around) finish_stores();
+    if (stores.around_caches()) finish_stores();
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <tessera/view.h>
 
@@ -53,6 +54,9 @@ public:
         for (int d = 0; d < depth_; ++d) n *= static_cast<std::size_t>(loops_[static_cast<std::size_t>(d)].n);
         return n;
     }
+    /// Of the numbers of so many bytes that the runs consist of, each is to be turned round on the way; 0: none is.
+    [[nodiscard]] std::size_t swapped() const { return swapped_; }
+    void swap(std::size_t number) { swapped_ = number; }
     /// Bytes of memory from the first run's start to the last one's end.
     [[nodiscard]] std::int64_t spread() const { return spread_; }
 
@@ -86,11 +90,43 @@ private:
     std::int64_t size_ = 0;
     std::int64_t spread_ = 0;
     std::byte* to_ = nullptr;
+    std::size_t swapped_ = 0;
 };
 
-/// Whether stores to these places go around the caches: where runs are long, or whole lines of the cache, and lie in
-/// more memory than stays in one near by. A line need not be read then before it is written.
-[[nodiscard]] bool around_caches(const ByteRuns& runs);
+/// How bytes are stored where runs lead, so that stores wait as little as may be.
+class RunStores {
+public:
+    explicit RunStores(const ByteRuns& runs);
+
+    /// By stores that go around the caches.
+    [[nodiscard]] bool around_caches() const { return around_caches_; }
+    /// As ByteRuns::for_each, with the lines that a run will be written to on their way some runs before.
+    template <class Each>
+    bool for_each(const Each& each) const {
+        if (ahead_ == 0) return runs_.for_each(each);
+        std::array<std::pair<std::size_t, std::byte*>, most_ahead> next;
+        std::size_t begun = 0;
+        const bool all = runs_.for_each([&](std::size_t from, std::byte* to) {
+            fetch(to);
+            auto& place = next[begun % ahead_];
+            if (begun++ >= ahead_ && !each(place.first, place.second)) return false;
+            place = {from, to};
+            return true;
+        });
+        for (std::size_t i = begun - std::min(begun, ahead_); all && i < begun; ++i) {
+            if (!each(next[i % ahead_].first, next[i % ahead_].second)) return false;
+        }
+        return all;
+    }
+
+private:
+    static constexpr std::size_t most_ahead = 16;
+    void fetch(const std::byte* to) const;
+
+    const ByteRuns& runs_;
+    bool around_caches_ = false;
+    std::size_t ahead_ = 0;
+};
 
 /// Copies bytes of a packed chunk to where the runs lead.
 void copy_runs(ByteSpan packed, const ByteRuns& runs);

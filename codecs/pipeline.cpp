@@ -188,12 +188,24 @@ struct CodecPipeline::State {
         return ByteRuns::of(innermost().shape, region, v);
     }
 
+    /// The same where elements are numbers that lie in v in the other byte order.
+    [[nodiscard]] std::optional<ByteRuns> swapped_runs_of(const Region& region, const MutableArrayView& v) const {
+        const DType* memory = array_to_bytes.codec->memory_dtype();
+        if (memory == nullptr || memory->swap_unit() != memory->size() || !v.dtype.equal_but_order(*memory)) {
+            return std::nullopt;
+        }
+        auto runs = ByteRuns::of(innermost().shape, region, v);
+        if (runs) runs->swap(static_cast<std::size_t>(memory->size()));
+        return runs;
+    }
+
     /// Decodes the part `region` of what goes into the array→bytes codec, block by block, straight into `out`; false
     /// where the codecs, the bytes or the memory are not made for that.
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
         if (bytes_to_bytes.size() != 1) return false;
-        const auto runs = runs_of(region, out);
+        auto runs = runs_of(region, out);
+        if (!runs) runs = swapped_runs_of(region, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
     }

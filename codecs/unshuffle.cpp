@@ -1,7 +1,10 @@
+// Which stores: see byte_runs.cpp. Whole lines of the cache go around the caches only as whole lines: one of which some
+// bytes go around and others do not is written to memory twice, and takes ten times as long.
 #include "unshuffle.h"
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -13,43 +16,63 @@ namespace tessera {
 
 namespace {
 
-/// Elements [first, first + n) of planes that lie `plane` bytes apart.
-void unshuffle_portable(const std::byte* planes, std::size_t plane, std::size_t typesize, std::size_t first,
-                        std::size_t n, std::byte* to) {
-    const auto gather = [&](std::size_t size) {
-        for (std::size_t i = 0; i < n; ++i) {
-            for (std::size_t j = 0; j < size; ++j) to[i * size + j] = planes[j * plane + first + i];
-        }
-    };
-    switch (typesize) {  // constant sizes, so that the inner loop is unrolled
-        case 2:
-            return gather(2);
-        case 4:
-            return gather(4);
-        case 8:
-            return gather(8);
-        default:
-            return gather(typesize);
+/// Where byte j of all elements lies, in the order in which bytes are to come out.
+template <std::size_t Size>
+struct Planes {
+    // No array that is zeroed first: that may become `rep stos`, which waits for all stores around the caches.
+    explicit Planes(const ShuffledBlock& block) {
+        const std::size_t plane = block.bytes.size() / Size;
+        const std::size_t turned = block.swapped ? Size - 1 : 0;
+        for (std::size_t j = 0; j < Size; ++j) at[j] = block.bytes.data() + (j ^ turned) * plane;
     }
+    const std::byte* operator[](std::size_t j) const { return at[j]; }
+    std::array<const std::byte*, Size> at;
+};
+
+/// n elements from number `first` on.
+template <std::size_t Size>
+void unshuffle_portable(const Planes<Size>& planes, std::size_t first, std::size_t n, std::byte* to) {
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < Size; ++j) to[i * Size + j] = planes[j][first + i];
+    }
+}
+
+Machine found_machine() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") == 0) return Machine::portable;
+    const bool wide = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                      __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512vbmi") != 0;
+    return wide ? Machine::avx512 : Machine::avx2;
+#else
+    return Machine::portable;
+#endif
+}
+
+std::atomic<Machine>& machine() {
+    static std::atomic<Machine> best = found_machine();
+    return best;
 }
 
 #if defined(__x86_64__)
 
-bool has_avx2() {
-    static const bool has = __builtin_cpu_supports("avx2") != 0;
-    return has;
+constexpr std::size_t cache_line = 64;
+
+std::size_t before_line(const std::byte* p) {
+    return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }
+
+// ---- AVX2
 
 constexpr std::size_t lanes = 32;  // elements at a time
 
 /// 32 elements of `Size` bytes, a power of two. Interleaving the first half of the planes with the second half, log2
 /// of Size times, puts the bytes of each element side by side.
 template <std::size_t Size, bool AroundCaches>
-__attribute__((target("avx2"))) void unshuffle_32(const std::byte* planes, std::size_t plane, std::byte* to) {
+__attribute__((target("avx2"))) void unshuffle_32(const Planes<Size>& planes, std::size_t first, std::byte* to) {
     __m256i r[Size];
     __m256i next[Size];
     for (std::size_t j = 0; j < Size; ++j) {
-        r[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(planes + j * plane));
+        r[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(planes[j] + first));
     }
     for (std::size_t step = 1; step < Size; step *= 2) {
         for (std::size_t j = 0; j < Size / 2; ++j) {
@@ -73,102 +96,266 @@ __attribute__((target("avx2"))) void unshuffle_32(const std::byte* planes, std::
     }
 }
 
-/// Fewer than 32 elements: 32 that they are among, by way of memory that stays in cache.
-template <std::size_t Size>
-__attribute__((target("avx2"))) void unshuffle_few(const std::byte* planes, std::size_t plane, std::size_t first,
-                                                   std::size_t n, std::byte* to) {
-    if (n == 0) return;
-    if (plane < lanes) return unshuffle_portable(planes, plane, Size, first, n, to);
-    const std::size_t begin = std::min(first, plane - lanes);
-    std::array<std::byte, lanes * Size> elements;
-    unshuffle_32<Size, false>(planes + begin, plane, elements.data());
-    std::memcpy(to, &elements[(first - begin) * Size], n * Size);
-}
-
-template <std::size_t Size>
-__attribute__((target("avx2"))) void unshuffle_avx2(const std::byte* planes, std::size_t plane, std::size_t first,
-                                                    std::size_t n, std::byte* to, bool around_caches) {
-    const auto past = reinterpret_cast<std::uintptr_t>(to) % lanes;
-    if (around_caches && past % Size == 0) {  // such stores need alignment
-        const std::size_t head = past == 0 ? 0 : std::min(n, (lanes - past) / Size);
-        unshuffle_few<Size>(planes, plane, first, head, to);
-        first += head;
-        to += head * Size;
-        for (n -= head; n >= lanes; n -= lanes, first += lanes, to += lanes * Size) {
-            unshuffle_32<Size, true>(planes + first, plane, to);
-        }
-    } else {
-        for (; n >= lanes; n -= lanes, first += lanes, to += lanes * Size) {
-            unshuffle_32<Size, false>(planes + first, plane, to);
-        }
-    }
-    unshuffle_few<Size>(planes, plane, first, n, to);
-}
-
-__attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* from, std::size_t n) {
-    const std::size_t head = std::min(n, (lanes - reinterpret_cast<std::uintptr_t>(to) % lanes) % lanes);
+__attribute__((target("avx2"))) void copy_lines_avx2(std::byte* to, const std::byte* from, std::size_t n) {
+    const std::size_t head = std::min(n, before_line(to));
     std::memcpy(to, from, head);
     std::size_t i = head;
-    for (; i + lanes <= n; i += lanes) {
-        _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
-                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i)));
+    for (; i + cache_line <= n; i += cache_line) {
+        const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+        const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i + lanes));
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), a);
+        _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i + lanes), b);
     }
     std::memcpy(to + i, from + i, n - i);
 }
 
-void unshuffle_elements(const std::byte* planes, std::size_t plane, std::size_t typesize, std::size_t first,
-                        std::size_t n, std::byte* to, bool around_caches) {
-    if (!has_avx2()) return unshuffle_portable(planes, plane, typesize, first, n, to);
-    switch (typesize) {
-        case 2:
-            return unshuffle_avx2<2>(planes, plane, first, n, to, around_caches);
-        case 4:
-            return unshuffle_avx2<4>(planes, plane, first, n, to, around_caches);
-        case 8:
-            return unshuffle_avx2<8>(planes, plane, first, n, to, around_caches);
-        case 16:
-            return unshuffle_avx2<16>(planes, plane, first, n, to, around_caches);
-        default:
-            return unshuffle_portable(planes, plane, typesize, first, n, to);
+/// Fewer than 32 elements: 32 that they are among, by way of memory that stays in cache.
+template <std::size_t Size>
+__attribute__((target("avx2"))) void unshuffle_few(const Planes<Size>& planes, std::size_t plane, std::size_t first,
+                                                   std::size_t n, std::byte* to, bool around_caches) {
+    if (n == 0) return;
+    if (plane < lanes) return unshuffle_portable<Size>(planes, first, n, to);
+    const std::size_t begin = std::min(first, plane - lanes);
+    std::array<std::byte, lanes * Size> elements;
+    unshuffle_32<Size, false>(planes, begin, elements.data());
+    const std::byte* from = &elements[(first - begin) * Size];
+    if (around_caches) {
+        copy_lines_avx2(to, from, n * Size);
+    } else {
+        std::memcpy(to, from, n * Size);
     }
 }
 
-#else
-
-void unshuffle_elements(const std::byte* planes, std::size_t plane, std::size_t typesize, std::size_t first,
-                        std::size_t n, std::byte* to, bool /*around_caches*/) {
-    unshuffle_portable(planes, plane, typesize, first, n, to);
+template <std::size_t Size>
+__attribute__((target("avx2"))) void unshuffle_avx2(const Planes<Size>& planes, std::size_t plane, std::size_t first,
+                                                    std::size_t n, std::byte* to, bool around_caches) {
+    if (around_caches && before_line(to) % Size == 0) {
+        const std::size_t head = std::min(n, before_line(to) / Size);
+        unshuffle_few<Size>(planes, plane, first, head, to, false);
+        first += head;
+        to += head * Size;
+        for (n -= head; n >= lanes; n -= lanes, first += lanes, to += lanes * Size) {
+            unshuffle_32<Size, true>(planes, first, to);
+        }
+    } else if (n >= lanes) {
+        for (; n > lanes; n -= lanes, first += lanes, to += lanes * Size) {
+            unshuffle_32<Size, false>(planes, first, to);
+        }
+        // The last ones, some of them once more.
+        unshuffle_32<Size, false>(planes, first + n - lanes, to + n * Size - lanes * Size);
+        return;
+    }
+    unshuffle_few<Size>(planes, plane, first, n, to, around_caches);
 }
+
+// ---- AVX-512
+
+#define TESSERA_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
+
+TESSERA_AVX512 void copy_lines_avx512(std::byte* to, const std::byte* from, std::size_t n) {
+    const std::size_t head = std::min(n, before_line(to));
+    std::memcpy(to, from, head);
+    std::size_t i = head;
+    for (; i + cache_line <= n; i += cache_line) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_loadu_si512(from + i));
+    }
+    std::memcpy(to + i, from + i, n - i);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // what GCC's own headers leave undefined on purpose
+
+/// The elements of one line, 64 / Size from number `first` on, or as many of them as there are (n): from each plane as
+/// many bytes, one plane's behind the other's, then the bytes of each element side by side.
+template <std::size_t Size, bool All>
+TESSERA_AVX512 inline __m512i line_of(const Planes<Size>& planes, std::size_t first, std::size_t n) {
+    constexpr std::size_t count = cache_line / Size;
+    alignas(64) static constexpr auto order = [] {
+        std::array<std::uint8_t, 64> from{};
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i % Size * count + i / Size);
+        return from;
+    }();
+    __m512i v = _mm512_setzero_si512();
+    if constexpr (Size == 2) {
+        __m256i half[2];
+        for (std::size_t j = 0; j < 2; ++j) {
+            const std::byte* p = planes[j] + first;
+            half[j] = All ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
+                          : _mm256_maskz_loadu_epi8(static_cast<__mmask32>((std::uint64_t{1} << n) - 1), p);
+        }
+        v = _mm512_inserti64x4(_mm512_castsi256_si512(half[0]), half[1], 1);
+    } else {
+        for (std::size_t j = 0; j < Size; ++j) {
+            const std::byte* p = planes[j] + first;
+            __m128i bytes;
+            if constexpr (!All) {
+                bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1U << n) - 1), p);
+            } else if constexpr (Size == 4) {
+                bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+            } else if constexpr (Size == 8) {
+                bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+            } else {
+                bytes = _mm_loadu_si32(p);
+            }
+            if constexpr (Size == 4) {
+                v = _mm512_mask_broadcast_i32x4(v, static_cast<__mmask16>(0xFU << 4 * j), bytes);
+            } else if constexpr (Size == 8) {
+                v = _mm512_mask_broadcastq_epi64(v, static_cast<__mmask8>(1U << j), bytes);
+            } else {
+                v = _mm512_mask_broadcastd_epi32(v, static_cast<__mmask16>(1U << j), bytes);
+            }
+        }
+    }
+    return _mm512_permutexvar_epi8(_mm512_load_si512(order.data()), v);
+}
+
+/// Fewer elements than a line has. (A store under a mask would take far longer.)
+template <std::size_t Size>
+TESSERA_AVX512 inline void unshuffle_part_of_line(const Planes<Size>& planes, std::size_t first, std::size_t n,
+                                                  std::byte* to) {
+    alignas(cache_line) std::array<std::byte, cache_line> line;
+    _mm512_store_si512(line.data(), line_of<Size, false>(planes, first, n));
+    std::memcpy(to, line.data(), n * Size);
+}
+
+template <std::size_t Size>
+TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t first, std::size_t n, std::byte* to,
+                                     bool around_caches) {
+    constexpr std::size_t count = cache_line / Size;
+    if (around_caches) {
+        if (const std::size_t head = std::min(n, before_line(to) / Size); head > 0) {
+            unshuffle_part_of_line<Size>(planes, first, head, to);
+            first += head;
+            to += head * Size;
+            n -= head;
+        }
+        for (; n >= count; n -= count, first += count, to += cache_line) {
+            _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line_of<Size, true>(planes, first, count));
+        }
+    } else if (n >= count) {
+        for (; n > count; n -= count, first += count, to += cache_line) {
+            _mm512_storeu_si512(to, line_of<Size, true>(planes, first, count));
+        }
+        // The last ones, some of them once more.
+        first -= count - n;
+        to -= (count - n) * Size;
+        _mm512_storeu_si512(to, line_of<Size, true>(planes, first, count));
+        return;
+    }
+    if (n > 0) unshuffle_part_of_line<Size>(planes, first, n, to);
+}
+
+#pragma GCC diagnostic pop
 
 #endif
 
-}  // namespace
+template <std::size_t Size>
+void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size_t first, std::size_t n, std::byte* to,
+                        bool around_caches) {
+#if defined(__x86_64__)
+    const Machine best = machine();
+    if (best == Machine::portable) return unshuffle_portable<Size>(planes, first, n, to);
+    const auto run = [&](std::size_t from, std::size_t count, std::byte* out, bool around) {
+        if (best == Machine::avx512) return unshuffle_avx512<Size>(planes, from, count, out, around);
+        unshuffle_avx2<Size>(planes, plane, from, count, out, around);
+    };
+    if (!around_caches || before_line(to) % Size == 0) return run(first, n, to, around_caches);
+    // Elements that lie across the ends of lines: put together in a row of memory that stays in cache.
+    std::array<std::byte, 1024> row;
+    while (n > 0) {
+        const std::size_t some = std::min(n, row.size() / Size);
+        run(first, some, row.data(), false);
+        copy_around_caches(to, row.data(), some * Size);
+        first += some;
+        n -= some;
+        to += some * Size;
+    }
+#else
+    (void)plane;
+    (void)around_caches;
+    unshuffle_portable<Size>(planes, first, n, to);
+#endif
+}
 
-void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches) {
-    const std::size_t size = block.typesize;
-    const std::byte* planes = block.bytes.data();
+/// Elements of a size that is no power of two, or large.
+void unshuffle_odd(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to) {
+    const std::size_t plane = block.bytes.size() / block.typesize;
+    for (; n > 0; --n, ++first) {
+        for (std::size_t j = 0; j < block.typesize; ++j) *to++ = block.bytes[j * plane + first];
+    }
+}
+
+/// Bytes [first, first + n), by elements(first, n, to).
+template <class Elements>
+void unshuffle_bytes(const ShuffledBlock& block, std::size_t size, std::size_t first, std::size_t n, std::byte* to,
+                     const Elements& elements) {
     const std::size_t plane = block.bytes.size() / size;
     const auto byte_at = [&](std::size_t i) {
         const bool whole = i < plane * size;
-        return whole ? planes[i % size * plane + i / size] : planes[i];
+        return whole ? block.bytes[i % size * plane + i / size] : block.bytes[i];
     };
     // Bytes up to the next element, whole elements, the rest byte by byte.
     const std::size_t end = first + n;
     while (first < end && first % size != 0) *to++ = byte_at(first++);
     if (first < plane * size) {
-        const std::size_t elements = std::min(end / size, plane) - first / size;
-        unshuffle_elements(planes, plane, size, first / size, elements, to, around_caches);
-        first += elements * size;
-        to += elements * size;
+        const std::size_t some = std::min(end / size, plane) - first / size;
+        elements(first / size, some, to);
+        first += some * size;
+        to += some * size;
     }
     while (first < end) *to++ = byte_at(first++);
 }
 
+template <std::size_t Size>
+void unshuffle_sized(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches) {
+    unshuffle_bytes(block, Size, first, n, to, [&](std::size_t from, std::size_t some, std::byte* out) {
+        const Planes<Size> planes(block);
+        unshuffle_elements<Size>(planes, block.bytes.size() / Size, from, some, out, around_caches);
+    });
+}
+
+}  // namespace
+
+Machine best_machine() {
+    return found_machine();
+}
+
+void limit_machine(Machine most) {
+    machine() = std::min(most, found_machine());
+}
+
+void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches) {
+    switch (block.typesize) {
+        case 2:
+            return unshuffle_sized<2>(block, first, n, to, around_caches);
+        case 4:
+            return unshuffle_sized<4>(block, first, n, to, around_caches);
+        case 8:
+            return unshuffle_sized<8>(block, first, n, to, around_caches);
+        case 16:
+            return unshuffle_sized<16>(block, first, n, to, around_caches);
+        default:
+            unshuffle_bytes(
+                block, block.typesize, first, n, to,
+                [&](std::size_t from, std::size_t some, std::byte* out) { unshuffle_odd(block, from, some, out); });
+    }
+}
+
 void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n) {
 #if defined(__x86_64__)
-    if (has_avx2()) return copy_avx2(to, from, n);
+    if (machine() == Machine::avx512) return copy_lines_avx512(to, from, n);
+    if (machine() == Machine::avx2) return copy_lines_avx2(to, from, n);
 #endif
     std::memcpy(to, from, n);
+}
+
+void fetch_line(const std::byte* p) {
+#if defined(__x86_64__)
+    // In every processor of this kind; it does nothing where it is not known.
+    asm volatile("prefetchw %0" : : "m"(*p));
+#else
+    __builtin_prefetch(p, 1);
+#endif
 }
 
 void finish_stores() {

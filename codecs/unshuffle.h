@@ -10,14 +10,24 @@ namespace tessera {
 struct ShuffledBlock {
     ByteSpan bytes;
     std::size_t typesize;  ///< at least 1
+    bool swapped = false;  ///< elements of 2, 4, 8 or 16 bytes come out in the other byte order
 };
 
-/// Writes bytes [first, first + n) of the block as they were before the shuffle. With `around_caches` in stores that
-/// leave the caches alone, for memory that is not read again soon: finish_stores() before another thread may see it.
+/// Writes bytes [first, first + n) of the block as they were before the shuffle; with `swapped` these are whole
+/// elements. With `around_caches` whole lines of the cache are written by stores that leave the
+/// caches alone, for memory that is not read again soon: finish_stores() before another thread may see it.
 void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches);
 
 /// memcpy, by the same kind of stores.
 void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n);
 void finish_stores();
+/// Begins to bring a line of the cache near that will soon be written.
+void fetch_line(const std::byte* p);
+
+/// What the machine has for that: tests try all of it.
+enum class Machine : std::uint8_t { portable, avx2, avx512 };
+[[nodiscard]] Machine best_machine();
+/// For tests: no better than this from now on.
+void limit_machine(Machine most);
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/pipeline.h>
 
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -236,26 +237,100 @@ TEST(BloscFrameTest, LeavesWhatIsDamagedToCBlosc) {
                  [&] { (void)decoded(SpanSource(good, "frame"), 9, 0, 4); });
 }
 
+/// What each machine does that this one can stand in for.
+template <class Body>
+void on_every_machine(const Body& body) {
+    for (const Machine m : {Machine::portable, Machine::avx2, Machine::avx512}) {
+        limit_machine(m);
+        body();
+    }
+    limit_machine(best_machine());
+}
+
+Bytes shuffled(const Bytes& data, std::size_t typesize) {
+    Bytes block(data.size());
+    const std::size_t n = data.size() / typesize;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        block[i < n * typesize ? i % typesize * n + i / typesize : i] = data[i];
+    }
+    return block;
+}
+
 TEST(Unshuffle, AnyPartOfAnyBlock) {
     for (const std::size_t typesize : {1, 2, 3, 4, 8, 9, 16}) {
         const Bytes data = sample(typesize * 101 + typesize / 2);
-        Bytes block(data.size());
-        const std::size_t n = data.size() / typesize;
-        for (std::size_t i = 0; i < data.size(); ++i) {
-            block[i < n * typesize ? i % typesize * n + i / typesize : i] = data[i];
-        }
-        for (std::size_t first = 0; first < data.size(); first += 5) {
-            for (const std::size_t size : {std::size_t{1}, std::size_t{40}, data.size()}) {
-                const std::size_t part = std::min(size, data.size() - first);
-                for (const bool around : {false, true}) {
-                    Bytes out(part);
-                    unshuffle({block, typesize}, first, part, out.data(), around);
-                    finish_stores();
-                    ASSERT_EQ(out, slice(data, first, part)) << typesize << ' ' << first;
+        const Bytes block = shuffled(data, typesize);
+        on_every_machine([&] {
+            for (std::size_t first = 0; first < data.size(); first += 5) {
+                for (const std::size_t size : {std::size_t{1}, std::size_t{40}, data.size()}) {
+                    const std::size_t part = std::min(size, data.size() - first);
+                    for (const bool around : {false, true}) {
+                        Bytes out(part);
+                        unshuffle({block, typesize}, first, part, out.data(), around);
+                        finish_stores();
+                        ASSERT_EQ(out, slice(data, first, part)) << typesize << ' ' << first;
+                    }
                 }
             }
-        }
+        });
     }
+}
+
+/// Calls body(to, check) with memory that begins at every place of a line; check() sees that n bytes of it are as
+/// expected and none round them was written.
+template <class Body>
+void at_every_place(std::span<const std::byte> expected, const Body& body) {
+    constexpr std::size_t line = 64;
+    alignas(line) std::array<std::byte, 2 * line + 16 * 300> memory;
+    const std::size_t n = expected.size();
+    for (std::size_t place = 0; place < line; ++place) {
+        std::byte* const to = &memory[line + place];
+        const auto round = std::span(memory).first(line + place + n + line / 2);
+        std::memset(round.data(), 0xA5, round.size());
+        body(to);
+        finish_stores();
+        ASSERT_EQ(std::memcmp(to, expected.data(), n), 0) << n << " bytes at " << place;
+        const auto untouched = [](std::byte b) { return b == std::byte{0xA5}; };
+        ASSERT_TRUE(std::ranges::all_of(round.first(line + place), untouched)) << n << " bytes at " << place;
+        ASSERT_TRUE(std::ranges::all_of(round.subspan(line + place + n), untouched)) << n << " bytes at " << place;
+    }
+}
+
+TEST(Unshuffle, AnyLengthToAnyPlaceInEitherByteOrder) {
+    for (const std::size_t typesize : {2, 4, 8, 16}) {
+        const Bytes data = sample(typesize * 300);
+        const Bytes block = shuffled(data, typesize);
+        Bytes turned = data;
+        for (std::size_t i = 0; i < turned.size(); i += typesize) {
+            std::reverse(turned.begin() + static_cast<std::ptrdiff_t>(i),
+                         turned.begin() + static_cast<std::ptrdiff_t>(i + typesize));
+        }
+        on_every_machine([&] {
+            for (std::size_t n = 0; n <= 300; n = n < 80 ? n + 1 : n + 11) {
+                for (const bool swapped : {false, true}) {
+                    for (const bool around : {false, true}) {
+                        // The end of the block, so that nothing behind it is read either.
+                        const std::size_t first = (300 - n) * typesize;
+                        const std::span expected = std::span(swapped ? turned : data).subspan(first);
+                        at_every_place(expected, [&](std::byte* to) {
+                            unshuffle({block, typesize, swapped}, first, n * typesize, to, around);
+                        });
+                        if (HasFatalFailure()) return;
+                    }
+                }
+            }
+        });
+    }
+}
+
+TEST(Unshuffle, CopiesAroundCachesAnyLengthToAnyPlace) {
+    const Bytes data = sample(300);
+    on_every_machine([&] {
+        for (std::size_t n = 0; n <= 300; ++n) {
+            at_every_place(std::span(data).first(n), [&](std::byte* to) { copy_around_caches(to, data.data(), n); });
+            if (HasFatalFailure()) return;
+        }
+    });
 }
 
 }  // namespace
