@@ -17,13 +17,14 @@ namespace {
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t long_run = 1024;
-constexpr std::size_t fetched_ahead = 8192;  // bytes, a part of the nearest cache
-constexpr std::int64_t near_by = 1 << 18;    // what stays in a cache that is near
+constexpr std::size_t fetched_ahead = 8192;   // bytes, a part of the nearest cache
+constexpr std::int64_t near_by = 1 << 18;     // what stays in a cache that is near
+constexpr std::int64_t read_again = 1 << 22;  // a chunk in one piece may be memory of ours, which is read at once
 
 }  // namespace
 
 RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
-    if (runs.spread() < near_by) return;
+    if (runs.spread() < (runs.count() == 1 ? read_again : near_by)) return;
     around_caches_ = runs.size() >= long_run || runs.are_multiples_of(cache_line);
     ahead_ = std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead);
 }
@@ -41,12 +42,29 @@ void RunStores::fetch(const std::byte* to) const {
 
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const std::size_t n = runs.size();
+    const std::size_t number = runs.swapped();
     const RunStores stores(runs);
-    (void)stores.for_each([&](std::size_t from, std::byte* to) {
+    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
         if (stores.around_caches()) {
-            copy_around_caches(to, packed.data() + from, n);
+            copy_around_caches(to, from, bytes);
         } else {
-            std::memcpy(to, packed.data() + from, n);
+            std::memcpy(to, from, bytes);
+        }
+    };
+    const auto copy_turned = [&](std::byte* to, const std::byte* from) {
+        if (!stores.around_caches()) return copy_swapped(to, from, n, number);
+        std::array<std::byte, 1024> turned;
+        for (std::size_t i = 0; i < n; i += turned.size()) {
+            const std::size_t some = std::min(turned.size(), n - i);
+            copy_swapped(turned.data(), from + i, some, number);
+            copy(to + i, turned.data(), some);
+        }
+    };
+    (void)stores.for_each([&](std::size_t from, std::byte* to) {
+        if (number == 0) {
+            copy(to, packed.data() + from, n);
+        } else {
+            copy_turned(to, packed.data() + from);
         }
         return true;
     });

@@ -41,6 +41,18 @@ public:
         return runs;
     }
 
+    /// The same for elements that the chunk has as `dtype`; nothing too where those of `out` differ from it in more
+    /// than the order of the bytes of a number, or are not made for turning that round.
+    [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& chunk, const Region& region,
+                                                    const MutableArrayView& out) {
+        const bool swap = !(out.dtype == dtype);
+        const std::int64_t number = dtype.swap_unit();
+        if (swap && (!out.dtype.equal_but_order(dtype) || number != dtype.size() || number > 8)) return std::nullopt;
+        std::optional<ByteRuns> runs = of(chunk, region, out);
+        if (runs && swap) runs->swapped_ = static_cast<std::size_t>(number);
+        return runs;
+    }
+
     /// Bytes of every run.
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
     /// Whether size and place of every run are.
@@ -56,7 +68,6 @@ public:
     }
     /// Of the numbers of so many bytes that the runs consist of, each is to be turned round on the way; 0: none is.
     [[nodiscard]] std::size_t swapped() const { return swapped_; }
-    void swap(std::size_t number) { swapped_ = number; }
     /// Bytes of memory from the first run's start to the last one's end.
     [[nodiscard]] std::int64_t spread() const { return spread_; }
 

@@ -3,6 +3,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
+#include "byte_runs.h"
 #include "codec_makers.h"
 
 namespace tessera {
@@ -24,7 +25,11 @@ public:
             throw corrupt(fmt::format("{} bytes were found, but a chunk of {} elements of {} has {}", in.size(),
                                       shape_.to_string(), dtype_.to_string(), size_));
         }
-        copy_elements(view_bytes(in.data(), dtype_, shape_), out);
+        if (const auto runs = ByteRuns::of(dtype_, shape_, Region::whole(shape_), out)) {
+            copy_runs(in, *runs);
+        } else {
+            copy_elements(view_bytes(in.data(), dtype_, shape_), out);
+        }
     }
 
     [[nodiscard]] std::optional<std::uint64_t> encoded_size() const override {

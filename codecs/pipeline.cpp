@@ -184,19 +184,7 @@ struct CodecPipeline::State {
     /// The runs of the part `region` of what goes into the array→bytes codec, where its bytes are such memory as v's.
     [[nodiscard]] std::optional<ByteRuns> runs_of(const Region& region, const MutableArrayView& v) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
-        if (memory == nullptr || !(v.dtype == *memory)) return std::nullopt;
-        return ByteRuns::of(innermost().shape, region, v);
-    }
-
-    /// The same where elements are numbers that lie in v in the other byte order.
-    [[nodiscard]] std::optional<ByteRuns> swapped_runs_of(const Region& region, const MutableArrayView& v) const {
-        const DType* memory = array_to_bytes.codec->memory_dtype();
-        if (memory == nullptr || memory->swap_unit() != memory->size() || !v.dtype.equal_but_order(*memory)) {
-            return std::nullopt;
-        }
-        auto runs = ByteRuns::of(innermost().shape, region, v);
-        if (runs) runs->swap(static_cast<std::size_t>(memory->size()));
-        return runs;
+        return memory == nullptr ? std::nullopt : ByteRuns::of(*memory, innermost().shape, region, v);
     }
 
     /// Decodes the part `region` of what goes into the array→bytes codec, block by block, straight into `out`; false
@@ -204,8 +192,7 @@ struct CodecPipeline::State {
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
         if (bytes_to_bytes.size() != 1) return false;
-        auto runs = runs_of(region, out);
-        if (!runs) runs = swapped_runs_of(region, out);
+        const auto runs = runs_of(region, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
     }
@@ -223,10 +210,6 @@ struct CodecPipeline::State {
         if (array_to_bytes.codec->encoded_size()) {
             scratch.decoded.reset(static_cast<std::size_t>(sizes.front()));
             decode_bytes(in, scratch.decoded.span(), scratch);
-            if (const auto runs = runs_of(Region::whole(out.shape), out)) {
-                copy_runs(scratch.decoded, *runs);
-                return;
-            }
         } else {
             const Stage<BytesToBytesCodec>& inner = bytes_to_bytes.front();
             const ByteSpan bytes = decode_outer(in, scratch);
@@ -297,7 +280,7 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
                                 nullptr};  // only read
     const auto runs = s.runs_of({permuted(region.start, *axes), permuted(region.extent, *axes)}, from);
-    if (!runs) return std::nullopt;
+    if (!runs || runs->swapped() != 0) return std::nullopt;
     const auto& stage = s.bytes_to_bytes.front();
     const bool done = at_stage(
         stage, [&] { return stage.codec->encode_runs(encoded, s.sizes.front(), *runs, scratch, scratch.encoded); });

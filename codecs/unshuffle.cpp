@@ -148,6 +148,20 @@ __attribute__((target("avx2"))) void unshuffle_avx2(const Planes<Size>& planes, 
     unshuffle_few<Size>(planes, plane, first, n, to, around_caches);
 }
 
+/// The first bytes, as many times 32 as there are; returns how many.
+__attribute__((target("avx2"))) std::size_t copy_swapped_avx2(std::byte* to, const std::byte* from, std::size_t n,
+                                                              std::size_t number) {
+    alignas(lanes) std::array<std::uint8_t, lanes> places;
+    for (std::size_t i = 0; i < lanes; ++i) places[i] = static_cast<std::uint8_t>(i % 16 ^ (number - 1));
+    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(places.data()));
+    std::size_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_shuffle_epi8(v, order));
+    }
+    return i;
+}
+
 // ---- AVX-512
 
 #define TESSERA_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi")))
@@ -162,8 +176,10 @@ TESSERA_AVX512 void copy_lines_avx512(std::byte* to, const std::byte* from, std:
     std::memcpy(to + i, from + i, n - i);
 }
 
+#if !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // what GCC's own headers leave undefined on purpose
+#endif
 
 /// The elements of one line, 64 / Size from number `first` on, or as many of them as there are (n): from each plane as
 /// many bytes, one plane's behind the other's, then the bytes of each element side by side.
@@ -245,7 +261,9 @@ TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t fir
     if (n > 0) unshuffle_part_of_line<Size>(planes, first, n, to);
 }
 
+#if !defined(__clang__)
 #pragma GCC diagnostic pop
+#endif
 
 #endif
 
@@ -339,6 +357,14 @@ void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std
                 block, block.typesize, first, n, to,
                 [&](std::size_t from, std::size_t some, std::byte* out) { unshuffle_odd(block, from, some, out); });
     }
+}
+
+void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number) {
+    std::size_t i = 0;
+#if defined(__x86_64__)
+    if (machine() != Machine::portable) i = copy_swapped_avx2(to, from, n, number);
+#endif
+    for (; i < n; ++i) to[i] = from[i ^ (number - 1)];
 }
 
 void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n) {

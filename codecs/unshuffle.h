@@ -18,6 +18,9 @@ struct ShuffledBlock {
 /// caches alone, for memory that is not read again soon: finish_stores() before another thread may see it.
 void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches);
 
+/// memcpy of numbers of `number` bytes (2, 4 or 8), each turned round; n is a multiple of that.
+void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
+
 /// memcpy, by the same kind of stores.
 void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n);
 void finish_stores();

@@ -281,7 +281,7 @@ TEST(Unshuffle, AnyPartOfAnyBlock) {
 template <class Body>
 void at_every_place(std::span<const std::byte> expected, const Body& body) {
     constexpr std::size_t line = 64;
-    alignas(line) std::array<std::byte, 2 * line + 16 * 300> memory;
+    alignas(line) std::array<std::byte, 3 * line + 16 * 300> memory;
     const std::size_t n = expected.size();
     for (std::size_t place = 0; place < line; ++place) {
         std::byte* const to = &memory[line + place];
@@ -323,12 +323,19 @@ TEST(Unshuffle, AnyLengthToAnyPlaceInEitherByteOrder) {
     }
 }
 
-TEST(Unshuffle, CopiesAroundCachesAnyLengthToAnyPlace) {
+TEST(Unshuffle, CopiesAnyLengthToAnyPlace) {
     const Bytes data = sample(300);
     on_every_machine([&] {
         for (std::size_t n = 0; n <= 300; ++n) {
             at_every_place(std::span(data).first(n), [&](std::byte* to) { copy_around_caches(to, data.data(), n); });
             if (HasFatalFailure()) return;
+            for (const std::size_t number : {2, 4, 8}) {
+                if (n % number != 0) continue;
+                Bytes turned(n);
+                for (std::size_t i = 0; i < n; ++i) turned[i] = data[i / number * number + number - 1 - i % number];
+                at_every_place(turned, [&](std::byte* to) { copy_swapped(to, data.data(), n, number); });
+                if (HasFatalFailure()) return;
+            }
         }
     });
 }
