@@ -92,7 +92,9 @@ TEST_P(Faults, each_call_fails_once) {
         const bool never_dropped = std::set<std::string>{"write", "sync", "rename", "mkdir"}.contains(kind.calls);
         each_call(kind, false, "each", [&](const Ended& ended) {
             expect_all_done(ended);
-            if (ended.fired.empty() || (ended.error.empty() && !never_dropped)) return;
+            // What a lock file says is for the message of who waits: on a full disk, what makes room must go on.
+            const bool says_who = ended.fired.find(".tessera-lock") != std::string::npos;
+            if (ended.fired.empty() || (ended.error.empty() && (!never_dropped || says_who))) return;
             EXPECT_THAT(ended.error, HasSubstr(folder_.data().string())) << ended.to_string();
             ++reported;
         });

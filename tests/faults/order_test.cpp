@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 using Kind = Event::Kind;
 
 /// The keys of a trace (see disk.h) are relative to the directory that it is about. A write is a put of its file; a
-/// sync has the name under which its file was made, if that was in the course of the trace. The lock file beside what is
-/// made is left out: nothing of it has to outlive the process.
+/// sync has the name under which its file was made, if that was in the course of the trace. The lock file beside what
+/// is made is left out: nothing of it has to outlive the process.
 std::vector<Event> events_of(const std::string& trace, const fs::path& root) {
     const auto below = [&](const std::string& path) { return fs::path(path).lexically_relative(root).string(); };
     std::vector<Event> events;
