@@ -525,6 +525,11 @@ void Array::fill(const Selection& selection, const Value& value, const IoOptions
     write(selection, ArrayView{p, dtype, shape, Strides::filled(shape.rank(), 0)}, io);
 }
 
+void Array::require_direct(const Selection& selection) const {
+    if (element_count(selection.shape()) == 0) return;
+    tessera::require_direct(*state_, *state_->loaded(), selection.bounds());
+}
+
 // ---- changing the shape
 
 void Array::resize(const Shape& shape, const IoOptions& io) {

@@ -43,6 +43,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "beneath.h"
 #include "descriptor.h"
 #include "lock_table.h"
 
@@ -175,12 +176,15 @@ private:
     /// Whether the name now leads to another file than the one that is open, or to none.
     [[nodiscard]] bool is_stale() const {
         struct stat there {};
-        return ::fstatat(directory_.get(), lock_file, &there, 0) != 0 || there.st_ino != inode_ ||
+        return ::fstatat(directory_.get(), lock_file, &there, AT_SYMLINK_NOFOLLOW) != 0 || there.st_ino != inode_ ||
                there.st_dev != device_;
     }
 
     void open_file() {
-        Descriptor file(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));
+        // Neither a link nor a pipe that somebody put there is to do harm. A file that has a second name elsewhere does
+        // none: nothing is ever written into it.
+        constexpr int flags = O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY;
+        Descriptor file(open_beneath(directory_.get(), lock_file, flags, 0666));
         if (!file && errno == ENOENT) {
             if (::mkdirat(directory_.get(), folder, 0777) != 0 && errno != EEXIST) {
                 if (errno == ENOENT) {
@@ -189,15 +193,28 @@ private:
                 }
                 throw io_error("making the directory", fmt::format("{}/{}", name_, folder), errno);
             }
-            file = Descriptor(open_at(directory_.get(), lock_file, O_RDWR | O_CREAT, 0666));
+            file = Descriptor(open_beneath(directory_.get(), lock_file, flags, 0666));
         }
+        const int error = errno;
+        if (!file) require_place(folder, S_IFDIR);
         struct stat status {};
-        if (!file || ::fstat(file.get(), &status) != 0) {
-            throw io_error("opening the lock file", fmt::format("{}/{}", name_, lock_file), errno);
+        if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+            require_place(lock_file, S_IFREG);
+            throw io_error("opening the lock file", fmt::format("{}/{}", name_, lock_file), error);
         }
         file_ = std::move(file);
         inode_ = status.st_ino;
         device_ = status.st_dev;
+    }
+
+    /// Throws corrupt where something stands at `path` that is not of that type.
+    void require_place(const char* path, mode_t type) const {
+        struct stat status {};
+        if (::fstatat(directory_.get(), path, &status, AT_SYMLINK_NOFOLLOW) != 0 || (status.st_mode & S_IFMT) == type) {
+            return;
+        }
+        throw corrupt(fmt::format("{}/{} is {}, where the locks of the array are to be; remove it", name_, path,
+                                  kind_text(status.st_mode)));
     }
 
     ThreadLocks threads_;

@@ -17,9 +17,11 @@
 // Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 3
 // again from the beginning: a staged value that is no more was already renamed, an old value that is kept stays. Both
 // are done under the shape lock, which a living batch holds; when an array is opened, and by every writer once it has
-// the lock, for another program may have crashed since the array was opened.
+// the lock, for another program may have crashed since the array was opened. Before a journal is applied it is checked
+// (journal_check.cpp): an array that somebody sent may hold any.
 //
-// Opened for reading only, nothing is finished: the changes are laid over what is there (StagedStore again).
+// Opened for reading only, nothing is finished: the changes are laid over what is there (StagedStore again). So it is
+// where the lock cannot be had because the directory cannot be written.
 //
 // undo() is a batch too: its staged values are the links to the old ones. It first looks whether every value is still
 // the one that the batch put there (size, time and inode, which a rename keeps).
@@ -35,6 +37,7 @@
 #include "array_state.h"
 #include "copy_bytes.h"
 #include "journal.h"
+#include "journal_check.h"
 #include "staged_store.h"
 
 namespace tessera {
@@ -45,7 +48,7 @@ using Entry = Journal::Entry;
 
 constexpr std::string_view batch_folder = ".tessera/batch";
 constexpr std::string_view undo_folder = ".tessera/undo";
-constexpr std::uint64_t journal_limit = std::uint64_t{1} << 36;
+constexpr std::uint64_t journal_limit = std::uint64_t{1} << 30;  // at least ten million changes
 
 std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));
@@ -57,6 +60,30 @@ std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view
     Buffer bytes;
     if (!store.get(key, bytes, journal_limit)) return std::nullopt;
     return decode_journal(bytes, join_key(store.name(), key));
+}
+
+/// The journal of a batch that is to take effect, or nothing. An array may have been sent by somebody: throws corrupt
+/// where it says what no batch of this array could have recorded.
+std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
+    auto journal = read_journal(store, prefix, batch_folder);
+    if (journal) {
+        require_applicable(store, prefix, join_key(prefix, batch_folder), *journal,
+                           join_key(store.name(), journal_key(prefix, batch_folder)));
+    }
+    return journal;
+}
+
+/// The same for who has no lock: the batch may be finished while it is looked at, and what was staged then be missing.
+std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
+    constexpr int tries = 10;
+    for (int n = 0;; ++n) {
+        const auto before = store.stamp(journal_key(prefix, batch_folder));
+        try {
+            return read_pending(store, prefix);
+        } catch (const Error&) {
+            if (n == tries || store.stamp(journal_key(prefix, batch_folder)) == before) throw;
+        }
+    }
 }
 
 /// Makes `key` what `from` is, without a copy where that can be. What is there stays.
@@ -118,8 +145,14 @@ std::uint64_t new_id() {
 
 /// Records a batch, at which it happens, and applies it. Its staged values are in place.
 void record(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    store.require_direct(journal_key(prefix, undo_folder));
+    const Buffer bytes = encode_journal(journal);
+    if (bytes.size() > journal_limit) {
+        throw over_budget(fmt::format("{}: {} values change, too many for one batch; use several",
+                                      join_key(store.name(), prefix), journal.entries.size()));
+    }
     store.sync();
-    store.put(journal_key(prefix, batch_folder), encode_journal(journal));
+    store.put(journal_key(prefix, batch_folder), bytes);
     store.sync();
     apply(store, prefix, journal);
 }
@@ -146,7 +179,7 @@ bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
 }
 
 void finish_batch(KeyValueStore& store, std::string_view prefix) {
-    if (const auto journal = read_journal(store, prefix, batch_folder)) apply(store, prefix, *journal);
+    if (const auto journal = read_pending(store, prefix)) apply(store, prefix, *journal);
 }
 
 bool discard_batch(KeyValueStore& store, std::string_view prefix) {
@@ -159,21 +192,39 @@ bool discard_batch(KeyValueStore& store, std::string_view prefix) {
     return true;
 }
 
+std::string pending_text(const KeyValueStore& store, std::string_view prefix) {
+    const auto journal = read_pending_unlocked(store, prefix);
+    return journal ? changes_text(*journal) : "it was finished meanwhile";
+}
+
+namespace {
+
+/// The store with a pending batch laid over it, for reading only.
+std::shared_ptr<KeyValueStore> overlaid(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    const auto journal = read_pending_unlocked(*store, prefix);
+    if (!journal) return store;
+    return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, batch_folder), *journal,
+                                         [store, place = std::string(prefix)] { return batch_pending(*store, place); });
+}
+
+}  // namespace
+
 std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    if (store->read_only()) {
-        const auto journal = read_journal(*store, prefix, batch_folder);
-        if (!journal) return store;
-        return std::make_shared<StagedStore>(
-            store, std::string(prefix), join_key(prefix, batch_folder), *journal,
-            [store, place = std::string(prefix)] { return batch_pending(*store, place); });
-    }
+    if (store->read_only()) return overlaid(std::move(store), prefix);
     if (!has_batch(*store, prefix)) return store;
-    if (batch_pending(*store, prefix)) {
-        const StoreLock lock = store->lock(prefix, 0, LockMode::exclusive);
-        finish_batch(*store, prefix);
-    } else {
-        discard_batch(*store, prefix);
+    StoreLock lock;
+    try {
+        if (!batch_pending(*store, prefix)) {
+            discard_batch(*store, prefix);
+            return store;
+        }
+        lock = store->lock(prefix, 0, LockMode::exclusive);
+    } catch (const Error& e) {
+        // A directory that cannot be written, or that has no locks: it can still be read.
+        if (e.code() != ErrorCode::io) throw;
+        return overlaid(std::move(store), prefix);
     }
+    finish_batch(*store, prefix);
     return store;
 }
 
@@ -252,6 +303,7 @@ std::int64_t undo(const Array& array) {
                         "it kept in .tessera/undo",
                         array.name()));
     }
+    require_own_keys(store, prefix, *last, join_key(store.name(), journal_key(prefix, undo_folder)));
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
     Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};

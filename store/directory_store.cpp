@@ -7,7 +7,18 @@
 // System calls are relative to one descriptor of the root directory, opened at its first use, so that the kernel does
 // not walk the root's path for every chunk, and so that a store stays with its directory when that is renamed. A root
 // that does not exist is empty; the first put makes it. Keys are checked to have no part "..", so they cannot lead out
-// of the root except by symbolic links that somebody put there, and those are followed.
+// of the root except by symbolic links that somebody put there.
+//
+// Links
+// -----
+// Reading follows them. Whatever changes something (a value put, erased, linked or moved, a folder made, a lock taken)
+// opens the folder of the name beneath the root without following any, and works on the name relative to that
+// descriptor; a link at the name itself is replaced, moved or removed, never what it leads to. follow_links lets
+// folders be reached through links. What Tessera keeps for itself (a part like ".tessera") is never reached through a
+// link that stands at or behind that part, not even for reading. See beneath.cpp.
+//
+// Folders are kept open until sync(), which ends an operation: a file costs no more calls than without, because sync()
+// takes the same descriptor.
 //
 // Locks
 // -----
@@ -31,6 +42,7 @@
 #include <set>
 
 #include "array_locks.h"
+#include "beneath.h"
 #include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directory_store.h"
@@ -42,11 +54,33 @@ namespace tessera {
 
 namespace {
 
-/// An open directory stream.
-using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
+using Folder = FolderCache::Folder;
 
 /// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
 constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY;
+
+/// Where in a path the first part begins that Tessera keeps for itself; npos for a path without.
+std::size_t own_part(std::string_view path) {
+    if (path.find(".tessera") == std::string_view::npos) return path.npos;
+    for (std::size_t at = 0;;) {
+        const std::size_t slash = path.find('/', at);
+        if (is_own_name(path.substr(at, slash - at))) return at;
+        if (slash == path.npos) return path.npos;
+        at = slash + 1;
+    }
+}
+
+/// Opens what lies below a directory. With `follow` links on the way are followed, but none from the first part on that
+/// is Tessera's own.
+int open_below(int root, const std::string& path, int flags, bool follow) {
+    const std::size_t own = own_part(path);
+    if (follow && own == std::string::npos) return open_at(root, path.c_str(), flags);
+    const int fd = open_beneath(root, path.c_str(), flags);
+    if (fd >= 0 || errno != ELOOP || !follow || own == 0) return fd;
+    const Descriptor outside(open_at(root, path.substr(0, own - 1).c_str(), O_PATH | O_DIRECTORY));
+    return outside ? open_beneath(outside.get(), path.c_str() + own, flags) : -1;
+}
 
 class FileValue final : public ByteSource {
 public:
@@ -81,7 +115,7 @@ private:
 class DirectoryStore final : public KeyValueStore {
 public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
-        : name_(root.empty() ? "." : root.string()), options_(options), sync_(options.durability, name_) {}
+        : name_(root.empty() ? "." : root.string()), options_(options), sync_(options.durability, name_, folders_) {}
     ~DirectoryStore() override {
         if (root_ >= 0) ::close(root_);
     }
@@ -140,21 +174,21 @@ public:
 
     bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         require_key(key);
+        require_key(other_key);
         require_writable("linking", key);
         const auto* from = dynamic_cast<const DirectoryStore*>(&other);
-        if (from == nullptr) return false;
-        const int root = make_root();
-        const std::string path(key);
-        const std::string target(other_key);
-        const auto try_link = [&] {
-            if (::linkat(from->find_root(), target.c_str(), root, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
-            sync_.changed(root, path);
-            return true;
-        };
-        if (try_link()) return true;
-        if (errno != ENOENT) return false;
-        make_folders(root, path.substr(0, path.rfind('/') + 1));
-        return try_link();
+        if (from == nullptr || !from->is_direct(other_key)) return false;
+        const Spot source = from->spot(other_key, Make::no);
+        struct stat status {};
+        // What a link leads to is somebody else's file: it is read, but gets no further name.
+        if (!source.is_there() || ::fstatat(source.fd, source.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode)) {
+            return false;
+        }
+        const Spot target = spot(key, Make::yes);
+        if (::linkat(source.fd, source.name.c_str(), target.fd, target.name.c_str(), 0) != 0) return false;
+        sync_.changed(root_, key);
+        return true;
     }
 
     bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
@@ -173,18 +207,17 @@ public:
     bool erase(std::string_view key) override {
         require_key(key);
         require_writable("removing", key);
-        const int root = find_root();
-        if (root < 0) return false;
-        const std::string path(key);
-        if (::unlinkat(root, path.c_str(), 0) == 0) {
-            sync_.changed(root, path);
+        const Spot place = spot(key, Make::no);
+        if (!place.is_there()) return false;
+        if (::unlinkat(place.fd, place.name.c_str(), 0) == 0) {
+            sync_.changed(root_, key);
             return true;
         }
         const int error = errno;
         struct stat status {};
         // For a directory POSIX says EPERM and Linux EISDIR.
         if (is_absent(error) ||
-            (::fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))) {
+            (::fstatat(place.fd, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))) {
             return false;
         }
         throw io_error("removing", path_of(key), error);
@@ -195,48 +228,46 @@ public:
         require_writable("removing", prefix);
         const int root = find_root();
         if (root < 0) return;
+        folders_.clear();  // some may be removed now
         // What is removed inside needs no sync of its own: it is gone with the folder, or was to go anyway.
         if (prefix.empty()) {
-            erase_entries(root, ".", name_);
+            Descriptor all(open_at(root, ".", folder_flags));
+            if (!all) throw io_error("listing", name_, errno);
+            empty_beneath(std::move(all), name_);
             return;
         }
-        const std::string path(prefix);
+        const Spot place = spot(prefix, Make::no);
         struct stat status {};
-        if (::fstatat(root, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (!place.is_there()) return;
+        if (::fstatat(place.fd, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
             if (is_absent(errno)) return;
             throw io_error("removing", path_of(prefix), errno);
         }
-        if (S_ISDIR(status.st_mode)) {
-            erase_entries(root, path.c_str(), path_of(prefix));
-            if (::unlinkat(root, path.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-                throw io_error("removing", path_of(prefix), errno);
-            }
-            sync_.changed(root, path);
-        } else if (S_ISLNK(status.st_mode) && is_directory(root, path.c_str())) {
-            // What a link leads to may belong to somebody else: the link is removed, as rm does.
-            if (::unlinkat(root, path.c_str(), 0) != 0) throw io_error("removing", path_of(prefix), errno);
-        }
+        // What a link leads to may belong to somebody else: the link is removed, as rm does.
+        const bool link = S_ISLNK(status.st_mode) && (own_part(prefix) != prefix.npos || leads_to_folder(place));
+        if (!link && !S_ISDIR(status.st_mode)) return;
+        remove_beneath(place.fd, place.name.c_str(), path_of(prefix));
+        sync_.changed(root, prefix);
     }
 
     void move(std::string_view from, std::string_view to) override {
         require_movable(name_, from, to);
         require_writable("moving", from);
-        const int root = find_root();
-        const std::string source(from);
-        const std::string target(to);
-        if (root < 0 || !is_directory(root, source.c_str())) {
+        const Spot source = spot(from, Make::no);
+        if (!source.is_there() || !leads_to_folder(source)) {
             throw not_found(fmt::format("moving {}: no such directory", path_of(from)));
         }
-        make_folders(root, target.substr(0, target.rfind('/') + 1), true);
-        int result = ::renameat2(root, source.c_str(), root, target.c_str(), RENAME_NOREPLACE);
+        const Spot target = spot(to, Make::for_move);
+        int result = ::renameat2(source.fd, source.name.c_str(), target.fd, target.name.c_str(), RENAME_NOREPLACE);
         if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {  // a file system without this flag
             struct stat status {};
-            errno = ::fstatat(root, target.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
-            if (errno == 0) result = ::renameat(root, source.c_str(), root, target.c_str());
+            errno = ::fstatat(target.fd, target.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
+            if (errno == 0) result = ::renameat(source.fd, source.name.c_str(), target.fd, target.name.c_str());
         }
         if (result == 0) {
-            sync_.changed(root, source);
-            sync_.changed(root, target);
+            sync_.changed(root_, from);
+            sync_.changed(root_, to);
+            folders_.clear();
             const std::lock_guard guard(locks_mutex_);
             locks_.clear();  // they belong to directories, which now have other prefixes
             return;
@@ -245,6 +276,20 @@ public:
             throw already_exists(fmt::format("moving {}: {} is there already", path_of(from), path_of(to)));
         }
         throw io_error("moving", path_of(from), errno);
+    }
+
+    [[nodiscard]] bool is_link(std::string_view prefix) const override {
+        require_prefix(prefix);
+        const int root = find_root();
+        struct stat status {};
+        return root >= 0 && !prefix.empty() &&
+               ::fstatat(root, std::string(prefix).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+               S_ISLNK(status.st_mode);
+    }
+
+    void require_direct(std::string_view key) const override {
+        require_key(key);
+        (void)spot(key, Make::no);
     }
 
     [[nodiscard]] bool leads_back(std::string_view prefix) const override {
@@ -294,29 +339,36 @@ public:
         require_key(from);
         require_key(to);
         require_writable("replacing", to);
-        const int root = make_root();
-        const std::string source(from);
-        const std::string target(to);
-        int result = ::renameat(root, source.c_str(), root, target.c_str());
-        if (result != 0 && errno == ENOENT) {
-            if (::faccessat(root, source.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return false;
-            make_folders(root, target.substr(0, target.rfind('/') + 1), true);
-            result = ::renameat(root, source.c_str(), root, target.c_str());
+        const Spot source = spot(from, Make::no);
+        if (!source.is_there()) return false;
+        Spot target = spot(to, Make::no);
+        const auto rename = [&] {
+            return ::renameat(source.fd, source.name.c_str(), target.fd, target.name.c_str()) == 0;
+        };
+        if (!target.is_there() || !rename()) {
+            if (target.is_there() && errno != ENOENT) throw io_error("replacing", path_of(to), errno);
+            if (::faccessat(source.fd, source.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return false;
+            folders_.clear();  // some may have been removed
+            target = spot(to, Make::for_move);
+            if (!rename()) throw io_error("replacing", path_of(to), errno);
         }
-        if (result != 0) throw io_error("replacing", path_of(to), errno);
-        sync_.changed(root, source);
-        sync_.changed(root, target);
+        sync_.changed(root_, from);
+        sync_.changed(root_, to);
         return true;
     }
 
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
         require_key(key);
         const int root = find_root();
+        if (root < 0) return std::nullopt;
+        const bool own = own_part(key) != key.npos;
         struct stat status {};
-        if (root < 0 || ::fstatat(root, std::string(key).c_str(), &status, 0) != 0) {
-            if (root < 0 || is_absent(errno)) return std::nullopt;
+        const int result = own ? stat_own(root, key, status) : ::fstatat(root, std::string(key).c_str(), &status, 0);
+        if (result != 0) {
+            if (is_absent(errno)) return std::nullopt;
             throw io_error("reading", path_of(key), errno);
         }
+        if (own && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) throw blocked(key, own_part(key));
         if (!S_ISREG(status.st_mode)) return std::nullopt;
         return ValueStamp{static_cast<std::uint64_t>(status.st_size),
                           std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_ino};
@@ -342,11 +394,15 @@ public:
     [[nodiscard]] StoreLock lock_destination(std::string_view prefix) override {
         require_prefix(prefix);
         require_writable("locking", prefix);
+        if (!prefix.empty()) (void)spot(prefix, Make::no);  // its lock file lies in that folder
         auto lock = std::make_shared<DestinationLock>(path_of(prefix), options_);
         return StoreLock([lock = std::move(lock)] { lock->unlock(); });
     }
 
-    void sync() override { sync_.sync(find_root()); }
+    void sync() override {
+        sync_.sync(find_root());
+        folders_.clear();
+    }
     void sync_later() override { sync_.later(); }
 
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
@@ -360,12 +416,13 @@ public:
         const std::string key = join_key(prefix, name);
         require_key(key);
         require_writable("removing", key);
-        if (is_destination_lock(name)) {
-            const Descriptor folder(open_at(find_root(), prefix.empty() ? "." : std::string(prefix).c_str(), O_PATH));
-            return folder && remove_destination_lock(folder.get(), std::string(name));
-        }
+        const Spot place = spot(key, Make::no);
+        if (is_destination_lock(name)) return place.is_there() && remove_destination_lock(place.fd, place.name);
         struct stat status {};
-        if (!name.starts_with(temporary_prefix) || ::fstatat(find_root(), key.c_str(), &status, 0) != 0) return false;
+        if (!name.starts_with(temporary_prefix) || !place.is_there() ||
+            ::fstatat(place.fd, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            return false;
+        }
         constexpr std::time_t long_ago = 3600;
         const bool old = status.st_mtime + long_ago < std::time(nullptr);
         if (!old && !temporary_writer_has_ended(name)) return false;
@@ -388,8 +445,13 @@ private:
     /// The root's descriptor, or -1 when there is no such directory (yet).
     [[nodiscard]] int find_root() const {
         if (const int fd = root_.load(std::memory_order_acquire); fd >= 0) return fd;
-        const int fd = open_at(AT_FDCWD, name_.c_str(), O_RDONLY | O_DIRECTORY);
+        // A hidden directory that Tessera builds something in: whoever put a link there wants that elsewhere.
+        const bool own = is_own_name(std::filesystem::path(name_).filename().string());
+        const int fd = open_at(AT_FDCWD, name_.c_str(), folder_flags | (own ? O_NOFOLLOW : 0));
         if (fd < 0) {
+            struct stat status {};
+            if (own && ::lstat(name_.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+                throw not_ours(name_, status.st_mode);
             if (is_absent(errno)) return -1;
             throw io_error("opening", name_, errno);
         }
@@ -408,12 +470,126 @@ private:
         return fd;
     }
 
+    // ---- folders
+
+    /// A name and the folder that it lies in: relative to that descriptor nothing passes through a link.
+    struct Spot {
+        Folder folder;  ///< null for the root
+        int fd = -1;    ///< of the folder, or the root; negative when there is none
+        std::string name;
+        [[nodiscard]] bool is_there() const { return fd >= 0; }
+    };
+    enum class Make : std::uint8_t {
+        no,
+        yes,
+        for_move,  ///< durable at once: else a power failure could leave what was moved there, and not the folder
+    };
+
+    /// Of a key or prefix that is to be changed. Throws where a link leads to the folder that must not be followed.
+    [[nodiscard]] Spot spot(std::string_view key, Make make) const {
+        const int root = make == Make::no ? find_root() : make_root();
+        const std::size_t slash = key.rfind('/');
+        if (slash == key.npos || root < 0) return {nullptr, root, std::string(key)};
+        Folder folder = folder_at(root, key.substr(0, slash), make);
+        const int fd = folder ? folder->get() : -1;
+        return {std::move(folder), fd, std::string(key.substr(slash + 1))};
+    }
+
+    /// Null when there is no such folder, unless it is to be made.
+    [[nodiscard]] Folder folder_at(int root, std::string_view path, Make make) const {
+        if (Folder kept = folders_.find(path)) return kept;
+        Descriptor fd(open_below(root, std::string(path), folder_flags, options_.follow_links));
+        if (!fd && errno == ENOENT && make != Make::no) fd = make_folder(root, path, make);
+        if (!fd) {
+            const int error = errno;
+            if (error == ELOOP || (error == ENOTDIR && own_part(path) != path.npos))
+                throw blocked(path, options_.follow_links ? own_part(path) : 0);
+            if (is_absent(error) && make == Make::no) return nullptr;
+            throw io_error("opening the directory", path_of(path), error);
+        }
+        auto folder = std::make_shared<const Descriptor>(std::move(fd));
+        folders_.keep(path, folder);
+        return folder;
+    }
+
+    /// Makes a folder, and those above that are missing, and opens it.
+    [[nodiscard]] Descriptor make_folder(int root, std::string_view path, Make make) const {
+        const Spot place = spot(path, make);
+        if (::mkdirat(place.fd, place.name.c_str(), 0777) == 0) {
+            make == Make::for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
+        } else if (errno != EEXIST) {
+            throw io_error("making the directory", path_of(path), errno);
+        }
+        const bool follow = options_.follow_links && own_part(path) == path.npos;
+        return Descriptor(open_below(place.fd, place.name, folder_flags, follow));
+    }
+
+    /// Whether the way to a key passes through no link.
+    [[nodiscard]] bool is_direct(std::string_view key) const {
+        const int root = find_root();
+        const std::size_t slash = key.rfind('/');
+        if (root < 0 || slash == key.npos || folders_.find(key.substr(0, slash))) return true;
+        const Descriptor folder(open_beneath(root, std::string(key.substr(0, slash)).c_str(), O_PATH | O_DIRECTORY));
+        return folder || errno != ELOOP;
+    }
+
+    static bool leads_to_folder(const Spot& place) { return is_directory(place.fd, place.name.c_str()); }
+
+    /// fstatat() of a key of Tessera's own, which follows no link.
+    [[nodiscard]] int stat_own(int root, std::string_view key, struct stat& status) const {
+        const std::size_t slash = key.rfind('/');
+        if (slash == key.npos) return ::fstatat(root, std::string(key).c_str(), &status, AT_SYMLINK_NOFOLLOW);
+        const std::string_view path = key.substr(0, slash);
+        const std::string name(key.substr(slash + 1));
+        if (const Folder kept = folders_.find(path)) {
+            if (::fstatat(kept->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return 0;
+            if (errno != ENOENT) return -1;
+            folders_.drop(path);  // it may have been removed and made anew
+        }
+        Descriptor fd(open_beneath(root, std::string(path).c_str(), folder_flags));
+        if (fd) {
+            const auto folder = std::make_shared<const Descriptor>(std::move(fd));
+            folders_.keep(path, folder);
+            return ::fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+        }
+        if (errno == ELOOP) fd = Descriptor(open_below(root, std::string(path), folder_flags, true));
+        if (!fd && errno == ELOOP) throw blocked(path, own_part(path));
+        return fd ? ::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) : -1;
+    }
+
+    /// The error for a path at or above which something stands that is no folder, or a link that is not followed. With
+    /// `from` what stands before that place of the path is none of it.
+    [[nodiscard]] Error blocked(std::string_view path, std::size_t from = 0) const {
+        const std::size_t own = own_part(path);
+        const std::string in_the_way = obstacle(find_root(), path, from);
+        struct stat status {};
+        if (in_the_way.empty() || ::fstatat(find_root(), in_the_way.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            return io_error("opening", path_of(path), ELOOP);
+        }
+        if (in_the_way.size() > own) return not_ours(path_of(in_the_way), status.st_mode);
+        return invalid_argument(
+            fmt::format("{} is {}: nothing is written or deleted through it; name what it leads to, or allow it by "
+                        "--follow-links",
+                        path_of(in_the_way), kind_text(status.st_mode)));
+    }
+
+    /// The error for something else in the place of a file or directory that Tessera keeps for itself.
+    [[nodiscard]] static Error not_ours(const std::string& path, mode_t mode) {
+        return corrupt(
+            fmt::format("{} is {}, in a place where Tessera keeps files of its own and follows no links; "
+                        "remove it (`tessera repair` removes what is no file and no directory)",
+                        path, kind_text(mode)));
+    }
+
+    // ---- values
+
     /// A value's descriptor, or none when the key is absent.
     [[nodiscard]] Descriptor open_value(std::string_view key) const {
         require_key(key);
         const int root = find_root();
         if (root < 0) return Descriptor();
-        Descriptor fd(open_at(root, std::string(key).c_str(), read_flags));
+        Descriptor fd(open_below(root, std::string(key), read_flags, true));
+        if (!fd && errno == ELOOP && own_part(key) != key.npos) throw blocked(key, own_part(key));
         if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
         return fd;
     }
@@ -439,48 +615,39 @@ private:
         throw io_error("reading", path_of(join_key(prefix, entry.d_name)), errno);
     }
 
-    /// S_IFDIR, S_IFREG or another type of what an entry leads to; 0 as stat_entry's false.
+    /// S_IFDIR, S_IFREG or another type of what an entry leads to; 0 as stat_entry's false, and for a link in what
+    /// Tessera keeps for itself.
     [[nodiscard]] mode_t type_of(int directory, const dirent& entry, std::string_view prefix) const {
         if (entry.d_type == DT_DIR) return S_IFDIR;
         if (entry.d_type == DT_REG) return S_IFREG;
+        if (entry.d_type == DT_LNK && own_part(prefix) != prefix.npos) return 0;
         struct stat status {};
         return stat_entry(directory, entry, prefix, status) ? status.st_mode & S_IFMT : 0;
-    }
-
-    /// Makes each directory of `folder` ("a/b/") that is missing.
-    /// With `for_move` each is durable at once: else a power failure could leave what was moved there, and not the
-    /// folder, and so neither name of it.
-    void make_folders(int root, const std::string& folder, bool for_move = false) const {
-        for (std::size_t slash = folder.find('/'); slash != std::string::npos; slash = folder.find('/', slash + 1)) {
-            const std::string path = folder.substr(0, slash);
-            if (::mkdirat(root, path.c_str(), 0777) == 0) {
-                for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
-            } else if (errno != EEXIST) {
-                throw io_error("making the directory", path_of(path), errno);
-            }
-        }
     }
 
     [[nodiscard]] FileWriter writer(std::string_view key) const {
         require_key(key);
         require_writable("writing", key);
-        const int root = make_root();
-        const std::size_t folder = key.rfind('/') + 1;  // 0 without a '/'
+        Spot place = spot(key, Make::yes);
         std::string temporary;
-        Descriptor fd = create_temporary(root, std::string(key.substr(0, folder)), temporary);
-        return {root, std::move(fd), std::move(temporary), std::string(key), path_of(key), sync_};
+        Descriptor fd = create_temporary(place, temporary);
+        if (!fd && errno == ENOENT && place.folder) {  // removed since it was opened
+            folders_.clear();
+            place = spot(key, Make::yes);
+            fd = create_temporary(place, temporary);
+        }
+        if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
+        return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key),
+                sync_};
     }
 
-    /// A new temporary file in `folder`, which is made when it is missing.
-    [[nodiscard]] Descriptor create_temporary(int root, const std::string& folder, std::string& name) const {
-        for (bool made_folders = false;;) {
-            name = folder + temporary_name();
-            Descriptor fd(open_at(root, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-            if (fd) return fd;
-            if (errno == EEXIST) continue;  // left by a process that crashed and had our number
-            if (errno != ENOENT || made_folders) throw io_error("making a file in", path_of(folder), errno);
-            make_folders(root, folder);
-            made_folders = true;
+    /// A new temporary file; none with errno set where it cannot be made.
+    [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name) {
+        for (;;) {
+            name = temporary_name();
+            Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+            // EEXIST: left by a process that crashed and had our number.
+            if (fd || errno != EEXIST) return fd;
         }
     }
 
@@ -496,45 +663,14 @@ private:
         require_prefix(prefix);
         const int root = find_root();
         if (root < 0) return;
-        const std::string path = prefix.empty() ? "." : std::string(prefix);
-        each_entry_at(root, path.c_str(), 0, path_of(prefix), [&](int directory, const dirent& entry) {
-            if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary) body(directory, entry);
-        });
-    }
-
-    /// The same for a directory relative to `at`, with temporary files; nothing when it is absent.
-    template <class Body>
-    static void each_entry_at(int at, const char* path, int flags, const std::string& full_path, Body&& body) {
-        Descriptor fd(open_at(at, path, O_RDONLY | O_DIRECTORY | flags));
-        if (!fd) {
-            if (is_absent(errno)) return;
-            throw io_error("listing", full_path, errno);
-        }
-        const Stream stream(::fdopendir(fd.get()));
-        if (!stream) throw io_error("listing", full_path, errno);
-        (void)fd.release();  // the stream closes it
-        for (;;) {
-            errno = 0;
-            const dirent* entry = ::readdir(stream.get());
-            if (!entry && errno != 0) throw io_error("listing", full_path, errno);
-            if (!entry) return;
-            const std::string_view name = entry->d_name;
-            if (name != "." && name != "..") body(::dirfd(stream.get()), *entry);
-        }
-    }
-
-    /// Empties a directory; symbolic links in it are removed, not followed.
-    static void erase_entries(int at, const char* path, const std::string& full_path) {
-        each_entry_at(at, path, O_NOFOLLOW, full_path, [&](int directory, const dirent& entry) {
-            const std::string entry_path = join_key(full_path, entry.d_name);
-            if (::unlinkat(directory, entry.d_name, 0) == 0 || errno == ENOENT) return;
-            const int error = errno;
-            if (error != EISDIR && error != EPERM) throw io_error("removing", entry_path, error);
-            erase_entries(directory, entry.d_name, entry_path);
-            if (::unlinkat(directory, entry.d_name, AT_REMOVEDIR) != 0 && errno != ENOENT) {
-                throw io_error("removing", entry_path, errno == ENOTDIR ? error : errno);
-            }
-        });
+        Descriptor fd(open_below(root, prefix.empty() ? "." : std::string(prefix), folder_flags, true));
+        if (!fd && errno == ELOOP && own_part(prefix) != prefix.npos) throw blocked(prefix, own_part(prefix));
+        if (!fd && is_absent(errno)) return;
+        const bool listed = fd && each_entry_of(std::move(fd), [&](int directory, const dirent& entry) {
+                                if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary)
+                                    body(directory, entry);
+                            });
+        if (!listed) throw io_error("listing", path_of(prefix), errno);
     }
 
     [[nodiscard]] std::shared_ptr<ArrayLocks> locks_of(std::string_view prefix) {
@@ -548,17 +684,16 @@ private:
         auto found = locks_.find(prefix);
         if (found == locks_.end()) {
             const int root = make_root();
-            const std::string path = prefix.empty() ? "." : std::string(prefix);
-            if (!prefix.empty()) make_folders(root, path + '/');
-            const Descriptor directory(open_at(root, path.c_str(), O_RDONLY | O_DIRECTORY));
-            if (!directory) throw io_error("locking", path_of(prefix), errno);
-            found = locks_.emplace(prefix, array_locks(directory.get(), path_of(prefix), options_.process_locks)).first;
+            const Folder folder = prefix.empty() ? nullptr : folder_at(root, prefix, Make::yes);
+            const int directory = folder ? folder->get() : root;
+            found = locks_.emplace(prefix, array_locks(directory, path_of(prefix), options_.process_locks)).first;
         }
         return found->second;
     }
 
     std::string name_;
     StoreOptions options_;
+    mutable FolderCache folders_;
     mutable FolderSync sync_;
     mutable std::atomic<int> root_ = -1;
     std::mutex locks_mutex_;

@@ -90,14 +90,19 @@ void FolderSync::sync(int root) {
 }
 
 void FolderSync::sync_folder(int root, const std::string& folder) const {
+    if (const auto open = root == AT_FDCWD ? nullptr : open_.find(folder)) {
+        if (::fsync(open->get()) == 0 || errno == EINVAL) return;
+        throw io_error("writing to the disk", join_key(store_, folder), errno);
+    }
     if (sync_directory(root, folder.empty() ? "." : folder.c_str())) return;
     if (is_absent(errno)) return;  // removed since, and the folder above it is on the list
     throw io_error("writing to the disk", join_key(store_, folder), errno);
 }
 
-FileWriter::FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name,
-                       FolderSync& sync)
+FileWriter::FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
+                       std::string name, FolderSync& sync)
     : root_(root),
+      folder_(std::move(folder)),
       fd_(std::move(fd)),
       temporary_(std::move(temporary)),
       key_(std::move(key)),
@@ -106,6 +111,7 @@ FileWriter::FileWriter(int root, Descriptor fd, std::string temporary, std::stri
 
 FileWriter::FileWriter(FileWriter&& o) noexcept
     : root_(o.root_),
+      folder_(std::move(o.folder_)),
       fd_(std::move(o.fd_)),
       temporary_(std::exchange(o.temporary_, {})),
       key_(std::move(o.key_)),
@@ -114,7 +120,7 @@ FileWriter::FileWriter(FileWriter&& o) noexcept
       end_(o.end_) {}
 
 FileWriter::~FileWriter() {
-    if (!temporary_.empty()) ::unlinkat(root_, temporary_.c_str(), 0);
+    if (!temporary_.empty()) ::unlinkat(folder(), temporary_.c_str(), 0);
 }
 
 void FileWriter::append(ByteSpan bytes) {
@@ -145,7 +151,8 @@ void FileWriter::finish() {
     (void)::futimens(fd_.get(), now);
     if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
     if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
-    if (::renameat(root_, temporary_.c_str(), root_, key_.c_str()) != 0) throw io_error("writing", name_, errno);
+    const char* const name = key_.c_str() + key_.rfind('/') + 1;  // 0 without a '/'
+    if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
     sync_.changed(root_, key_);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "beneath.h"
 #include "descriptor.h"
 
 namespace tessera {
@@ -17,8 +18,10 @@ namespace tessera {
 /// Makes the names in folders durable, at once or by sync(), as the Durability says. Any thread may call any of it.
 class FolderSync {
 public:
-    /// `store` is the store's path, for messages; it must outlive this.
-    FolderSync(Durability durability, const std::string& store) : durability_(durability), store_(store) {}
+    /// `store` is the store's path, for messages; `open` may hold folders that need not be opened again. Both must
+    /// outlive this.
+    FolderSync(Durability durability, const std::string& store, const FolderCache& open)
+        : durability_(durability), store_(store), open_(open) {}
 
     /// Whether a value has to be on the disk before it gets its name.
     [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
@@ -42,6 +45,7 @@ private:
 
     Durability durability_;
     const std::string& store_;
+    const FolderCache& open_;
     std::atomic<bool> later_ = false;
     std::mutex syncing_;
     std::mutex mutex_;
@@ -52,9 +56,10 @@ private:
 /// A value being written under a temporary name; destruction without finish() removes that.
 class FileWriter final : public ByteSink {
 public:
-    /// `fd` is the open file `temporary`, which finish() renames to `key`; both are relative to the descriptor `root`,
-    /// which must stay open, as `sync` must live. `name` is the key's path, for messages.
-    FileWriter(int root, Descriptor fd, std::string temporary, std::string key, std::string name, FolderSync& sync);
+    /// `fd` is the open file `temporary` in `folder`, which is that of `key` and null for the root itself; finish()
+    /// renames it there. `root` must stay open, as `sync` must live. `name` is the key's path, for messages.
+    FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
+               std::string name, FolderSync& sync);
     FileWriter(FileWriter&& o) noexcept;
     FileWriter& operator=(FileWriter&&) = delete;
     ~FileWriter() override;
@@ -68,7 +73,10 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
+    [[nodiscard]] int folder() const { return folder_ ? folder_->get() : root_; }
+
     int root_;
+    FolderCache::Folder folder_;
     Descriptor fd_;
     std::string temporary_;
     std::string key_;

@@ -36,12 +36,17 @@ std::string_view parent_of(std::string_view prefix) {
 }
 
 /// Collects the nodes below `prefix`, their paths beginning with `path`; of plain folders only those that hold nodes.
-/// Without `deep` only the next level, and for a plain folder no more than whether it holds any.
+/// Without `deep` only the next level, and for a plain folder no more than whether it holds any. `links`, unless null,
+/// gets the prefixes of links to directories, which are then not followed.
 void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
-             std::vector<Node>& nodes) {
+             std::vector<Node>& nodes, std::vector<std::string>* links = nullptr) {
     for (const std::string& name : store.list(prefix).prefixes) {
         if (is_own_name(name)) continue;
         const std::string child_prefix = join_key(prefix, name);
+        if (links != nullptr && store.is_link(child_prefix)) {
+            links->push_back(child_prefix);
+            continue;
+        }
         if (is_snapshot_folder(store, child_prefix)) continue;
         const std::string child_path = join_key(path, name);
         const std::size_t place = nodes.size();
@@ -50,7 +55,7 @@ void collect(const KeyValueStore& store, const std::string& prefix, const std::s
         if (explicit_node && (!deep || explicit_node->kind == NodeKind::array)) continue;
         if (!explicit_node && name.starts_with('.')) continue;
         if (store.leads_back(child_prefix)) continue;
-        collect(store, child_prefix, child_path, deep, nodes);
+        collect(store, child_prefix, child_path, deep, nodes, links);
         if (explicit_node || nodes.size() == place) continue;
         if (!deep) nodes.resize(place);
         nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(place), {child_path, NodeKind::group, nullptr});
@@ -156,8 +161,9 @@ void require_no_builder(const KeyValueStore& store, const std::string& prefix, c
 
 }  // namespace
 
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes) {
-    std::set<std::string_view> paths;
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+                             const std::vector<std::string>& links) {
+    std::set<std::string_view> paths(links.begin(), links.end());
     for (const Node& node : nodes) paths.insert(node.path);
     for (const Node& node : nodes) {
         const NodeFiles files(store, node);
@@ -197,24 +203,56 @@ std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefi
     return nodes;
 }
 
+namespace {
+
+/// Where something else stands in the place of the lock file nobody has a lock, and that must not keep it from being
+/// removed.
+StoreLock lock_to_remove(KeyValueStore& store, std::string_view prefix) {
+    try {
+        return store.lock(prefix, 0, LockMode::exclusive);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::corrupt) throw;
+        return {};
+    }
+}
+
+}  // namespace
+
+bool is_direct(const KeyValueStore& store, std::string_view prefix) {
+    try {
+        store.require_direct(join_key(prefix, ".tessera"));
+        return true;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument) throw;
+        return false;
+    }
+}
+
 void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) {
     const StoreLock building = store.lock_destination(prefix);
     std::optional<Node> node = probe_node(store, prefix);
+    if (node && store.is_link(prefix)) {
+        store.erase_below(prefix);  // the link alone
+        store.sync();
+        return;
+    }
     std::vector<Node> all;
-    if (!node || node->kind == NodeKind::group) all = nodes_below(store, prefix);
+    std::vector<std::string> links;  // to nodes elsewhere: they go, and what they lead to stays
+    if (!node || node->kind == NodeKind::group) collect(store, std::string(prefix), "", true, all, &links);
+    std::erase_if(links, [&](const std::string& link) { return !probe_node(store, link); });
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
-    if (!all.empty() && !recursive) {
+    if (all.size() + links.size() > 0 && !recursive) {
         throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",
-                                           name_of(store, prefix), all.size()));
+                                           name_of(store, prefix), all.size() + links.size()));
     }
     for (Node& below : all) below.path = join_key(prefix, below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
-    require_nothing_foreign(store, all);
+    require_nothing_foreign(store, all, links);
     // What says that there is a node goes first, so that nothing opens of which a part is gone.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;
         const bool is_array = one.kind == NodeKind::array;
-        const StoreLock lock = store.lock(one.path, 0, LockMode::exclusive);
+        const StoreLock lock = lock_to_remove(store, one.path);
         store.erase(join_key(one.path, is_array ? one.dialect->metadata_key : one.dialect->group_key));
     }
     store.sync();
@@ -232,7 +270,8 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
                                             store.lock_destination(std::max(fs::path(from), fs::path(to)).string())};
     require_absent(store, to);
     // An array's writers hold this lock shared and look again whether the array is there.
-    const StoreLock lock = store.lock(from, 0, LockMode::exclusive);
+    // A link is moved as it is.
+    const StoreLock lock = store.is_link(from) ? StoreLock() : store.lock(from, 0, LockMode::exclusive);
     make_parent_groups(store, to);
     store.move(from, to);
     store.sync();

@@ -177,6 +177,9 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
 void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
                 const IoOptions& io) {
     const Touches touches = touches_of(array, loaded, parts, &RegionWrite::in);
+    if (loaded.metadata.keys.separator == "/") {  // else all chunks share one folder: the first write finds out
+        for (const RegionWrite& part : parts) require_direct(array, loaded, part.region);
+    }
     for_each_key(loaded, touches, io,
                  [&](const Index& index, const std::vector<std::int64_t>& units, const IoOptions& within) {
                      std::vector<NDArray> memory;

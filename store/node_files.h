@@ -23,7 +23,12 @@ private:
 /// Whether a name directly below a node is one of its documents: metadata, attributes, consolidated metadata.
 [[nodiscard]] bool is_document(const Node& node, std::string_view name);
 
-/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one.
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes);
+/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one. `links` are prefixes of
+/// links that go with the nodes.
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+                             const std::vector<std::string>& links = {});
+
+/// Whether nothing keeps the node at `prefix` from being changed (KeyValueStore::require_direct).
+[[nodiscard]] bool is_direct(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

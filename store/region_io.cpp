@@ -402,6 +402,15 @@ void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, cons
     finish_shard(array, key, writer);
 }
 
+/// One chunk of each folder in which a region's chunks lie.
+Region one_per_folder(const LoadedArray& loaded, const Region& region) {
+    Region chunks = loaded.grid.overlapping(region);
+    const int rank = chunks.rank();
+    const bool nested = loaded.metadata.keys.separator == "/";
+    for (int d = nested ? rank - 1 : 0; d < rank; ++d) chunks.extent[d] = std::min<std::int64_t>(chunks.extent[d], 1);
+    return chunks;
+}
+
 /// See shard_sink().
 class ShardSink final : public ArraySink {
 public:
@@ -472,6 +481,8 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                     const IoOptions& io) {
     const Request<ArrayView> request{selection, fitted(array, loaded, in, selection.full_shape())};
+    // Where all chunks share one folder the first that is written finds out whether it may be.
+    if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
     for_each_picked(array, loaded, selection, io, [&](const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
@@ -501,6 +512,14 @@ void read_units(const ArrayState& array, const LoadedArray& loaded, const Index&
                    if (shard) return shard->for_each(inner, io, read);
                    for (std::size_t i = 0; i < inner.size(); ++i) read(i, nullptr);
                });
+}
+
+void require_direct(const ArrayState& array, const LoadedArray& loaded, const Region& region) {
+    require_inside(array, loaded, region);
+    const Region chunks = one_per_folder(loaded, region);
+    for (std::int64_t n = 0; n < chunks.count(); ++n) {
+        array.store->require_direct(array.chunk_key(loaded, index_in(chunks, n)));
+    }
 }
 
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
@@ -599,6 +618,22 @@ void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const
                    fill_beyond(loaded, loaded.grid.chunk_region(index).extent, chunk);
                    array.store->put(key, loaded.pipeline.encode(chunk, scratch->codec));
                });
+}
+
+void require_direct(const ArrayState& array, const LoadedArray& loaded) {
+    const KeyScheme& keys = loaded.metadata.keys;
+    const int rank = loaded.grid.shape().rank();
+    array.store->require_direct(array.chunk_key(loaded, Index::filled(rank, 0)));
+    if (keys.separator != "/") return;
+    const std::function<void(const std::string&, int)> walk = [&](const std::string& place, int depth) {
+        for (const std::string& name : array.store->list(place).prefixes) {
+            if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+            array.store->require_direct(join_key(join_key(place, name), "0"));
+            if (depth > 1) walk(join_key(place, name), depth - 1);
+        }
+    };
+    const std::size_t slash = keys.prefix.rfind('/');
+    if (rank > 1) walk(join_key(array.prefix, keys.prefix.substr(0, slash == std::string::npos ? 0 : slash)), rank - 1);
 }
 
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded,

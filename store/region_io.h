@@ -38,6 +38,12 @@ using EachUnit = std::function<void(std::size_t i, const ReadUnit& read)>;
 void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& shard,
                 std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each);
 
+/// Throws invalid_argument, naming it, where a link that must not be followed (StoreOptions::follow_links) leads to
+/// chunks of a region, so that nothing is written when a part of it cannot be.
+void require_direct(const ArrayState& array, const LoadedArray& loaded, const Region& region);
+/// The same of any chunk that may be stored.
+void require_direct(const ArrayState& array, const LoadedArray& loaded);
+
 /// The lock of a chunk or shard. The caller holds the shape lock.
 [[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
 

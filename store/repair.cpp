@@ -55,6 +55,7 @@ public:
             case Remedy::consolidate:
                 Group::open(store_, prefix_).consolidate();
                 return {true, "consolidated anew"};
+            case Remedy::remove_foreign:  // remove_foreign() below did it
             case Remedy::none:
                 break;
         }
@@ -183,10 +184,48 @@ std::string_view plan(Remedy remedy) {
             return "would be written anew without what follows it, and the old file set aside in .tessera/damaged";
         case Remedy::consolidate:
             return "would be consolidated anew";
+        case Remedy::remove_foreign:
+            return "would be removed; what a link leads to stays";
         case Remedy::none:
             break;
     }
     return "";
+}
+
+using Findings = std::map<std::string, std::vector<Finding>, std::greater<>>;
+
+/// Throws where something is to be mended that a link leads to which must not be followed, before anything is.
+void require_direct(const KeyValueStore& store, std::string_view prefix, const Findings& by_node) {
+    for (const auto& [node, findings] : by_node) {
+        const std::string own = join_key(join_key(prefix, node), ".tessera");
+        for (const Finding& finding : findings) {
+            const std::string key = join_key(prefix, finding.key);
+            store.require_direct(key);
+            if (finding.remedy == Remedy::remove_foreign) continue;
+            store.require_direct(own);
+            const bool sets_aside = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
+                                    finding.remedy == Remedy::cut_off;
+            if (!sets_aside) continue;
+            const bool removed = std::ranges::any_of(findings, [&](const Finding& f) {
+                return f.remedy == Remedy::remove_foreign && join_key(prefix, f.key) == own + "/damaged";
+            });
+            if (!removed) store.require_direct(own + "/damaged/" + finding.key);
+        }
+    }
+}
+
+/// Removes what stands in the places of Tessera's own files, without the lock, which may be one of them.
+void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
+                    bool dry_run) {
+    const auto others = std::stable_partition(findings.begin(), findings.end(),
+                                              [](const Finding& f) { return f.remedy == Remedy::remove_foreign; });
+    for (auto finding = findings.begin(); finding != others; ++finding) {
+        if (!dry_run) store.erase(join_key(prefix, finding->key));
+        ++report.done;
+        const std::string text(dry_run ? plan(finding->remedy) : "removed; what a link leads to stays");
+        report.actions.push_back({std::move(*finding), true, text});
+    }
+    findings.erase(findings.begin(), others);
 }
 
 }  // namespace
@@ -200,7 +239,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
                     const RepairOptions& options) {
     RepairReport report;
     // By node, those that hold others last: what is mended below may make consolidated metadata stale or fresh.
-    std::map<std::string, std::vector<Finding>, std::greater<>> by_node;
+    Findings by_node;
     for (Finding& finding : verify(store, prefix, {.io = options.io}).findings) {
         if (finding.remedy != Remedy::none) {
             by_node[finding.node].push_back(std::move(finding));
@@ -208,7 +247,10 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             report.remaining.push_back(std::move(finding));
         }
     }
+    if (!options.dry_run) require_direct(*store, prefix, by_node);
     for (auto& [node, findings] : by_node) {
+        remove_foreign(*store, prefix, findings, report, options.dry_run);
+        if (findings.empty()) continue;
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options.io);
         // A batch first: what else was found may be otherwise after it.

@@ -22,7 +22,9 @@
 #include <cerrno>
 #include <map>
 
+#include "beneath.h"
 #include "descriptor.h"
+#include "node_files.h"
 
 namespace tessera {
 
@@ -56,7 +58,9 @@ fs::path real_place(const KeyValueStore& store, std::string_view prefix) {
 std::map<fs::path, std::string> lock_places(const KeyValueStore& store, const std::vector<Node>& nodes) {
     std::map<fs::path, std::string> places;
     for (const Node& node : nodes) {
-        if (node.dialect != nullptr) places.emplace(real_place(store, node.path), node.path);
+        // What only a link leads to is read, but no lock file is made there; within the hierarchy it has its own path.
+        if (node.dialect == nullptr || !is_direct(store, node.path)) continue;
+        places.emplace(real_place(store, node.path), node.path);
     }
     return places;
 }
@@ -123,13 +127,11 @@ std::vector<fs::path> make_directories(const fs::path& path, Durability durabili
 }
 
 void remove_tree(const fs::path& path) {
-    std::error_code error;
-    // A writer that still has the directory open may look for its lock file there once more while it is being emptied.
-    for (int tries = 0; tries < 100; ++tries) {
-        fs::remove_all(path, error);
-        if (error != std::errc::directory_not_empty && error != std::errc::interrupted) break;
-    }
-    if (error) throw io_error("cannot remove", path.string(), error.value());
+    const fs::path above = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    const Descriptor directory(open_at(AT_FDCWD, above.c_str(), O_PATH | O_DIRECTORY));
+    if (!directory && is_absent(errno)) return;
+    if (!directory) throw io_error("opening", above.string(), errno);
+    remove_beneath(directory.get(), path.filename().c_str(), path.string());
 }
 
 std::optional<DirectoryId> directory_id(const fs::path& path) {

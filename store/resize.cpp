@@ -150,6 +150,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
                                        return with_shape(*old, shape);
                                    });
     if (shape == from) return;
+    require_direct(array, *old);
     // The metadata change once, so that a crash leaves the old shape or the new one even where one dimension grows and
     // another shrinks. What becomes visible is brought into shape before, what becomes invisible goes after.
     clear_newly_exposed(array, *old, *target, io);
@@ -192,6 +193,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, co
     // Chunks outside the old grid are written as a whole, so stale ones need no clearing; at the old edge the appended
     // elements cover all that is newly exposed.
     OffsetSink sink(array, grown, place);
+    if (!place.empty()) require_direct(array, *grown, place);
     copy_array(in, sink, {.io = io, .selection = {}});
     array.sync();
     array.save(grown);

@@ -71,6 +71,17 @@ void require_name(std::string_view name) {
     require_key(name);
 }
 
+/// Locks the folder of snapshots, to be changed: it is Tessera's own, and a link in its place is not followed.
+DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
+    std::error_code ignored;
+    if (!options.follow_links && fs::is_symlink(path, ignored)) {
+        throw invalid_argument(
+            fmt::format("{} is a symbolic link: nothing is written or deleted through it; --follow-links allows it",
+                        path.string()));
+    }
+    return DestinationLock(path, options);
+}
+
 /// The folder of snapshots, in which there must be one of that name.
 std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view name, const StoreOptions& options) {
     require_name(name);
@@ -284,7 +295,15 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     {
         const LockedNodes locked = lock_nodes(from);
         for (const Node& node : locked.nodes) {
-            if (node.kind == NodeKind::array) finish_batch(from, node.path);
+            if (node.kind != NodeKind::array) continue;
+            if (is_direct(from, node.path)) {
+                finish_batch(from, node.path);
+            } else if (batch_pending(from, node.path)) {
+                throw invalid_argument(
+                    fmt::format("{}: a batch of edits is pending, and a link leads there; open the "
+                                "array by its own name first, or allow it by --follow-links",
+                                join_key(from.name(), node.path)));
+            }
         }
         made = utc_now();
         sharer.share(locked.nodes, [&](const FileRecord& file) {
@@ -345,7 +364,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     if (!probe_node(*from, "") && child_nodes(*from, "").empty()) {
         throw not_found(absence_message(*from, "", "array or group"));
     }
-    const DestinationLock one_at_a_time(where.folder, options);
+    const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = directory_store(where.folder, options);
     const fs::path place = where.folder / name;
     if (fs::exists(status_of(place))) throw already_exists(fmt::format("{}: is there already", place.string()));
@@ -376,7 +395,7 @@ std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
 void restore_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options, const IoOptions& io) {
     const Where where = where_of(path);
     const DestinationLock building(where.path, options);
-    const DestinationLock one_at_a_time(where.folder, options);
+    const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
     remove_interrupted(*folder);
     const SnapshotInfo info = load_record(*folder, std::string(name));
@@ -405,7 +424,7 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
 
 void remove_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options) {
     const Where where = where_of(path);
-    const DestinationLock one_at_a_time(where.folder, options);
+    const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(name, "old");

@@ -139,6 +139,7 @@ void StagedStore::put(std::string_view key, ByteSpan value) {
 std::unique_ptr<ByteSink> StagedStore::create(std::string_view key) {
     require_key(key);
     require_writable(key);
+    beneath_->require_direct(key);  // not when the batch is recorded and must take effect
     std::uint64_t number = 0;
     {
         const std::lock_guard guard(mutex_);
@@ -151,6 +152,7 @@ bool StagedStore::erase(std::string_view key) {
     require_writable(key);
     const auto change = change_of(key);
     if (change && change->kind == Kind::erase) return false;
+    beneath_->require_direct(key);
     const bool beneath = beneath_->stamp(key).has_value();
     {
         const std::lock_guard guard(mutex_);

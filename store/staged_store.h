@@ -44,6 +44,8 @@ public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
     [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
+    [[nodiscard]] bool is_link(std::string_view prefix) const override { return beneath_->is_link(prefix); }
+    void require_direct(std::string_view key) const override { beneath_->require_direct(key); }
     [[nodiscard]] bool read_only() const override { return read_only_; }
     [[nodiscard]] const std::string& name() const override { return beneath_->name(); }
 

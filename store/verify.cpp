@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "batch.h"
 #include "check_chunk.h"
 #include "destination_lock_file.h"
 #include "keys.h"
@@ -97,14 +98,23 @@ private:
         const std::string prefix = place(path);
         const Listing listing = store_->list(prefix);
         check_temporaries(path, path);
-        const bool unfinished = holds(listing.prefixes, ".tessera") && check_own(path);
+        const bool own_is_whole = check_place(path, join_key(path, ".tessera"));
+        const bool unfinished = own_is_whole && holds(listing.prefixes, ".tessera") && check_own(path);
         if (const Dialect* dialect = probe_dialect(*store_, prefix)) {
             check_array(path, *dialect, listing);
         } else {
             check_group(path, probe_group_dialect(*store_, prefix), listing, unfinished);
         }
+        if (!own_is_whole) return;
         if (options_.seals) check_seal(path);
         check_snapshot(path);
+    }
+
+    /// Whether nothing, a file or a directory is where Tessera keeps one of its own; anything else is added. What
+    /// Tessera keeps for itself is never looked for behind it.
+    bool check_place(const std::string& node, const std::string& key) {
+        return guarded({.remedy = Remedy::remove_foreign, .node = node, .key = key},
+                       [&] { (void)store_->stamp(place(key)); });
     }
 
     void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished) {
@@ -269,6 +279,8 @@ private:
         const std::string own = join_key(path, ".tessera");
         const Listing listing = store_->list(place(own));
         check_temporaries(path, own);
+        for (const std::string_view name : {"lock", "batch", "damaged", "undo"}) check_place(path, join_key(own, name));
+        if (holds(listing.prefixes, "undo")) check_place(path, join_key(own, "undo/journal"));
         for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
         if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
         add({.kind = FindingKind::leftover,
@@ -281,14 +293,22 @@ private:
     void check_own_part(const std::string& node, const std::string& key, std::string_view name) {
         if (name == "batch") {
             check_temporaries(node, key);
+            if (!check_place(node, join_key(key, "journal"))) return;
             const bool committed = holds(store_->list(place(key)).keys, "journal");
+            std::string text = "a batch of edits that was never committed, or that somebody is making now";
+            if (committed && !guarded({.remedy = Remedy::finish_batch, .node = node, .key = key}, [&] {
+                    text = fmt::format(
+                        "pending: a batch of edits that is committed but not yet in place; the next "
+                        "opening for writing finishes it: {}",
+                        pending_text(*store_, place(node)));
+                })) {
+                return;
+            }
             add({.kind = FindingKind::leftover,
                  .remedy = committed ? Remedy::finish_batch : Remedy::discard_batch,
                  .node = node,
                  .key = key,
-                 .text = committed ? "pending: a batch of edits that is committed but not yet in place; the next "
-                                     "opening for writing finishes it"
-                                   : "a batch of edits that was never committed, or that somebody is making now"});
+                 .text = std::move(text)});
         } else if (name == "damaged") {
             add({.kind = FindingKind::note,
                  .node = node,

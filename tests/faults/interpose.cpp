@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -304,6 +305,21 @@ DEFINE_OPEN(open64)
     }
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
+
+/// openat2() has no name of its own in the C library.
+long syscall(long number, ...) noexcept {
+    NEXT(syscall);
+    va_list rest;
+    va_start(rest, number);
+    long a[6];
+    for (long& argument : a) argument = va_arg(rest, long);
+    va_end(rest);
+    const auto call = [&] { return real(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
+    if (number != SYS_openat2) return call();
+    const auto* how = reinterpret_cast<const open_how*>(a[2]);
+    return opened(static_cast<int>(a[0]), reinterpret_cast<const char*>(a[1]), static_cast<int>(how->flags),
+                  [&] { return static_cast<int>(call()); });
+}
 
 ssize_t read(int fd, void* out, size_t count) {
     NEXT(read);

@@ -23,6 +23,7 @@ struct CommonOptions {
     std::uint64_t max_memory = 256ULL << 20U;  ///< bytes
     Durability durability = Durability::commit;
     bool process_locks = true;
+    bool follow_links = false;
     bool quiet = false;
     bool json = false;
 };
@@ -38,7 +39,10 @@ public:
     [[nodiscard]] const CommonOptions& options() const { return common_; }
     /// How the places that the command changes are opened.
     [[nodiscard]] StoreOptions store() const {
-        return {.durability = common_.durability, .process_locks = common_.process_locks, .waiter = wait_notice_.get()};
+        return {.durability = common_.durability,
+                .process_locks = common_.process_locks,
+                .waiter = wait_notice_.get(),
+                .follow_links = common_.follow_links};
     }
     /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
     [[nodiscard]] IoOptions io();

@@ -144,6 +144,7 @@ public:
 
     Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
         nodes_.push_back(node);
+        require_no_link(node);
         const fs::path place = node.empty() ? root_ : root_ / node;
         if (!node.empty()) fs::create_directories(place.parent_path());
         Existing existing = existing_;
@@ -157,6 +158,7 @@ public:
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
 
     void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
+        require_no_link(node);
         groups_.push_back({node, dialect, std::move(attributes), {}});
         if (!node.empty()) groups_.back().lock = DestinationLock(root_ / node, existing_.store);
     }
@@ -184,6 +186,22 @@ public:
     }
 
 private:
+    /// A node is not made where a link below the root leads to, nor in the place of what one leads to.
+    void require_no_link(const std::string& node) const {
+        if (existing_.store.follow_links) return;
+        fs::path place = root_;
+        std::error_code ignored;
+        for (const fs::path& part : fs::path(node)) {
+            place /= part;
+            if (!fs::is_symlink(place, ignored)) continue;
+            throw invalid_argument(
+                fmt::format("{} is a symbolic link: nothing is written or deleted through it; name what it leads to, "
+                            "or allow it by "
+                            "--follow-links",
+                            place.string()));
+        }
+    }
+
     struct NewGroup {
         std::string node;
         const Dialect* dialect;

@@ -59,6 +59,7 @@ void set_from_file(Session& session, Array& array, const Selection& selection, c
     }
     const IoOptions io = session.io();
     if (io.progress != nullptr) io.progress->start(byte_count(selection.shape(), array.dtype().size()), "set");
+    array.require_direct(selection);
     IoOptions quiet = io;
     quiet.progress = nullptr;  // progress is counted here, by parts
     // A quarter: the rest is for decoding and encoding.

@@ -83,6 +83,7 @@ struct CommonTexts {
     std::string max_memory;
     std::string durability;
     bool no_locks = false;
+    bool follow_links = false;
     bool quiet = false;
     bool json = false;
 
@@ -101,13 +102,17 @@ struct CommonTexts {
             ->group(group);
         app.add_flag("--no-locks", no_locks, "where the file system has no locks: nobody else is kept from writing")
             ->group(group);
+        app.add_flag("--follow-links", follow_links,
+                     "write and delete through links to folders below PATH (reading always follows links; removing\n"
+                     "and moving remove and move the links themselves)")
+            ->group(group);
         app.add_flag("--json", json, "report as JSON")->group(group);
         app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
         app.set_help_flag("-h,--help", "this text")->group(group);
     }
 
     [[nodiscard]] CommonOptions parsed() const {
-        CommonOptions common{.process_locks = !no_locks, .quiet = quiet, .json = json};
+        CommonOptions common{.process_locks = !no_locks, .follow_links = follow_links, .quiet = quiet, .json = json};
         if (!threads.empty()) common.threads = parse_number("--threads", threads, 1, 1024);
         if (!durability.empty()) common.durability = durability_named(durability);
         if (!max_memory.empty()) common.max_memory = parse_bytes("--max-memory", max_memory);

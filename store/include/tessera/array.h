@@ -125,6 +125,9 @@ public:
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
+    /// For writes in several parts, before the first: throws invalid_argument, naming it, where a link that must not be
+    /// followed (StoreOptions::follow_links) leads to chunks of the selection. Each write asks for itself.
+    void require_direct(const Selection& selection) const;
     /// Reads many regions, or single elements, at once: far faster than one after another, because each chunk that they
     /// touch is read and decoded once, whatever their order. Throws as read_into.
     void read_many(std::span<const RegionRead> parts, const IoOptions& io = {}) const;

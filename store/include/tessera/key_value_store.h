@@ -52,6 +52,9 @@ struct StoreOptions {
     bool process_locks = true;
     /// Not owned; outlives what is opened with these options. Null: waiting is silent and has no end.
     Waiter* waiter = nullptr;
+    /// Whether values are written and erased through symbolic links to directories below the path that was named.
+    /// Reading follows them always; removing what holds a link, and moving it, never does.
+    bool follow_links = false;
 };
 
 /// Tells whether a value was replaced: those of two versions differ.
@@ -158,6 +161,13 @@ public:
     /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
     [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
 
+    /// Whether a prefix itself is a symbolic link: what removes a hierarchy does not go through it.
+    [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
+    /// Throws invalid_argument, naming it, where a link on the way to a key keeps it from being written or erased (see
+    /// StoreOptions::follow_links): for operations that ask before they change anything. A link at the key itself is
+    /// none on the way: it is replaced.
+    virtual void require_direct(std::string_view /*key*/) const {}
+
     /// Makes visible what was written where that happens all at once (a new zip); does nothing elsewhere.
     virtual void finish() {}
 
@@ -167,7 +177,8 @@ public:
 };
 
 /// A directory. It need not exist when it is only read (then it is empty); the first put makes it. Values are files;
-/// put writes a temporary file in the same directory and renames it; symbolic links to directories are followed.
+/// put writes a temporary file in the same directory and renames it. Reading follows symbolic links; nothing is changed
+/// through one below the root unless follow_links allows it.
 [[nodiscard]] std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root,
                                                              const StoreOptions& options = {});
 /// Of a zip archive: what may be done with it.

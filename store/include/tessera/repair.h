@@ -1,5 +1,6 @@
 // repair: mends what verify finds and can be mended. It never deletes data: damaged chunks, and chunks outside their
-// array, are set aside in `.tessera/damaged/` of the array, under their own keys.
+// array, are set aside in `.tessera/damaged/` of the array, under their own keys. Where a link that must not be
+// followed (StoreOptions::follow_links) leads to something that is to be mended, it mends nothing and says so.
 #pragma once
 
 #include <memory>

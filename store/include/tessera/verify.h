@@ -42,6 +42,7 @@ enum class Remedy : std::uint8_t {
     rewrite_shard,     ///< without the damaged chunks in it; the old one is set aside
     cut_off,           ///< bytes that follow an encoded chunk; the old file is set aside
     consolidate,       ///< consolidated metadata anew
+    remove_foreign,    ///< what stands in the place of Tessera's own files and is neither file nor directory
 };
 
 struct Finding {

@@ -133,7 +133,7 @@ TEST(DirectoryStore, temporary_files_do_not_show) {
     EXPECT_FALSE(fs::exists(root / "g"));
 }
 
-TEST(DirectoryStore, links_to_directories_are_followed_but_not_emptied) {
+TEST(DirectoryStore, links_are_read_through_but_not_written_through_nor_emptied) {
     const fs::path root = fresh_directory();
     const fs::path elsewhere = fresh_directory();
     const auto store = directory_store(root);
@@ -142,9 +142,32 @@ TEST(DirectoryStore, links_to_directories_are_followed_but_not_emptied) {
     fs::create_directory_symlink(elsewhere, root / "real" / "link");
     fs::create_symlink("nowhere", root / "dangling");
     fs::create_symlink("real/k", root / "file_link");
-    put(*store, "link/x", "there");
-    EXPECT_EQ(file_text(elsewhere / "x"), "there");
+    std::ofstream(elsewhere / "x") << "there";
     EXPECT_EQ(get(*store, "link/x"), "there");
+    const auto refused = [&](const auto& change) {
+        expect_error(ErrorCode::invalid_argument, "link is a symbolic link: nothing is written or deleted through it",
+                     change);
+    };
+    refused([&] { put(*store, "link/y", "new"); });
+    refused([&] { put(*store, "real/link/y", "new"); });
+    refused([&] { put(*store, "link/made/y", "new"); });
+    refused([&] { (void)store->create("link/y"); });
+    refused([&] { (void)store->erase("link/x"); });
+    refused([&] { store->erase_below("link/made"); });
+    refused([&] { (void)store->replace("real/k", "link/x"); });
+    refused([&] { (void)store->replace("link/x", "real/k"); });
+    refused([&] { store->move("real", "link/moved"); });
+    refused([&] { (void)store->link("link/y", *store, "real/k"); });
+    refused([&] { (void)store->lock("link", 0, LockMode::shared); });
+    refused([&] { store->require_direct("link/x"); });
+    store->require_direct("link");
+    store->require_direct("real/k");
+    EXPECT_FALSE(store->link("hard", *store, "link/x")) << "somebody else's file gets no further name";
+    EXPECT_FALSE(store->link("hard", *store, "file_link"));
+    EXPECT_TRUE(store->is_link("link"));
+    EXPECT_TRUE(store->is_link("real/link"));
+    EXPECT_FALSE(store->is_link("real"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(elsewhere), fs::directory_iterator()), 1);
     EXPECT_THAT(store->list("").prefixes, ElementsAre("link", "real"));
     EXPECT_THAT(store->list("").keys, ElementsAre("file_link"));
     EXPECT_EQ(get(*store, "dangling"), "(absent)");
@@ -153,6 +176,118 @@ TEST(DirectoryStore, links_to_directories_are_followed_but_not_emptied) {
     EXPECT_FALSE(fs::is_symlink(root / "link"));
     EXPECT_FALSE(fs::exists(root / "real"));
     EXPECT_EQ(file_text(elsewhere / "x"), "there");
+}
+
+TEST(DirectoryStore, a_link_to_a_file_is_replaced_or_removed_itself) {
+    const fs::path root = fresh_directory();
+    const fs::path elsewhere = fresh_directory();
+    const auto store = directory_store(root);
+    std::ofstream(elsewhere / "x") << "there";
+    for (const char* name : {"a", "b"}) fs::create_symlink(elsewhere / "x", root / name);
+    put(*store, "a", "here");
+    EXPECT_TRUE(store->erase("b"));
+    EXPECT_FALSE(fs::is_symlink(root / "a"));
+    EXPECT_FALSE(fs::is_symlink(root / "b"));
+    EXPECT_EQ(file_text(elsewhere / "x"), "there");
+}
+
+TEST(DirectoryStore, follow_links_writes_through_links_but_never_to_what_is_tesseras_own) {
+    const fs::path root = fresh_directory();
+    const fs::path elsewhere = fresh_directory();
+    const auto store = directory_store(root, {.follow_links = true});
+    fs::create_directory_symlink(elsewhere, root / "link");
+    put(*store, "link/deep/x", "there");
+    EXPECT_EQ(file_text(elsewhere / "deep" / "x"), "there");
+    EXPECT_TRUE(store->replace("link/deep/x", "link/y"));
+    EXPECT_TRUE(store->erase("link/y"));
+    (void)store->lock("link", 0, LockMode::exclusive);
+    EXPECT_TRUE(fs::exists(elsewhere / ".tessera" / "lock"));
+    fs::create_directory_symlink(elsewhere, root / ".tessera");
+    fs::remove_all(elsewhere / ".tessera");
+    fs::create_directory_symlink(elsewhere / "deep", elsewhere / ".tessera");
+    for (const char* key : {".tessera/x", "link/.tessera/x"}) {
+        const auto refused = [&](const auto& action) {
+            expect_error(ErrorCode::corrupt, ".tessera is a symbolic link, in a place where Tessera keeps files",
+                         action);
+        };
+        refused([&] { put(*store, key, "evil"); });
+        refused([&] { (void)store->open(key); });
+        refused([&] { (void)store->stamp(key); });
+        refused([&] { (void)store->erase(key); });
+    }
+    EXPECT_THAT(store->list("link/deep").keys, IsEmpty());
+    store->erase_below("link");
+    EXPECT_TRUE(fs::exists(elsewhere / "deep")) << "removing never follows";
+}
+
+TEST(DirectoryStore, a_link_that_appears_while_a_folder_is_open_is_not_followed) {
+    const fs::path root = fresh_directory();
+    const fs::path elsewhere = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "f/k", "v");
+    const auto sink = store->create("f/late");
+    sink->append(std::as_bytes(std::span("x", 1)));
+    fs::rename(root / "f", root / "moved");
+    fs::create_directory_symlink(elsewhere, root / "f");
+    sink->finish();  // where it began
+    put(*store, "f/k", "v2");
+    EXPECT_TRUE(fs::is_empty(elsewhere));
+    EXPECT_TRUE(fs::exists(root / "moved" / "late"));
+    store->sync();
+    expect_error(ErrorCode::invalid_argument, "f is a symbolic link", [&] { put(*store, "f/k", "v3"); });
+    EXPECT_TRUE(fs::is_empty(elsewhere));
+}
+
+TEST(DirectoryStore, a_folder_that_was_removed_is_made_again) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    put(*store, "a/b/k", "v");
+    fs::remove_all(root / "a");
+    put(*store, "a/b/k", "v2");
+    EXPECT_EQ(get(*store, "a/b/k"), "v2");
+    put(*store, "x", "v3");
+    fs::remove_all(root / "a");
+    EXPECT_TRUE(store->replace("x", "a/b/k"));
+    EXPECT_EQ(get(*store, "a/b/k"), "v3");
+}
+
+TEST(DirectoryStore, what_stands_in_the_place_of_a_lock_file_is_refused_by_name) {
+    const std::vector<std::pair<std::string, std::function<void(const fs::path&)>>> kinds{
+        {"a symbolic link", [](const fs::path& p) { fs::create_symlink("/dev/null", p); }},
+        {"a symbolic link", [](const fs::path& p) { fs::create_symlink("../made", p); }},
+        {"a symbolic link", [](const fs::path& p) { fs::create_symlink("lock", p); }},
+        {"a FIFO", [](const fs::path& p) { ASSERT_EQ(::mkfifo(p.c_str(), 0600), 0); }},
+        {"a directory", [](const fs::path& p) { fs::create_directory(p); }},
+        {"a socket", [](const fs::path& p) { ASSERT_EQ(::mknod(p.c_str(), S_IFSOCK | 0600, 0), 0); }},
+    };
+    for (const auto& [what, make] : kinds) {
+        SCOPED_TRACE(what);
+        const fs::path root = fresh_directory();
+        fs::create_directory(root / ".tessera");
+        make(root / ".tessera" / "lock");
+        expect_error(ErrorCode::corrupt, ".tessera/lock is " + what,
+                     [&] { (void)directory_store(root)->lock("", 0, LockMode::shared); });
+        EXPECT_FALSE(fs::exists(root / "made"));
+    }
+    const fs::path root = fresh_directory();
+    std::ofstream(root / ".tessera") << "mine";
+    expect_error(ErrorCode::corrupt, ".tessera is a file",
+                 [&] { (void)directory_store(root)->lock("", 0, LockMode::shared); });
+    const fs::path linked = fresh_directory();
+    std::ofstream(linked / "precious") << "mine";
+    fs::create_directory(linked / ".tessera");
+    fs::create_hard_link(linked / "precious", linked / ".tessera" / "lock");
+    (void)directory_store(linked)->lock("", 0, LockMode::exclusive);
+    EXPECT_EQ(file_text(linked / "precious"), "mine");
+}
+
+TEST(DirectoryStore, a_hidden_directory_that_is_a_link_is_no_place_to_build_in) {
+    const fs::path root = fresh_directory();
+    const fs::path elsewhere = fresh_directory();
+    fs::create_directory_symlink(elsewhere, root / ".x.tessera-new");
+    expect_error(ErrorCode::corrupt, ".x.tessera-new is a symbolic link",
+                 [&] { put(*directory_store(root / ".x.tessera-new"), "k", "v"); });
+    EXPECT_TRUE(fs::is_empty(elsewhere));
 }
 
 TEST(DirectoryStore, a_pipe_is_no_value_and_does_not_block) {

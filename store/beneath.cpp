@@ -1,0 +1,175 @@
+// Below a directory, and not out of it.
+//
+// Why
+// ---
+// An array may have been sent by somebody. A symbolic link in it can stand where a folder of chunks, `.tessera` or a
+// lock file is expected, and lead to any file of the person who opens the array. ".." is no part of a key, so links are
+// the only way out.
+//
+// How
+// ---
+// openat2() with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS walks a whole path in one call and fails with ELOOP at the
+// first link. A kernel older than 5.6 has no such call, and a sandbox may forbid it: the path is then walked part by
+// part, each opened with O_NOFOLLOW below the one before.
+//
+// rename(), unlink() and mkdir() have no such flags. They get the descriptor of the folder, opened so, and a single
+// name: they do not follow a link in that place. Somebody who puts a link in the place of the folder meanwhile changes
+// nothing, for the descriptor stays with the folder that was opened. So do removals: they open each directory with
+// O_NOFOLLOW below the one before, and what became a link is removed as a link.
+//
+// A folder that is kept open stays the same one when somebody moves it away and puts another one in its place, so they
+// are kept no longer than an operation takes (KeyValueStore::sync).
+#include "beneath.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <tessera/error.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace tessera {
+
+namespace {
+
+/// Folders that all caches of the process keep. A process may open 1024 files, which other things need too.
+std::atomic<int> kept_folders = 0;
+constexpr int most_kept_folders = 64;
+
+bool is_link(int directory, const char* name) {
+    struct stat status {};
+    return ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
+/// One part of a path.
+int open_part(int directory, const char* name, int flags, mode_t mode = 0) {
+    const int fd = open_at(directory, name, flags | O_NOFOLLOW, mode);
+    // With O_DIRECTORY a link is said to be no directory.
+    if (fd < 0 && errno == ENOTDIR) errno = is_link(directory, name) ? ELOOP : ENOTDIR;
+    return fd;
+}
+
+}  // namespace
+
+int open_part_by_part(int directory, const char* path, int flags, mode_t mode) {
+    std::string_view rest = path;
+    Descriptor above;
+    for (std::size_t slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
+        const std::string part(rest.substr(0, slash));
+        Descriptor next(open_part(above ? above.get() : directory, part.c_str(), O_PATH | O_DIRECTORY));
+        if (!next) return -1;
+        above = std::move(next);
+        rest.remove_prefix(slash + 1);
+    }
+    return open_part(above ? above.get() : directory, std::string(rest).c_str(), flags, mode);
+}
+
+int open_beneath(int directory, const char* path, int flags, mode_t mode) {
+    static std::atomic<bool> has_openat2 = true;
+    if (has_openat2) {
+        open_how how{};
+        how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
+        how.mode = (flags & O_CREAT) != 0 ? mode : 0;
+        how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+        long fd = -1;
+        do {
+            fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+        } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+        // EPERM: a sandbox that forbids the call says so, but so does the kernel of some files.
+        if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+        if (errno == ENOSYS) has_openat2 = false;
+    }
+    return open_part_by_part(directory, path, flags, mode);
+}
+
+std::string obstacle(int directory, std::string_view path, std::size_t from) {
+    for (std::size_t end = path.find('/', from);; end = path.find('/', end + 1)) {
+        const std::string part(path.substr(0, end));
+        struct stat status {};
+        if (::fstatat(directory, part.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+        if (!S_ISDIR(status.st_mode)) return part;
+        if (end == std::string_view::npos) return {};
+    }
+}
+
+std::string_view kind_text(mode_t mode) {
+    if (S_ISLNK(mode)) return "a symbolic link";
+    if (S_ISDIR(mode)) return "a directory";
+    if (S_ISFIFO(mode)) return "a FIFO";
+    if (S_ISSOCK(mode)) return "a socket";
+    if (S_ISREG(mode)) return "a file";
+    return "a device";
+}
+
+bool each_entry_of(Descriptor directory, const std::function<void(int, const dirent&)>& body) {
+    using Stream = std::unique_ptr<DIR, decltype([](DIR* d) { ::closedir(d); })>;
+    const Stream stream(::fdopendir(directory.get()));
+    if (!stream) return false;
+    (void)directory.release();  // the stream closes it
+    for (;;) {
+        errno = 0;
+        const dirent* entry = ::readdir(stream.get());
+        if (entry == nullptr) return errno == 0;
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") body(::dirfd(stream.get()), *entry);
+    }
+}
+
+void remove_beneath(int directory, const char* name, const std::string& full_path) {
+    if (::unlinkat(directory, name, 0) == 0 || errno == ENOENT) return;
+    const int error = errno;
+    // For a directory POSIX says EPERM and Linux EISDIR.
+    if (error != EISDIR && error != EPERM) throw io_error("removing", full_path, error);
+    // A writer that still has the directory open may make its lock file there once more while it is being emptied.
+    constexpr int tries = 100;
+    for (int n = 0;; ++n) {
+        Descriptor inside(open_part(directory, name, O_RDONLY | O_DIRECTORY));
+        if (!inside && errno == ENOENT) return;
+        if (!inside) throw io_error("removing", full_path, errno == ENOTDIR || errno == ELOOP ? error : errno);
+        empty_beneath(std::move(inside), full_path);
+        if (::unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return;
+        if (errno != ENOTEMPTY || n == tries) throw io_error("removing", full_path, errno);
+    }
+}
+
+void empty_beneath(Descriptor directory, const std::string& full_path) {
+    const bool listed = each_entry_of(std::move(directory), [&](int inside, const dirent& entry) {
+        remove_beneath(inside, entry.d_name, full_path + '/' + entry.d_name);
+    });
+    if (!listed) throw io_error("listing", full_path, errno);
+}
+
+FolderCache::Folder FolderCache::find(std::string_view path) const {
+    const std::lock_guard guard(mutex_);
+    const auto found = folders_.find(path);
+    return found == folders_.end() ? nullptr : found->second;
+}
+
+void FolderCache::keep(std::string_view path, const Folder& folder) {
+    const std::lock_guard guard(mutex_);
+    if (kept_folders >= most_kept_folders) {
+        kept_folders -= static_cast<int>(folders_.size());
+        folders_.clear();
+        if (kept_folders >= most_kept_folders) return;  // others have them
+    }
+    const auto [place, fresh] = folders_.insert_or_assign(std::string(path), folder);
+    if (fresh) ++kept_folders;
+}
+
+void FolderCache::drop(std::string_view path) {
+    const std::lock_guard guard(mutex_);
+    const auto found = folders_.find(path);
+    if (found == folders_.end()) return;
+    folders_.erase(found);
+    --kept_folders;
+}
+
+void FolderCache::clear() {
+    const std::lock_guard guard(mutex_);
+    kept_folders -= static_cast<int>(folders_.size());
+    folders_.clear();
+}
+
+}  // namespace tessera
