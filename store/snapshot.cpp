@@ -19,6 +19,7 @@
 #include "keys.h"
 #include "node_files.h"
 #include "replace_directory.h"
+#include "snapshot_record.h"
 
 namespace tessera {
 
@@ -27,8 +28,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view suffix = ".snapshots";
-constexpr std::string_view record_key = ".tessera/snapshot.json";
-constexpr std::string_view files_key = ".tessera/snapshot-files.txt";
+constexpr std::string_view record_key = snapshot_record_key;
+constexpr std::string_view files_key = snapshot_files_key;
 
 // ---- places
 
@@ -122,29 +123,6 @@ Value record_of(const SnapshotInfo& info) {
 void remove_interrupted(KeyValueStore& folder) {
     for (const std::string& name : folder.list("").prefixes) {
         if (is_own_name(name) && name != ".tessera") folder.erase_below(name);
-    }
-}
-
-SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
-    const std::string key = join_key(name, record_key);
-    Buffer text;
-    if (!folder.get(key, text, metadata_limit)) throw not_found(fmt::format("{}: no snapshot", name));
-    try {
-        const Value record = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
-        if (record.at("version").as_int64() != 1) throw unsupported("made by a newer Tessera");
-        return {.name = name,
-                .path = fs::path(folder.name()) / name,
-                .node = record.at("node").as_string(),
-                .made = record.at("made").as_string(),
-                .arrays = record.at("arrays").as_int64(),
-                .files = record.at("files").as_int64(),
-                .bytes = record.at("bytes").as_uint64(),
-                .reflinked = record.at("reflinked").as_int64(),
-                .linked = record.at("linked").as_int64(),
-                .copied = record.at("copied").as_int64()};
-    } catch (const Error& e) {
-        if (e.code() == ErrorCode::unsupported) throw e.within(join_key(folder.name(), key));
-        throw corrupt(fmt::format("{}: not the record of a snapshot: {}", join_key(folder.name(), key), e.what()));
     }
 }
 
@@ -354,6 +332,29 @@ std::string part_of(const Where& where, const SnapshotInfo& info) {
 }
 
 }  // namespace
+
+SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
+    const std::string key = join_key(name, record_key);
+    Buffer text;
+    if (!folder.get(key, text, metadata_limit)) throw not_found(fmt::format("{}: no snapshot", name));
+    try {
+        const Value record = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        if (record.at("version").as_int64() != 1) throw unsupported("made by a newer Tessera");
+        return {.name = name,
+                .path = fs::path(folder.name()) / name,
+                .node = record.at("node").as_string(),
+                .made = record.at("made").as_string(),
+                .arrays = record.at("arrays").as_int64(),
+                .files = record.at("files").as_int64(),
+                .bytes = record.at("bytes").as_uint64(),
+                .reflinked = record.at("reflinked").as_int64(),
+                .linked = record.at("linked").as_int64(),
+                .copied = record.at("copied").as_int64()};
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::unsupported) throw e.within(join_key(folder.name(), key));
+        throw corrupt(fmt::format("{}: not the record of a snapshot: {}", join_key(folder.name(), key), e.what()));
+    }
+}
 
 SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
                              const IoOptions& io) {

@@ -169,7 +169,9 @@ constexpr Command table[] = {
      "  tessera mv survey.zarr/draft survey.zarr/2026/final",
      declare_mv},
     {"rm", arrange, "remove an array, a group or an unfinished copy", "rm PATH [options]",
-     "Nothing is asked. What is none of these, or holds files that are no part of it, is left alone.\n\n"
+     "Nothing is asked. What is none of these, or holds files that are no part of it, is left alone. Links "
+     "to\n"
+     "arrays and groups are removed as links; what they lead to stays.\n\n"
      "Example:\n"
      "  tessera rm survey.zarr/2025 --recursive",
      declare_rm},
@@ -205,6 +207,9 @@ constexpr Command table[] = {
      "is\n"
      "removed: a temporary file once no process of this machine has its writer's number, or after an hour without a\n"
      "change. Stale consolidated metadata are written anew. Each array is mended under its lock.\n"
+     "Links, pipes and sockets in the places of Tessera's own files are removed; what a link leads to stays. Where "
+     "damage\n"
+     "lies behind a link below PATH nothing is mended, unless --follow-links allows it.\n"
      "Exit code 1 when damage is left.\n\n"
      "Examples:\n"
      "  tessera repair survey.zarr --dry-run\n"

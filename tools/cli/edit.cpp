@@ -92,6 +92,10 @@ void set_elements(Session& session, Array& array, const Selection& selection, co
     }
 }
 
+void append_file(Session& session, Array& array, const std::string& file, int axis) {
+    array.append(*open_source(file), axis, session.io());
+}
+
 namespace {
 
 struct SetOptions {
@@ -120,7 +124,7 @@ int append(Session& session, const AppendOptions& o) {
     const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
-             [&] { array.append(*open_source(o.file), axis, session.io()); });
+             [&] { append_file(session, array, o.file, axis); });
     note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));

@@ -1,4 +1,4 @@
-// What `set` does, for scripts too.
+// What `set` and `append` do, for scripts too.
 #pragma once
 
 #include <string>
@@ -12,5 +12,7 @@ namespace tessera::cli {
 
 /// Writes `value` (one value as text, or the name of an array file) into every element that the selection picks.
 void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value);
+/// What `append` does: writes an array file after the end of an axis.
+void append_file(Session& session, Array& array, const std::string& file, int axis);
 
 }  // namespace tessera::cli

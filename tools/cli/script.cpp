@@ -1,101 +1,21 @@
 // tessera edit, undo: batches of edits
 #include <fmt/format.h>
 
-#include <tessera/copy.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
-#include <array>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <vector>
 
 #include "command.h"
-#include "edit.h"
+#include "edit_script.h"
 #include "hierarchy.h"
-#include "options.h"
 #include "report.h"
 
 namespace tessera::cli {
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-/// The words of a line, as a shell splits them: blanks part them, quotes keep blanks, '#' begins a comment.
-Words split_words(const std::string& line) {
-    Words words;
-    char quote = 0;
-    bool in_word = false;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        if (quote == 0 && !in_word && c == '#') break;
-        if (quote == 0 && (c == ' ' || c == '\t' || c == '\r')) {
-            in_word = false;
-            continue;
-        }
-        if (!in_word) words.emplace_back();
-        in_word = true;
-        if (quote == 0 && (c == '\'' || c == '"')) {
-            quote = c;
-        } else if (c == quote) {
-            quote = 0;
-        } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-            words.back() += line[++i];
-        } else {
-            words.back() += c;
-        }
-    }
-    if (quote != 0) throw invalid_argument(fmt::format("a {} is not closed", quote));
-    return words;
-}
-
-void run_set(Session& session, Array& array, const Words& words) {
-    set_elements(session, array, Selection::parse(words[1], array.shape()), words[2]);
-}
-
-void run_append(Session& session, Array& array, const Words& words) {
-    const int last = std::max(0, array.shape().rank() - 1);
-    const int axis = words.size() > 2 ? parse_number("AXIS", words[2], 0, last) : 0;
-    array.append(*open_source(words[1]), axis, session.io());
-}
-
-void run_resize(Session& session, Array& array, const Words& words) {
-    array.resize(parse_shape_option("SHAPE", words[1]), session.io());
-}
-
-void run_attribute(Session& /*session*/, Array& array, const Words& words) {
-    array.attributes().set(words[1], json_or_text(words[2]));
-}
-
-void run_remove_attribute(Session& /*session*/, Array& array, const Words& words) {
-    if (!array.attributes().erase(words[1])) throw not_found(fmt::format("no attribute '{}'", words[1]));
-}
-
-/// What a line of a script may say.
-struct Verb {
-    std::string_view usage;   ///< its first word is the verb
-    std::size_t least, most;  ///< words
-    void (*run)(Session& session, Array& array, const Words& words);
-};
-constexpr std::array verbs{
-    Verb{"set SELECTION VALUE|FILE", 3, 3, run_set}, Verb{"append FILE [AXIS]", 2, 3, run_append},
-    Verb{"resize SHAPE", 2, 2, run_resize},          Verb{"attr KEY JSON", 3, 3, run_attribute},
-    Verb{"unattr KEY", 2, 2, run_remove_attribute},
-};
-
-void run_line(Session& session, Array& array, const Words& words) {
-    std::string known;
-    for (const Verb& verb : verbs) {
-        if (words[0] == verb.usage.substr(0, verb.usage.find(' '))) {
-            if (words.size() >= verb.least && words.size() <= verb.most) return verb.run(session, array, words);
-            throw invalid_argument(fmt::format("expected {}, found {} words", verb.usage, words.size()));
-        }
-        known += fmt::format("{}{}", known.empty() ? "" : "; ", verb.usage);
-    }
-    throw invalid_argument(fmt::format("'{}' is none of: {}", words[0], known));
-}
 
 struct ScriptOptions {
     std::string path, script;
@@ -112,18 +32,7 @@ int edit(Session& session, const ScriptOptions& o) {
     std::istream& script = from_stdin ? std::cin : file;
     const Array array = Array::open(o.path, session.store());
     Edit batch(array, {.keep_old = !o.no_undo});
-    std::int64_t line_number = 0;
-    std::int64_t edits = 0;
-    for (std::string line; std::getline(script, line);) {
-        ++line_number;
-        in_context([&] { return fmt::format("{}:{}: nothing was changed", o.script, line_number); },
-                   [&] {
-                       const Words words = split_words(line);
-                       if (words.empty()) return;
-                       run_line(session, batch.array(), words);
-                       ++edits;
-                   });
-    }
+    const std::int64_t edits = run_script(session, batch.array(), script, o.script);
     if (script.bad()) throw io_error("reading", o.script, errno);
     const std::int64_t changed = batch.commit();
     session.clear_progress();

@@ -32,10 +32,11 @@ protected:
         fs::create_symlink("../out/file", folder / "in" / "file_link");
         fs::create_symlink("../out/new", folder / "in" / "dangling");
         fs::create_symlink("loop", folder / "in" / "loop");
+        in = Descriptor(open_at(AT_FDCWD, (folder / "in").c_str(), O_PATH | O_DIRECTORY));
     }
 
     TemporaryFolder folder;
-    Descriptor in{open_at(AT_FDCWD, (folder / "in").c_str(), O_PATH | O_DIRECTORY)};
+    Descriptor in;
 };
 
 TEST_F(Beneath, links_are_not_followed_whichever_way_the_path_is_walked) {

@@ -164,9 +164,11 @@ TEST_P(HostileJournal, a_linked_undo_folder_is_neither_emptied_nor_written_to) {
     // It keeps nothing from being recorded that then cannot be done.
     fs::remove_all(place / ".tessera" / "batch");
     Array array = Array::open(place);
-    Edit batch(array);
-    batch->fill(Selection::parse("0", {8}), 3);
-    expect_error(ErrorCode::corrupt, ".tessera/undo is a symbolic link", [&] { (void)batch.commit(); });
+    {
+        Edit batch(array);
+        batch->fill(Selection::parse("0", {8}), 3);
+        expect_error(ErrorCode::corrupt, ".tessera/undo is a symbolic link", [&] { (void)batch.commit(); });
+    }
     EXPECT_EQ(Array::open(place).read("0").values<std::int32_t>()[0], 7);
     EXPECT_FALSE(fs::exists(place / ".tessera" / "batch" / "journal"));
     expect_error(ErrorCode::corrupt, ".tessera/undo is a symbolic link", [&] { (void)undo(array); });
@@ -231,7 +233,7 @@ TEST_P(HostileJournal, a_group_has_no_batches) {
     expect_error(ErrorCode::corrupt, "lies where no array is", [&] { group.attributes().set("k", 1); });
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, HostileJournal, testing::Values("zmeta", "v1", "v2", "v3"),
+INSTANTIATE_TEST_SUITE_P(Formats, HostileJournal, testing::Values("v1", "v2", "v3"),
                          [](const auto& format) { return std::string(format.param); });
 
 }  // namespace
