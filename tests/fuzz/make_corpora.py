@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Writes the seeds of some fuzz targets, from the descriptions of the formats and not by Tessera: `make_corpora.py` in this
+folder. The same every time."""
+
+import gzip
+import hashlib
+import itertools
+import pathlib
+import random
+import struct
+
+import numpy as np
+from numcodecs import Zstd
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+ABSENT = 2**64 - 1
+
+
+def write(folder, name, data):
+    (CORPUS / folder).mkdir(parents=True, exist_ok=True)
+    (CORPUS / folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+# ---- shards, for the configurations in fuzz_shard.cpp: the first byte says which
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return struct.pack("<I", crc ^ 0xFFFFFFFF)
+
+
+def pieces(array, chunk):
+    counts = [n // c for n, c in zip(array.shape, chunk)]
+    for place in itertools.product(*map(range, counts)):
+        yield array[tuple(slice(i * c, (i + 1) * c) for i, c in zip(place, chunk))]
+
+
+def shard(array, chunk, encode=bytes, index_of=lambda pairs: pairs.astype("<u8").tobytes(), at_start=False,
+          draw=None, order=None):
+    """A shard of inner chunks, some left out and in any order where `draw` says so."""
+    counts = [n // c for n, c in zip(array.shape, chunk)]
+    encoded = [encode(np.ascontiguousarray(part).tobytes()) for part in pieces(array, chunk)]
+    pairs = np.full((len(encoded), 2), ABSENT, dtype="u8")
+    turn = list(range(len(encoded)))
+    if draw is not None:
+        draw.shuffle(turn)
+        turn = turn[:draw.randint(0, len(turn))]
+    header = len(index_of(pairs.reshape(*counts, 2))) if at_start else 0
+    body = b""
+    for n in turn:
+        pairs[n] = header + len(body), len(encoded[n])
+        body += encoded[n]
+    if order is not None:
+        order(pairs)
+    index = index_of(pairs.reshape(*counts, 2))
+    return index + body if at_start else body + index
+
+
+def one_shard(configuration, array, draw, order=None):
+    if configuration == 0:
+        return shard(array, (2, 3), draw=draw, order=order)
+    if configuration == 1:
+        return shard(array, (4, 2), Zstd(3).encode, lambda p: p.astype(">u8").tobytes(), True, draw, order)
+    if configuration == 2:
+        return shard(array, (2, 2), lambda data: gzip.compress(data, mtime=0),
+                     lambda p: p.astype("<u8").tobytes() + crc32c(p.astype("<u8").tobytes()), False, draw, order)
+    if configuration == 3:
+        inner = lambda data: shard(np.frombuffer(data, "<i2").reshape(4, 6), (2, 2), at_start=True, draw=draw)
+        return shard(array, (4, 6), inner, order=order)
+    if configuration == 4:
+        return shard(np.ascontiguousarray(array.T), (6, 2), index_of=lambda p: p.transpose(2, 0, 1).astype("<u8").tobytes(),
+                     draw=draw, order=order)
+    return gzip.compress(shard(array, (2, 3), draw=draw, order=order), mtime=0)
+
+
+def wrong(draw):
+    """Something to do to an index."""
+    def change(pairs):
+        n, k = draw.randrange(len(pairs)), draw.randrange(2)
+        pairs[n, k] = draw.choice([0, 1, 7, 2**31, 2**32, 2**63, ABSENT - 1, ABSENT, int(pairs[0, 0]), 48])
+    return change
+
+
+def mutated(data, draw):
+    data = bytearray(data)
+    for _ in range(draw.randint(1, 3)):
+        at = draw.randrange(len(data) or 1)
+        kind = draw.randrange(4)
+        if kind == 0 and data:
+            data[at] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            del data[at:at + draw.randint(1, 9)]
+        elif kind == 2:
+            data[at:at] = bytes(draw.randrange(256) for _ in range(draw.randint(1, 9)))
+        else:
+            data = data[:at]
+    return bytes(data)
+
+
+def shards():
+    for old in (CORPUS / "shard").glob("c*"):
+        old.unlink()
+    for configuration in range(6):
+        for n in range(17):
+            draw = random.Random(100 * configuration + n)
+            array = np.array([draw.randrange(-300, 300) for _ in range(24)], "<i2").reshape(4, 6)
+            if n < 6:
+                data, what = one_shard(configuration, array, draw if n else None), "whole"
+            elif n < 12:
+                data, what = one_shard(configuration, array, None, wrong(draw)), "index"
+            else:
+                data, what = mutated(one_shard(configuration, array, draw if n % 2 else None), draw), "mutated"
+            write("shard", f"c{configuration}-{n:02}-{what}", bytes([configuration]) + data)
+
+
+# ---- journals, without their SHA-256, which the target adds, and whole ones
+
+def journal(entries, number=1, flags=1, major=1, minor=0, count=None):
+    body = b""
+    for kind, staged, size, key in entries:
+        name = key.encode()
+        body += struct.pack("<IIQQqQII", kind, 1, staged, size, 0, 0, len(name), 0) + name + b"\0" * (-len(name) % 8)
+    return b"\x89TSJ\r\n\x1a\n" + struct.pack("<HHIQQQI", major, minor, 64, number,
+                                             len(entries) if count is None else count, len(body), flags) + bytes(20) + body
+
+
+def journals():
+    put, erase = 1, 2
+    made = {
+        "empty": journal([]), "one": journal([(put, 0, 16, "0.0")]), "out": journal([(put, 0, 16, "9.9")]),
+        "erases": journal([(put, 0, 16, "1.1"), (erase, 0, 0, "0.1")]), "document": journal([(put, 0, 16, ".zarray")]),
+        "attributes": journal([(put, 0, 16, ".zattrs")]), "metadata-erased": journal([(erase, 0, 0, ".zarray")]),
+        "above": journal([(put, 0, 1, "../victim")]), "root": journal([(put, 0, 1, "/etc/passwd")]),
+        "own": journal([(put, 0, 16, ".tessera/lock")]), "linked": journal([(put, 0, 1, "x/.bashrc")]),
+        "twice": journal([(put, 0, 16, "0.0"), (put, 1, 16, "0.0")]), "size": journal([(put, 0, 2**63, "0.0")]),
+        "missing": journal([(put, 7, 16, "0.0")]), "kind": journal([(3, 0, 16, "0.0")]), "nul": journal([(1, 0, 16, "0\0")]),
+        "many": journal([(put, 0, 16, "0.0")], count=2**60), "newer": journal([], major=2), "minor": journal([], minor=9),
+        "no-undo": journal([(put, 0, 16, "2.1")], flags=0), "cut": journal([(put, 0, 16, "0.0")])[:100], "nothing": b"",
+    }
+    for name, data in made.items():
+        write("journal", name, data)
+    for name in "one", "erases":
+        write("journal", name + "-whole", made[name] + hashlib.sha256(made[name]).digest())
+
+
+# ---- texts
+
+def texts():
+    record = ('{"about": "a snapshot by tessera; a plain Zarr store", "version": 1, "node": "a/b", '
+              '"made": "2026-01-02T03:04:05Z", "arrays": 1, "files": 3, "bytes": 209, "reflinked": 0, "linked": 2, '
+              '"copied": 1}')
+    for name, text in {
+        "whole": record, "newer": record.replace('"version": 1', '"version": 2'), "negative": record.replace("209", "-1"),
+        "large": record.replace("209", "18446744073709551616"), "text": record.replace("209", '"209"'), "cut": record[:80],
+        "list": "[]", "deep": "[" * 3000, "missing": record.replace('"node": "a/b", ', ""), "nothing": "",
+        "above": record.replace("a/b", "../../victim"), "nul": record.replace("a/b", "\\u0000"),
+    }.items():
+        write("snapshot", name, text)
+    for name, text in {
+        "whole": "5 0 0.0\n5 0 c/0\n", "changed": "6 0 0.0\n", "gone": "5 0 1.1\n", "escaped": "5 0 a\\nb\\\\c\n",
+        "above": "5 0 ../victim\n", "root": "5 0 /etc/passwd\n", "cut": "5 0 0.0\n5 0 c", "no-time": "5 0.0\n",
+        "large": "99999999999999999999 0 0.0\n", "early": "5 -9223372036854775808 0.0\n", "nul": "5 0 a\0b\n",
+        "empty-name": "5 0 \n", "end": "5 0 a\\\n", "nothing": "", "lines": "\n\n",
+    }.items():
+        write("snapshot_files", name, text)
+    value = hashlib.sha256(b"value").hexdigest()
+    for name, text in {
+        "whole": f"{value}  .zarray\n{value}  0.0\n{value}  c/0\n", "changed": f"{'0' * 64}  0.0\n", "gone": f"{value}  1.1\n",
+        "escaped": f"\\{value}  a\\nb\\\\c\n", "bad-escape": f"\\{value}  a\\x\n", "above": f"{value}  ../victim\n",
+        "root": f"{value}  /etc/passwd\n", "twice": f"{value}  0.0\n" * 2, "cut": f"{value}  0.0\n{value}  c", "short": "ab  0.0\n",
+        "upper": f"{value.upper()}  0.0\n", "binary": f"{value} *0.0\n", "no-hex": f"{'g' * 64}  0.0\n", "nothing": "",
+        "return": f"{value}  0.0\r\n", "nul": f"{value}  a\0b\n",
+    }.items():
+        write("manifest", name, text)
+    for name, text in {
+        "whole": "# edits\nset '0:2, :' 7\nset 5,3 -1\nappend more.npy 1\nresize 8,4\nattr units '\"m\"'\nunattr units\n",
+        "quotes": "set \"0, 0\" '3'\nset '0,0' \"a\\\"b\"\n", "open": "set '0\n", "verb": "get 0\n", "words": "set 0\n",
+        "steps": "set '::2, ::-1' 5\n", "large": "resize 9223372036854775807,1\nset ... 1\n", "shrink": "resize 0,0\nresize 6,4\n",
+        "axis": "append x 9\n", "json": "attr k {\"a\": [1, NaN]}\n", "deep": "attr k " + "[" * 3000 + "\n", "blank": "\t \r\n\n#\n",
+        "back": "set 0 \\\n", "rank": "resize 1\n", "negative": "resize -1,4\n", "value": "set 0,0 99999999999\n", "nul": "set 0,0 \0\n",
+    }.items():
+        write("script", name, text)
+
+
+if __name__ == "__main__":
+    shards()
+    journals()
+    texts()
