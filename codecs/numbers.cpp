@@ -1,6 +1,8 @@
 #include "numbers.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -63,6 +65,42 @@ To convert(From v) {
     }
 }
 
+/// The bits of a float, and how many of them are its fraction.
+template <class Float>
+using Bits = std::conditional_t<sizeof(Float) == 4, std::uint32_t, std::uint64_t>;
+template <class Float>
+inline constexpr int fraction_bits = std::numeric_limits<Float>::digits - 1;
+
+// NaNs between f2 and wider floats, as NumPy's half.c has it: the bits move, where a register would make a signalling
+// NaN a quiet one.
+template <class To>
+To widened(Half v) {
+    constexpr int shift = fraction_bits<To> - 10;
+    const To infinity =
+        (v.bits & 0x8000) != 0 ? -std::numeric_limits<To>::infinity() : std::numeric_limits<To>::infinity();
+    return std::bit_cast<To>(std::bit_cast<Bits<To>>(infinity) | Bits<To>{v.bits & 0x3FFu} << shift);
+}
+template <class From>
+Half narrowed(From v) {
+    constexpr int shift = fraction_bits<From> - 10;
+    const auto bits = std::bit_cast<Bits<From>>(v);
+    const auto fraction = static_cast<std::uint16_t>(bits >> shift & 0x3FF);
+    Half half;
+    half.bits = static_cast<std::uint16_t>((bits >> (8 * sizeof(From) - 16) & 0x8000) | 0x7C00 |
+                                           std::max<std::uint16_t>(fraction, 1));  // still a NaN
+    return half;
+}
+
+template <class To, class From>
+To cast(From v) {
+    if constexpr (std::same_as<From, Half> && std::floating_point<To>) {
+        if (std::isnan(half_to_float(v.bits))) return widened<To>(v);
+    } else if constexpr (std::same_as<To, Half> && std::floating_point<From>) {
+        if (std::isnan(v)) return narrowed(v);
+    }
+    return convert<To>(static_cast<Wide<From>>(v));
+}
+
 }  // namespace
 
 void require_numbers(const DType& dtype, std::string_view member, bool complex) {
@@ -102,7 +140,7 @@ NDArray cast_numbers(NDArray a, const DType& dtype) {
         with_number(dtype, [&](auto to_type) {
             using To = typename decltype(to_type)::type;
             const auto to = elements<To>(out);
-            for (std::size_t i = 0; i < to.size(); ++i) to[i] = convert<To>(static_cast<Wide<From>>(from[i]));
+            for (std::size_t i = 0; i < to.size(); ++i) to[i] = cast<To>(from[i]);
         });
     });
     return out;

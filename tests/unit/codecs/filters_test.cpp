@@ -258,6 +258,31 @@ TEST(Filters, casts_beyond_the_range_are_those_of_x86) {
     cast(std::array<std::int64_t, 4>{INT64_MIN, INT64_MIN, -10'000'000'000, 300});
 }
 
+TEST(Filters, halves_keep_every_bit_in_wider_floats) {
+    NDArray all("<f2", {65536});
+    const std::span bits(reinterpret_cast<std::uint16_t*>(all.bytes().data()), 65536);
+    for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
+    for (const char* wider : {"<f4", "<f8"}) {
+        const auto codec =
+            array_codec("numcodecs.astype", fmt::format(R"({{"encode_dtype": "{}"}})", wider).c_str(), "<f2", {65536});
+        const NDArray encoded = codec->encode(all);
+        NDArray decoded("<f2", {65536});
+        codec->decode(encoded, decoded);
+        EXPECT_TRUE(elements_equal(decoded, all)) << wider;
+        if (encoded.dtype() == DType("<f4")) {  // as NumPy: a signalling NaN stays one
+            EXPECT_EQ(reinterpret_cast<const std::uint32_t*>(encoded.bytes().data())[0x7D00], 0x7FA00000);
+        }
+    }
+    // Of a float's NaN the upper bits stay, and where these are zero it is still a NaN.
+    const std::array<std::uint32_t, 3> nans{0x7F800001, 0xFFC00001, 0x7FA00000};
+    NDArray floats("<f4", {3});
+    std::memcpy(floats.bytes().data(), nans.data(), sizeof nans);
+    const NDArray narrow =
+        array_codec("numcodecs.astype", R"({"encode_dtype": "<f2"})", "<f4", {3})->encode(std::as_const(floats));
+    const std::array<std::uint16_t, 3> expected{0x7C01, 0xFE00, 0x7D00};
+    EXPECT_EQ(std::memcmp(narrow.bytes().data(), expected.data(), sizeof expected), 0);
+}
+
 TEST(Filters, packed_bits_must_say_the_right_padding) {
     const auto codec = array_codec("numcodecs.packbits", "{}", "|b1", {5});
     EXPECT_EQ(codec->encoded().shape, (Shape{2}));
