@@ -2,14 +2,16 @@
 // attributes and, in a group, consolidated metadata; chunks `c/1/0`, or named as in v2.
 //
 // A data type of v3 has no byte order: it is that of the "bytes" codec. Here it is the dtype's, and the codec says
-// nothing; where a codec between the two changes the elements, the codec keeps its endian and the dtype is
-// little-endian.
+// nothing. Where a filter between the two changes the elements, the codec keeps its endian, and the dtype has the byte
+// order of what the filter says that it decodes to: zarr-python 3 writes filters over a big-endian array with their own
+// dtypes and a little-endian "bytes".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "dialects.h"
 #include "metadata_json.h"
@@ -41,6 +43,24 @@ bool keeps_dtype(const CodecConfig& codec) {
     return codec.name == "transpose" || codec.name == "scale_offset" || codec.name == "numcodecs.bitround";
 }
 
+/// The byte order of the elements that a filter decodes to, where its configuration says one.
+std::optional<ByteOrder> decoded_order(const CodecConfig& filter, const DType& dtype) {
+    constexpr std::pair<std::string_view, std::string_view> filters[] = {{"numcodecs.astype", "decode_dtype"},
+                                                                         {"numcodecs.delta", "dtype"},
+                                                                         {"numcodecs.fixedscaleoffset", "dtype"},
+                                                                         {"numcodecs.quantize", "dtype"},
+                                                                         {"numcodecs.categorize", "dtype"}};
+    const auto* const row =
+        std::ranges::find(filters, filter.name, &std::pair<std::string_view, std::string_view>::first);
+    const Value* decoded = row == std::end(filters) ? nullptr : filter.configuration.find(row->second);
+    if (decoded == nullptr || decoded->is_null()) return {};
+    const DType said = in_context([&] { return fmt::format("codec \"{}\": {}", filter.name, row->second); },
+                                  [&] { return DType::parse(decoded->as_string()); });
+    // Of other sizes the filter refuses the elements; of structures each field has its own.
+    if (said.size() != dtype.size() || dtype.order() == ByteOrder::none || said.order() == ByteOrder::none) return {};
+    return said.order();
+}
+
 /// Takes the endian out of the chain's "bytes", also the one of inner chunks, and gives it to the dtype.
 void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) {
     constexpr int deepest = 8;  // each level is copied
@@ -53,6 +73,7 @@ void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) 
         take_endian(dtype, inner, depth + 1);
         configuration.set("codecs", plain_codecs_json(inner));
     }
+    if (const auto order = decoded_order(*innermost, dtype)) dtype = dtype.with_order(*order);
     const Value* endian = innermost->name == "bytes" ? configuration.find("endian") : nullptr;
     if (endian == nullptr) return;
     constexpr std::array<std::string_view, 2> choices{"little", "big"};

@@ -95,9 +95,17 @@ TEST(V3, the_byte_order_is_that_of_the_bytes_codec) {
     ArrayMetadata m = v3.load(delta);
     m.codecs.back().configuration.erase("endian");
     EXPECT_EQ(v3.saved(m).at("codecs").as_array().back(), Value::parse(little));
+    // The elements have the order of what the filter decodes to, as zarr-python 3 writes it, in shards too.
+    const std::string cast = R"({"name": "numcodecs.astype", "configuration": {"decode_dtype": ">i4", "encode_dtype":
+                                 "<i8"}})";
+    EXPECT_EQ(order('[' + cast + ',' + little + ']'), ByteOrder::big);
+    EXPECT_EQ(order('[' + turn + ',' + cast + ',' + big + ']'), ByteOrder::big);
+    EXPECT_EQ(order(R"([{"name": "sharding_indexed", "configuration": {"chunk_shape": [5, 5], "codecs": [)" + cast +
+                    ',' + little + R"(], "index_codecs": [)" + little + R"(], "index_location": "end"}}])"),
+              ByteOrder::big);
     v3.refused("byte order of elements of type >i4", [&](ArrayMetadata& changed) {
         changed.dtype = ">i4";
-        changed.codecs = {{"numcodecs.astype", Value::parse(R"({"decode_dtype": ">i4", "encode_dtype": "<i8"})")},
+        changed.codecs = {{"numcodecs.astype", Value::parse(R"({"decode_dtype": "<i4", "encode_dtype": "<i8"})")},
                           {"bytes"}};
     });
 }
