@@ -163,8 +163,11 @@ ArrayMetadata parse_metadata(const Value& meta) {
     m.codecs = member(meta, "codecs", read_codecs);
     in_member("codecs", [&] { take_endian(m.dtype, m.codecs); });
     m.fill = member(meta, "fill_value", [&](const Value& v) {
-        return FillValue{.bytes = v3_fill_rules.read(m.dtype, v), .spelling = v, .error = {}};
+        FillValue fill{.bytes = {}, .spelling = v, .error = {}};
+        if (!v.is_null()) fill.bytes = v3_fill_rules.read(m.dtype, v);
+        return fill;
     });
+    if (!m.fill.bytes) m.spelling.set("fill_value", nullptr);
     if (const Value* names = meta.find("dimension_names")) {
         m.dimension_names = in_member("dimension_names", [&] { return read_dimension_names(*names, m.shape.rank()); });
     }
@@ -291,7 +294,8 @@ Value spelt_data_type(const ArrayMetadata& m) {
 Value metadata_json(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
     require_optional(m.unknown);
-    if (!m.fill.bytes) {
+    // zarrita writes null, which v3 does not have: it is kept where it is found.
+    if (!m.fill.bytes && m.spelling.find("fill_value") == nullptr) {
         throw unsupported("v3 cannot express the fill_value null (undefined): choose a value");
     }
     Value data_type = spelt_data_type(m);
@@ -312,7 +316,8 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     meta.set("data_type", std::move(data_type));
     meta.set("chunk_grid", named_json("regular", "chunk_shape", dims_json(m.chunks)));
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
-    meta.set("fill_value", fill_json(structured ? v3_structured_fill_rules : v3_fill_rules, "v3", m.dtype, m.fill));
+    const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
+    meta.set("fill_value", m.fill.bytes ? fill_json(rules, "v3", m.dtype, m.fill) : Value());
     meta.set("codecs", std::move(codecs));
     meta.set("attributes", std::move(attributes));
     if (!m.dimension_names.empty()) {
@@ -373,6 +378,9 @@ void save_attributes(KeyValueStore& store, std::string_view prefix, const Value&
 
 std::vector<std::string> remarks(const ArrayMetadata& m) {
     std::vector<std::string> said;
+    if (!m.fill.bytes) {
+        said.emplace_back("zarr-python 3 cannot open arrays whose fill_value is null, as zarrita writes them.");
+    }
     for (const CodecConfig& codec : m.codecs) {
         const Value* cname = codec.configuration.find("cname");
         if (cname != nullptr && *cname == Value("snappy")) {

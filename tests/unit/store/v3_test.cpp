@@ -142,7 +142,6 @@ TEST(V3, fills_of_every_kind) {
         expect_error(ErrorCode::corrupt, message, [&] { (void)v3.load(of_type(quoted, json)); });
         expect_error(ErrorCode::corrupt, "member \"fill_value\"", [&] { (void)v3.load(of_type(quoted, json)); });
     };
-    wrong("int32", "null", "");
     wrong("int32", "2147483648", "between");
     wrong("int32", "0.5", "");
     wrong("bool", "1", "expected true or false");
@@ -158,6 +157,18 @@ TEST(V3, fills_of_every_kind) {
           "the field 'a' has no value");
     wrong(R"({"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int8"}]}})", "{\"a\": 1000}",
           "the field 'a'");
+}
+
+TEST(V3, a_null_fill_is_kept_where_it_is_found) {
+    const Changes null{{"fill_value", "null"}};
+    v3.kept(null);
+    const ArrayMetadata m = v3.load(null);
+    EXPECT_EQ(m.fill.bytes, std::nullopt);
+    EXPECT_EQ(fill_element(m), zero_element(m.dtype));
+    EXPECT_THAT(v3.dialect.remarks(m), testing::Contains(HasSubstr("fill_value is null")));
+    ArrayMetadata filled = m;
+    filled.fill = {.bytes = ElementBytes(4, std::byte{1}), .spelling = {}, .error = {}};
+    EXPECT_EQ(v3.saved(filled).at("fill_value"), Value(0x01010101));
 }
 
 TEST(V3, what_is_wrong_is_named) {
