@@ -1,6 +1,10 @@
 // "numcodecs.json2": the elements as a JSON list, nested as the array is, with NumPy's dtype and the shape at its end.
+//
+// Python's object arrays hold null, numbers and lists as well, beyond an array's edge too. What is no text goes through
+// as its JSON behind no_text_mark, and comes out again as it was: whoever gives elements to a person refuses it.
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/no_text.h>
 
 #include "codec_makers.h"
 #include "variable_slots.h"
@@ -52,7 +56,9 @@ private:
             if (d + 1 < shape_.rank()) {
                 put_list(text, d + 1, slot);
             } else {
-                text += Value((slot++)->view()).dump(style_);
+                const std::string_view element = (slot++)->view();
+                text += element.starts_with(no_text_mark) ? Value::parse(element.substr(1)).dump(style_)
+                                                          : Value(element).dump(style_);
             }
         }
         text += ']';
@@ -67,16 +73,9 @@ private:
                 if (!item.is_array()) throw corrupt(fmt::format("expected a list, found {}", item.kind_name()));
                 take_list(item.as_array(), d + 1, arena, slots);
             } else {
-                slots.push_back(arena.add(text_of(item)));
+                slots.push_back(arena.add(item.is_string() ? item.as_string() : no_text_mark + item.dump(style_)));
             }
         }
-    }
-
-    /// null and 0 are what Python has where nothing was written; numcodecs' other codecs of text take them for "" too.
-    static std::string_view text_of(const Value& item) {
-        if (item.is_string()) return item.as_string();
-        if (item.is_null() || item == Value(0)) return {};
-        throw unsupported(fmt::format("only texts can be read, but an element is {}", item.kind_name()));
     }
 
     Shape shape_;

@@ -31,6 +31,9 @@ LoadedArray::LoadedArray(ArrayMetadata m)
         fill_error_ = e;
     }
     slot_ = {reinterpret_cast<const char*>(fill_.data()), fill_.size()};
+    may_hold_no_text = metadata.dtype.kind() == Kind::variable_text &&
+                       std::ranges::any_of(chunk_layout(metadata).codecs,
+                                           [](const CodecConfig& codec) { return codec.name == "numcodecs.json2"; });
 }
 
 const std::byte* LoadedArray::fill() const {
@@ -295,11 +298,28 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
 Value new_attributes(const ArrayOptions& options) {
     Value attributes = options.attributes;
     if (!options.dimension_names.empty() && !dialect_named(options.format).dimension_names) {
-        Value names = Value::array();
-        for (const auto& name : options.dimension_names) names.push_back(name ? Value(*name) : Value());
-        attributes.set(dimensions_attribute, std::move(names));
+        attributes.set(dimensions_attribute, dimension_names_json(options.dimension_names));
     }
     return attributes;
+}
+
+void Array::set_dimension_names(const std::vector<std::optional<std::string>>& names) {
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
+    ArrayMetadata m = state_->refresh()->metadata;
+    if (!names.empty() && std::cmp_not_equal(names.size(), m.shape.rank())) {
+        throw invalid_argument(
+            fmt::format("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank()));
+    }
+    if (dialect().dimension_names) {
+        m.dimension_names = names;
+        state_->save(std::make_shared<const LoadedArray>(std::move(m)));
+        state_->sync();
+        return;
+    }
+    Value values = state_->attributes().value_or(Value::object());
+    values.erase(dimensions_attribute);
+    if (!names.empty()) values.set(dimensions_attribute, dimension_names_json(names));
+    state_->save_attributes(values);
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {

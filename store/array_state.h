@@ -20,12 +20,13 @@ struct LoadedArray {
     ArrayMetadata metadata;
     ChunkGrid grid;
     CodecPipeline pipeline;
+    bool may_hold_no_text = false;  ///< chunks may hold what is no text: see no_text_mark
 
     /// The element of absent chunks: dtype.size() bytes (for variable-length kinds a slot). Throws when the metadata's
     /// fill cannot be assigned to the dtype.
     [[nodiscard]] const std::byte* fill() const;
-    /// Whether a chunk full of the fill is left out. Not where the fill is undefined: others read that as anything.
-    [[nodiscard]] bool may_omit() const { return metadata.fill.bytes.has_value(); }
+    /// Whether a chunk full of the fill is left out.
+    [[nodiscard]] bool may_omit() const { return tessera::may_omit(metadata.fill); }
     [[nodiscard]] std::int64_t chunk_bytes() const { return byte_count(grid.chunks(), metadata.dtype.size()); }
 
 private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -54,6 +55,12 @@ bool same_bytes(const CodecConfig& a, const CodecConfig& b, const ArrayMetadata&
         };
         return endian(a) == endian(b);
     }
+    // Chosen for a program that cannot read the other.
+    const auto zstd = [](const CodecConfig& codec) {
+        const Value* cname = codec.name == "blosc" ? codec.configuration.find("cname") : nullptr;
+        return cname != nullptr && *cname == Value("zstd");
+    };
+    if (zstd(a) && !zstd(b) && b.name == "blosc") return false;
     // The data of these say themselves how they are decoded; their configuration counts for encoding only.
     if (is_compressor(a) && a.name != "numcodecs.lzma") return true;
     return a.configuration == b.configuration;
@@ -191,13 +198,13 @@ std::optional<std::string> zlib_for_gzip(ArrayMetadata& m) {
     return with_compressor(m, zlib);
 }
 
+/// Only for dialects whose own programs cannot read zstd.
 std::optional<std::string> blosc_instead(ArrayMetadata& m) {
     const auto present = std::ranges::find_if(m.codecs, is_compressor);
     const std::string_view name = present == m.codecs.end() ? "" : plain_name(present->name);
     if (name == "blosc") return {};
-    const bool zlib = name == "numcodecs.zlib" || name == "gzip";
     CodecConfig blosc{"blosc"};
-    blosc.configuration.set("cname", name.empty() || name == "numcodecs.lz4" ? "lz4" : zlib ? "zlib" : "zstd");
+    blosc.configuration.set("cname", name.empty() || name == "numcodecs.lz4" ? "lz4" : "zlib");
     blosc.configuration.set("clevel", name.empty() ? 0 : level_of(*present));  // at level 0 blosc stores
     blosc.configuration.set("shuffle", name.empty() ? "noshuffle" : "shuffle");
     return with_compressor(m, blosc);
@@ -234,6 +241,61 @@ void choose_codecs(ArrayMetadata& m, const Dialect& to, std::vector<std::string>
     throw Error(code, refusal);  // it is not about codecs
 }
 
+/// The program of `to` reads blosc, but not zstd in it as it is written today.
+void avoid_zstd(ArrayMetadata& m, const Dialect& to, std::vector<std::string>& changes) {
+    for (CodecConfig& codec : m.codecs) {
+        const Value* cname = plain_name(codec.name) == "blosc" ? codec.configuration.find("cname") : nullptr;
+        if (cname == nullptr || *cname != Value("zstd")) continue;
+        const std::string before = codec_text(codec);
+        codec.configuration.set("cname", "zlib");
+        changes.push_back(fmt::format("the codec {} becomes {} ({} cannot read zstd; --codec chooses it all the same)",
+                                      before, codec_text(codec), to.cannot_read_zstd));
+    }
+}
+
+// ---- elements and fill
+
+std::string zeros_text(const DType& dtype) {
+    const ElementBytes zeros = zero_element(dtype);
+    const VariableSlot empty;
+    const auto* element = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&empty) : zeros.data();
+    return element_to_value(dtype, element).dump();
+}
+
+/// The structure's fields are little-endian in v3.
+void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
+    const DType little = m.dtype.with_order(ByteOrder::little);
+    if (m.dtype.kind() != Kind::structure || little == m.dtype) return;
+    changes.push_back(
+        fmt::format("the fields become little-endian: {}, because v3 has no other structures", little.to_string()));
+    if (m.fill.bytes) {
+        NDArray element(little, {});
+        copy_elements(view_bytes(std::as_const(*m.fill.bytes).data(), m.dtype, {}), element);
+        m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
+    }
+    m.dtype = little;
+}
+
+/// v3 has no null, but what it became is marked, so that it is null again where it may be.
+void move_null_fill(Conversion& c, const Dialect& to) {
+    ArrayMetadata& m = c.metadata;
+    const Value* marked = c.attributes ? c.attributes->find(null_fill_attribute) : nullptr;
+    if (to.null_fill) {
+        if (marked == nullptr) return;
+        c.attributes->erase(null_fill_attribute);
+        if (m.fill.bytes != zero_element(m.dtype)) return;  // another one was chosen since
+        m.fill = {};
+        c.changes.emplace_back("the fill_value becomes null again");
+        return;
+    }
+    if (m.fill.bytes) return;
+    m.fill.bytes = zero_element(m.dtype);
+    if (!c.attributes) c.attributes = Value::object();
+    c.attributes->set(null_fill_attribute, "null");
+    c.changes.push_back(fmt::format("the fill_value null becomes {}, because {} has no null; the attribute {} says so",
+                                    zeros_text(m.dtype), to.name, null_fill_attribute));
+}
+
 // ---- dimension names
 
 /// The names that xarray's attribute gives, when it is one name or null for each dimension.
@@ -250,23 +312,25 @@ std::optional<std::vector<std::optional<std::string>>> names_in(const Value& att
 
 void move_dimension_names(Conversion& c, const Dialect& to) {
     const auto given = c.attributes ? names_in(*c.attributes, c.metadata.shape.rank()) : std::nullopt;
+    // Of an array without dimensions there are none, which xarray has to be told all the same.
+    const bool none = c.metadata.shape.empty() && c.metadata.spelling.find("dimension_names") != nullptr;
     if (to.dimension_names) {
         if (!given || !c.metadata.dimension_names.empty()) return;
         c.metadata.dimension_names = *given;
+        if (given->empty()) c.metadata.spelling.set("dimension_names", Value::array());
         c.attributes->erase(dimensions_attribute);
         c.changes.push_back(fmt::format("the attribute {} becomes dimension_names", dimensions_attribute));
         return;
     }
-    if (c.metadata.dimension_names.empty()) return;
+    c.metadata.spelling.erase("dimension_names");
+    if (c.metadata.dimension_names.empty() && !none) return;
     if (c.attributes && c.attributes->find(dimensions_attribute) != nullptr && given != c.metadata.dimension_names) {
         throw unsupported(fmt::format(
             "{} has no dimension_names, and the attribute {} that stands for them is there already with other names",
             to.name, dimensions_attribute));
     }
-    Value list = Value::array();
-    for (const auto& name : c.metadata.dimension_names) list.push_back(name ? Value(*name) : Value());
     if (!c.attributes) c.attributes = Value::object();
-    c.attributes->set(dimensions_attribute, std::move(list));
+    c.attributes->set(dimensions_attribute, dimension_names_json(c.metadata.dimension_names));
     c.metadata.dimension_names.clear();
     c.changes.push_back(fmt::format("dimension_names become the attribute {}", dimensions_attribute));
 }
@@ -296,7 +360,7 @@ void set_chunk_layout(ArrayMetadata& metadata, const ChunkLayout& layout) {
 }
 
 Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes, const Dialect& from,
-                            const Dialect& to) {
+                            const Dialect& to, bool codecs_chosen) {
     Conversion c{.metadata = metadata, .attributes = attributes, .changes = {}};
     if (&from == &to) return c;
     ArrayMetadata& m = c.metadata;
@@ -304,6 +368,8 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
         throw unsupported(fmt::format("the fill_value {} means nothing outside {}: {}; give another one",
                                       m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error));
     }
+    // Null of zarrita's is that of other dialects, where absent chunks read as anything: all are stored there.
+    if (to.null_fill && !from.null_fill && m.fill.spelling && m.fill.spelling->is_null()) m.fill.bytes.reset();
     m.fill.spelling.reset();  // the other dialect spells it in its own way
     if (!m.unknown.as_object().empty()) {
         std::vector<std::string> names;
@@ -319,7 +385,11 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
     if (to.name == "v3" && bare(keys)) m.keys = keys;
     if (to.name == "v2" && (bare(keys) || from.name == "v3")) m.keys = m.keys.with_separator(keys.separator);
     move_dimension_names(c, to);
+    move_null_fill(c, to);
+    m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
+    if (to.name == "v3") take_little_endian(m, c.changes);
     choose_codecs(m, to, c.changes);
+    if (!to.cannot_read_zstd.empty() && !codecs_chosen) avoid_zstd(m, to, c.changes);
     return c;
 }
 
@@ -330,7 +400,15 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
     if (!(from.shape == to.shape)) return "another shape";
     if (!(from.chunks == to.chunks))
         return fmt::format("chunks of {} become {}", from.chunks.to_string(), to.chunks.to_string());
-    if (from.fill.bytes != to.fill.bytes) return "another fill value, which chunks that are absent read as";
+    const auto read = [](const ArrayMetadata& m) {  // where no chunk is: zeros for an undefined fill
+        return m.fill.error.empty() ? std::optional(fill_element(m)) : std::nullopt;
+    };
+    if (read(from) != read(to)) {
+        return "another fill value, which chunks that are absent read as";
+    }
+    if (may_omit(from.fill) && !may_omit(to.fill)) {
+        return "chunks that are absent must be stored there, where other programs do not read them as the fill";
+    }
     if (!std::ranges::equal(from.codecs, to.codecs,
                             [&](const CodecConfig& a, const CodecConfig& b) { return same_bytes(a, b, from); })) {
         const auto text = [](const std::vector<CodecConfig>& codecs) {

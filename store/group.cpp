@@ -291,7 +291,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
         }
         for (const std::string_view group : missing | std::views::reverse) {
             const StoreLock building = store.lock_destination(group);
-            if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object());
+            if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object(), Value::object());
         }
         return;
     }
@@ -334,7 +334,7 @@ Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     make_parent_groups(*store, prefix);
     const StoreLock building = store->lock_destination(prefix);
     require_absent(*store, prefix);  // another run may have made one meanwhile
-    dialect.save_group(*store, prefix, attributes);
+    dialect.save_group(*store, prefix, attributes, Value::object());
     store->sync();
     return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));
 }
@@ -345,6 +345,12 @@ const std::string& Group::name() const {
 
 const Dialect* Group::dialect() const {
     return state_->dialect;
+}
+
+Value Group::unknown() const {
+    const Dialect* d = dialect();
+    return d == nullptr || d->load_group_unknown == nullptr ? Value::object()
+                                                            : d->load_group_unknown(*state_->store, state_->prefix);
 }
 
 Attributes Group::attributes() const {

@@ -64,6 +64,16 @@ CodecConfig sharding_codec(const Shape& chunks, std::vector<CodecConfig> codecs)
     return shard;
 }
 
+Value dimension_names_json(std::span<const std::optional<std::string>> names) {
+    Value list = Value::array();
+    for (const auto& name : names) list.push_back(name ? Value(*name) : Value());
+    return list;
+}
+
+bool may_omit(const FillValue& fill) {
+    return fill.bytes.has_value() && !fill.always_stored;
+}
+
 ElementBytes fill_element(const ArrayMetadata& metadata) {
     const FillValue& fill = metadata.fill;
     if (!fill.error.empty()) {

@@ -70,6 +70,24 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
         fmt::format("{}: a file, not the directory or zip archive of an array or group", part.string()));
 }
 
+namespace {
+
+/// Whether a container or a data set of N5 lies there.
+bool is_n5(const KeyValueStore& store, std::string_view prefix) {
+    Buffer text;
+    try {
+        if (!store.get(join_key(prefix, "attributes.json"), text, metadata_limit)) return false;
+        const Value attributes = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        return attributes.is_object() &&
+               (attributes.find("n5") != nullptr ||
+                (attributes.find("blockSize") != nullptr && attributes.find("dataType") != nullptr));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+}  // namespace
+
 std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
     const std::string name = join_key(store.name(), prefix);
     const std::string_view article = wanted.starts_with('a') ? "an" : "a";
@@ -88,6 +106,12 @@ std::string absence_message(const KeyValueStore& store, std::string_view prefix,
     const Listing below = store.list(prefix);
     if (below.keys.empty() && below.prefixes.empty()) {
         return fmt::format("{}: no {} here: there is nothing, or an empty directory", name, wanted);
+    }
+    if (is_n5(store, prefix)) {
+        return fmt::format(
+            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
+            "to v2",
+            name);
     }
     std::vector<std::string_view> looked_for;
     for (const Dialect& d : dialect_table()) {

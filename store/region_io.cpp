@@ -4,6 +4,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/no_text.h>
 #include <tessera/shard.h>
 #include <algorithm>
 #include <atomic>
@@ -85,6 +86,32 @@ MutableArrayView picked(const MutableArrayView& box, const Picked& part, const S
         v.strides[d] = box.strides[d] * step;
     }
     return v;
+}
+
+/// Throws unsupported for an element that is no text, naming it by `place`, its index in the array from that in `v`.
+template <class Place>
+void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& place) {
+    if (!loaded.may_hold_no_text) return;
+    NDArray slots(DType::raw(sizeof(VariableSlot)), v.shape);
+    copy_elements({v.data, slots.dtype(), v.shape, v.strides}, slots);  // the slots, without what they lead to
+    const auto* slot = reinterpret_cast<const VariableSlot*>(slots.bytes().data());
+    const Region all = Region::whole(v.shape);
+    for (std::int64_t n = 0; n < all.count(); ++n) {
+        const std::string_view element = slot[n].view();
+        if (!element.starts_with(no_text_mark)) continue;
+        throw unsupported(fmt::format(
+            "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it; "
+            "`tessera set` gives it a text",
+            place(index_in(all, n)).to_string(), element.substr(1, 60)));
+    }
+}
+
+/// Of the elements that were read, or of a box that is to be written.
+void require_text(const LoadedArray& loaded, const ArrayView& box, const Index& start) {
+    require_text(loaded, box, [&](Index index) {
+        for (int d = 0; d < index.rank(); ++d) index[d] += start[d];
+        return index;
+    });
 }
 
 /// What an absent chunk reads as: the fill, for as long as the array is there. Of one that was removed, or that another
@@ -261,6 +288,7 @@ std::optional<ArrayView> edited(const LoadedArray& loaded, const Request<ArrayVi
     if (full && in.dtype == loaded.metadata.dtype) return in;
     const MutableArrayView chunk = memory(!part.whole);
     copy_elements(in, picked(chunk.part(part.in_box), part, request.selection));
+    require_text(loaded, chunk.part(Region::whole(box.extent)), box.start);
     return chunk;
 }
 
@@ -474,6 +502,13 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                        } else {
                            read_shard(array, loaded, key, index, part, request, within);
                        }
+                       require_text(loaded, request.elements.part(part.in_request), [&](Index place) {
+                           for (int d = 0; d < place.rank(); ++d) {
+                               const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+                               place[d] = axis.start + (part.in_request.start[d] + place[d]) * axis.step;
+                           }
+                           return place;
+                       });
                    });
     });
 }
@@ -507,6 +542,9 @@ void read_units(const ArrayState& array, const LoadedArray& loaded, const Index&
                            if (!shard) return read_absent(array, loaded, out);
                            const Index index = loaded.pipeline.shard()->grid().index(inner[i]);
                            shard->read(index, encoded, region, out, scratch.codec);
+                           Index first = inner_box(loaded, loaded.grid.chunk_region(chunk), index).start;
+                           for (int d = 0; d < first.rank(); ++d) first[d] += region.start[d];
+                           require_text(loaded, out, first);
                        });
                    };
                    if (shard) return shard->for_each(inner, io, read);
@@ -581,10 +619,12 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                   const std::vector<MarkedChunk>& chunks, const IoOptions& io) {
     const std::string key = array.chunk_key(loaded, index);
-    const auto merged = [](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
+    const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
         if (chunk.marks.data == nullptr) return chunk.elements;
         const MutableArrayView memory = stored();
         copy_marked(chunk.elements, chunk.marks, memory);
+        const Region box = ChunkGrid(loaded.grid.shape(), unit_shape(loaded)).chunk_region(chunk.index);
+        require_text(loaded, memory.part(Region::whole(box.extent)), box.start);
         return memory;
     };
     in_context([&] { return where(array, index, key); },

@@ -171,12 +171,19 @@ void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& me
 std::vector<std::string> remarks(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (m.shape.rank() == 0) said.emplace_back("zarr 1 could not write arrays without dimensions.");
+    if (any_field(m.dtype, [](const Field& f) { return f.shape.rank() != 0; })) {
+        said.emplace_back("zarr 1 could not open structures with sub-array fields.");
+    }
+    if (std::ranges::count(m.shape, 0) != 0) said.emplace_back("zarr 1 fails at arrays with a length of 0.");
     if (m.spelling.find("order") != nullptr && m.shape.rank() > 1) {
         said.emplace_back("The chunks are in C order although the metadata say F, as zarr 1 wrote them.");
     }
     const Value* cname = m.codecs.back().configuration.find("cname");
     if (cname != nullptr && *cname == Value("zstd")) {
-        said.emplace_back("zarr 1.0 could not read chunks compressed with zstd; zarr 1.1 could.");
+        said.emplace_back(
+            "zarr 1 cannot read chunks compressed with zstd, except those that zarr 1.1 wrote itself: its zstd 0.7 "
+            "does "
+            "not know today's frames.");
     }
     return said;
 }
@@ -191,6 +198,7 @@ constinit const Dialect v1_dialect{
     .name = "v1",
     .about = "zarr-python 1 (meta, attrs)",
     .metadata_key = metadata_name,
+    .cannot_read_zstd = "zarr 1",
     .group_key = "",
     .probe = probe,
     .parse = parse,
@@ -198,6 +206,7 @@ constinit const Dialect v1_dialect{
     .require_expressible = require_expressible,
     .probe_group = nullptr,
     .save_group = nullptr,
+    .load_group_unknown = nullptr,
     .load_attributes = load_attributes,
     .save_attributes = save_attributes,
     .load_consolidated = nullptr,

@@ -96,6 +96,14 @@ constexpr FillRules fill_rules{.read = read_fill_bytes, .write = write_fill_byte
 FillValue read_fill(const DType& dtype, const Value& v) {
     FillValue fill{.bytes = {}, .spelling = v, .error = {}};
     if (!v.is_null()) fill.bytes = read_fill_bytes(dtype, v);
+    // zarr-python 2 gives an absent chunk the fill as it is spelt: for bytes a text, for text perhaps the number 0.
+    fill.always_stored = dtype.kind() == Kind::variable_bytes || (dtype.is_variable() && !v.is_string());
+    return fill;
+}
+
+FillValue default_fill(const DType& dtype) {
+    FillValue fill = zero_fill(dtype);
+    fill.always_stored = dtype.kind() == Kind::variable_bytes;
     return fill;
 }
 
@@ -334,14 +342,22 @@ bool probe_group(const KeyValueStore& store, std::string_view prefix) {
     return store.open(join_key(prefix, group_name)) != nullptr;
 }
 
-void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
-    Value group = Value::object();
+Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) {
+    constexpr std::array<std::string_view, 1> known{"zarr_format"};
+    const auto group = get_object(store, join_key(prefix, group_name));
+    return group ? unknown_members(*group, known) : Value::object();
+}
+
+void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown) {
+    Value group = unknown;
     group.set("zarr_format", 2);
     // As zarr-python 2: no file for no attributes, but what was there does not stay.
     if (!attributes.as_object().empty() || store.open(join_key(prefix, attributes_name)) != nullptr) {
         save_attributes(store, prefix, attributes);
     }
-    put_object(store, join_key(prefix, group_name), group);
+    // What others put in may count on the order of its members: NCZarr's dimensions do.
+    const JsonStyle as_given{.indent = 4, .sort_keys = false, .ascii = true};
+    put_object(store, join_key(prefix, group_name), group, unknown.as_object().empty() ? python_json_style : as_given);
 }
 
 std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_view prefix) {
@@ -397,12 +413,13 @@ constinit const Dialect v2_dialect{
     .require_expressible = require_expressible,
     .probe_group = probe_group,
     .save_group = save_group,
+    .load_group_unknown = load_group_unknown,
     .load_attributes = load_attributes,
     .save_attributes = save_attributes,
     .load_consolidated = load_consolidated,
     .save_consolidated = save_consolidated,
     .default_keys = default_keys,
-    .default_fill = zero_fill,
+    .default_fill = default_fill,
     .remarks = remarks,
     .owns = owns,
     .documents = document_keys,

@@ -146,6 +146,13 @@ std::string node_type(const Value& document) {
 }
 
 ArrayMetadata parse_metadata(const Value& meta) {
+    const Value* format = meta.find("zarr_format");
+    if (format != nullptr && format->is_string() && format->as_string().find("purl.org") != std::string::npos) {
+        throw unsupported(fmt::format(
+            "member \"zarr_format\": {}: this is a draft of v3 from before 2023, which no program writes any "
+            "more and Tessera does not read; the program that wrote it may copy it to v2",
+            format->dump()));
+    }
     require_format(meta, 3);
     if (const std::string type = node_type(meta); type != "array") {
         throw corrupt(fmt::format("member \"node_type\": \"{}\" was found, expected \"array\"", type));
@@ -163,12 +170,12 @@ ArrayMetadata parse_metadata(const Value& meta) {
     m.codecs = member(meta, "codecs", read_codecs);
     in_member("codecs", [&] { take_endian(m.dtype, m.codecs); });
     m.fill = member(meta, "fill_value", [&](const Value& v) {
-        FillValue fill{.bytes = {}, .spelling = v, .error = {}};
-        if (!v.is_null()) fill.bytes = v3_fill_rules.read(m.dtype, v);
-        return fill;
+        // zarrita writes null, which v3 does not have, and means the dtype's default.
+        return FillValue{
+            .bytes = v.is_null() ? zero_element(m.dtype) : v3_fill_rules.read(m.dtype, v), .spelling = v, .error = {}};
     });
-    if (!m.fill.bytes) m.spelling.set("fill_value", nullptr);
     if (const Value* names = meta.find("dimension_names")) {
+        if (names->is_array() && names->as_array().empty()) m.spelling.set("dimension_names", *names);
         m.dimension_names = in_member("dimension_names", [&] { return read_dimension_names(*names, m.shape.rank()); });
     }
     if (const Value* transformers = meta.find("storage_transformers")) {
@@ -290,12 +297,16 @@ Value spelt_data_type(const ArrayMetadata& m) {
     return data_type_json(m.dtype);
 }
 
+/// Whether the fill is spelt null, and still what that means.
+bool stays_null(const ArrayMetadata& m) {
+    return m.fill.spelling && m.fill.spelling->is_null() && m.fill.bytes == zero_element(m.dtype);
+}
+
 /// The whole of an array's `zarr.json`, or an error for what cannot be in it.
 Value metadata_json(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
     require_optional(m.unknown);
-    // zarrita writes null, which v3 does not have: it is kept where it is found.
-    if (!m.fill.bytes && m.spelling.find("fill_value") == nullptr) {
+    if (!m.fill.bytes) {
         throw unsupported("v3 cannot express the fill_value null (undefined): choose a value");
     }
     Value data_type = spelt_data_type(m);
@@ -317,14 +328,15 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     meta.set("chunk_grid", named_json("regular", "chunk_shape", dims_json(m.chunks)));
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
     const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
-    meta.set("fill_value", m.fill.bytes ? fill_json(rules, "v3", m.dtype, m.fill) : Value());
+    meta.set("fill_value", stays_null(m) ? Value() : fill_json(rules, "v3", m.dtype, m.fill));
     meta.set("codecs", std::move(codecs));
     meta.set("attributes", std::move(attributes));
     if (!m.dimension_names.empty()) {
-        Value names = Value::array();
-        for (const auto& name : m.dimension_names) names.push_back(name ? Value(*name) : Value());
+        Value names = dimension_names_json(m.dimension_names);
         (void)read_dimension_names(names, m.shape.rank());
         meta.set("dimension_names", std::move(names));
+    } else if (m.shape.empty() && m.spelling.find("dimension_names") != nullptr) {
+        meta.set("dimension_names", Value::array());
     }
     meta.set("zarr_format", 3);
     meta.set("node_type", "array");
@@ -378,7 +390,7 @@ void save_attributes(KeyValueStore& store, std::string_view prefix, const Value&
 
 std::vector<std::string> remarks(const ArrayMetadata& m) {
     std::vector<std::string> said;
-    if (!m.fill.bytes) {
+    if (stays_null(m)) {
         said.emplace_back("zarr-python 3 cannot open arrays whose fill_value is null, as zarrita writes them.");
     }
     for (const CodecConfig& codec : m.codecs) {
@@ -405,12 +417,20 @@ bool owns(const ArrayMetadata& metadata, std::string_view name) {
 
 // ---- groups
 
-void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes) {
+Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) {
+    constexpr std::array<std::string_view, 4> known{"attributes", "zarr_format", "node_type", "consolidated_metadata"};
+    const auto group = load_document(store, prefix);
+    return group ? unknown_members(*group, known) : Value::object();
+}
+
+void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown) {
     (void)attributes.as_object();
+    require_optional(unknown);
     Value group = Value::object();
     group.set("attributes", attributes);
     group.set("zarr_format", 3);
     group.set("node_type", "group");
+    for (const auto& [name, value] : unknown.as_object()) group.set(name, value);
     put_document(store, prefix, group);
 }
 
@@ -467,6 +487,8 @@ constinit const Dialect v3_dialect{
     .about = "zarr-python 3 (zarr.json)",
     .metadata_key = document_name,
     .dimension_names = true,
+    .shards = true,
+    .null_fill = false,
     .group_key = document_name,
     .probe = probe,
     .parse = parse,
@@ -474,6 +496,7 @@ constinit const Dialect v3_dialect{
     .require_expressible = require_expressible,
     .probe_group = probe_group,
     .save_group = save_group,
+    .load_group_unknown = load_group_unknown,
     .load_attributes = load_attributes,
     .save_attributes = save_attributes,
     .load_consolidated = load_consolidated,

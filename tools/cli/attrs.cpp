@@ -5,6 +5,7 @@
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "command.h"
@@ -40,6 +41,27 @@ Attributes attributes_at(const std::string& path, const StoreOptions& options) {
     return Group::open(std::move(place.store), place.prefix).attributes();
 }
 
+/// In v3 the names of dimensions are no attribute, but a member of the metadata, which programs look for there. The
+/// array at a path, where `key` names that member.
+std::optional<Array> array_of_names(const std::string& path, const std::string& key, const StoreOptions& options) {
+    if (key != "dimension_names") return {};
+    Place place = find_place(path, options);
+    const Dialect* dialect = probe_dialect(*place.store, place.prefix);
+    if (dialect == nullptr || !dialect->dimension_names) return {};
+    return Array::open(std::move(place.store), place.prefix);
+}
+
+std::vector<std::optional<std::string>> names_from(const Value& json) {
+    const auto is_name = [](const Value& v) { return v.is_string() || v.is_null(); };
+    if (!json.is_array() || !std::ranges::all_of(json.as_array(), is_name)) {
+        throw invalid_argument(
+            fmt::format("dimension_names: expected a list of names such as '[\"y\", \"x\"]', found {}", json.dump()));
+    }
+    std::vector<std::optional<std::string>> names;
+    for (const Value& v : json.as_array()) names.push_back(v.is_null() ? std::nullopt : std::optional(v.as_string()));
+    return names;
+}
+
 int attrs(Session& session, const AttrsOptions& o) {
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
@@ -59,17 +81,32 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     } else if (o.action == "get") {
         require(true, false);
-        const std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
+        std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
+        const auto named = value ? std::nullopt : array_of_names(o.path, o.key, {.read_only = true});
+        if (named && !named->metadata().dimension_names.empty()) {
+            value = dimension_names_json(named->metadata().dimension_names);
+        }
         if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         print(value->dump() + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);
-        attributes_at(o.path, session.store()).set(o.key, value);
+        if (auto named = array_of_names(o.path, o.key, session.store())) {
+            named->set_dimension_names(names_from(value));
+            session.note(
+                fmt::format("{}: dimension_names is set in the array's metadata: in v3 it is no attribute", o.path));
+        } else {
+            attributes_at(o.path, session.store()).set(o.key, value);
+        }
         note_stale(session, {o.path});
     } else if (o.action == "rm") {
         require(true, false);
-        if (!attributes_at(o.path, session.store()).erase(o.key)) {
+        auto named = array_of_names(o.path, o.key, session.store());
+        if (attributes_at(o.path, session.store()).erase(o.key)) {
+            // an attribute of that name, which others may have made
+        } else if (named && !named->metadata().dimension_names.empty()) {
+            named->set_dimension_names({});
+        } else {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
         note_stale(session, {o.path});

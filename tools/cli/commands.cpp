@@ -15,7 +15,9 @@ constexpr const char* check = "Check";
 constexpr Command table[] = {
     {"create", make, "make a new array", "create PATH --shape SHAPE --dtype DTYPE [options]",
      "Nothing is stored but the metadata: elements that were never written read as the fill value.\n"
-     "Without --chunks, a chunk shape of about 1 MiB is chosen and shown.\n\n"
+     "Without --chunks, a chunk shape of about 1 MiB is chosen and shown. Without --format an array takes the format "
+     "of\n"
+     "the group around it, and is zmeta where there is none.\n\n"
      "Example:\n"
      "  tessera create grid.zarr --shape 1000000,1000 --chunks 10000,100 --dtype '<i4' --fill 42",
      declare_create},
@@ -75,6 +77,7 @@ constexpr Command table[] = {
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf or .mldf::field. An .npz or .mldf of several arrays becomes one\n"
      "array each, PATH/member.\n"
+     "Without --format they take the format of the group around PATH, and are zmeta where there is none.\n"
      "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
      "\n"
      "Example:\n"
@@ -94,7 +97,9 @@ constexpr Command table[] = {
      "below\n"
      "it. --format makes another Zarr generation of it: codecs stay where that generation has them, else the nearest\n"
      "are chosen, and what changes is said. Chunk files that stay valid are checked and copied as they are, or linked\n"
-     "(--link); --dry-run tells which, and why not the others.\n\n"
+     "(--link); --dry-run tells which, and why not the others. Of a group, arrays that cannot be read are named and\n"
+     "left out, and the command ends with 1; with --overwrite such a copy is put beside what is there, unless\n"
+     "--skip-bad accepts it. Without --format the copy takes the format of the group around DST, else SRC's.\n\n"
      "Examples:\n"
      "  tessera copy grid.zarr smaller.zarr --sel '::10, ::10' --codec blosc:zstd:9:bitshuffle\n"
      "  tessera copy old.zarr new.zarr --format v3 --dry-run\n"
@@ -157,8 +162,8 @@ constexpr Command table[] = {
      "  tessera snapshot survey.zarr/depth restore before-cleaning",
      declare_snapshot},
     {"group", arrange, "make a group, which holds arrays and groups", "group PATH [options]",
-     "Groups between PATH and a group further above are made too. The format is that of the group above, else v3;\n"
-     "zmeta and v1 have no groups but plain directories.\n\n"
+     "Groups between PATH and a group further above are made too. The format is that of the group above, else of\n"
+     "what PATH holds already, else v3; zmeta and v1 have no groups but plain directories.\n\n"
      "Examples:\n"
      "  tessera group survey.zarr --attrs '{\"title\": \"Survey\"}'\n"
      "  tessera group survey.zarr/2026/soundings",

@@ -8,6 +8,8 @@
 #include <memory>
 
 #include "command.h"
+#include "destination.h"
+#include "hierarchy.h"
 #include "options.h"
 #include "report.h"
 #include "transfer.h"
@@ -18,25 +20,11 @@ namespace {
 
 struct CreateOptions {
     std::string path, shape, dtype, chunks, shards, fill, attributes, separator, dimensions, order = "C";
-    std::string format = "zmeta";
+    std::string format;
     std::string codec = "blosc:lz4:5:shuffle";
     bool overwrite = false;
     bool fill_given = false;
 };
-
-/// "time, y, x"; an empty name is none.
-std::vector<std::optional<std::string>> parse_names(std::string_view text) {
-    std::vector<std::optional<std::string>> names;
-    for (;;) {
-        const std::size_t comma = text.find(',');
-        std::string_view name = text.substr(0, comma);
-        while (name.starts_with(' ')) name.remove_prefix(1);
-        while (name.ends_with(' ')) name.remove_suffix(1);
-        names.push_back(name.empty() ? std::nullopt : std::optional<std::string>(name));
-        if (comma == std::string_view::npos) return names;
-        text.remove_prefix(comma + 1);
-    }
-}
 
 ArrayOptions array_options(const CreateOptions& o) {
     ArrayOptions options;
@@ -45,7 +33,9 @@ ArrayOptions array_options(const CreateOptions& o) {
     if (!o.chunks.empty()) options.chunks = parse_shape_option("--chunks", o.chunks);
     if (o.fill_given) options.fill_value = json_or_text(o.fill);
     options.codec = o.codec;
-    options.format = o.format;
+    const Dialect* above = o.format.empty() ? format_above(o.path) : nullptr;
+    if (above != nullptr) options.format = above->name;
+    if (!o.format.empty()) options.format = o.format;
     options.order = parse_order("--order", o.order);
     options.separator = o.separator;
     if (!o.shards.empty()) options.shards = parse_shape_option("--shard", o.shards);
@@ -69,6 +59,13 @@ int create(Session& session, const CreateOptions& o) {
     const ArrayOptions options = array_options(o);
     NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
     const Array array = made.commit();
+    if (uses_unknown_zstd(array.dialect(), array.metadata())) {
+        session.note(
+            fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
+    }
+    if (!o.dimensions.empty() && !o.fill_given) {
+        if (const auto note = masking_note(array.dialect(), array.metadata())) session.note(o.path + ": " + *note);
+    }
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
@@ -113,7 +110,10 @@ Run declare_create(CLI::App& app) {
                    "blosc:lz4:5:shuffle; with v2 and v3, blosc:lz4:5:shuffle:16384 makes blocks that suit reading "
                    "single elements and small boxes)")
         ->option_text("CODECS");
-    app.add_option("--format", o->format, "generation: zmeta (default: zarr-python 0.4's layout), v1, v2 or v3")
+    app.add_option("--format", o->format,
+                   "generation: zmeta, v1, v2 or v3 (default: that of the group around it, else zmeta, which is "
+                   "zarr-python 0.4's "
+                   "layout)")
         ->option_text("FORMAT");
     app.add_option("--shard", o->shards, "lengths of a shard, a multiple of chunks: one file holds many chunks (v3)")
         ->option_text("SHAPE");

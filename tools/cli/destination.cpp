@@ -26,6 +26,23 @@ FillValue parse_fill(const Dialect& from, const DType& dtype, const std::string&
     return fill;
 }
 
+/// A fill as --fill takes it.
+std::string fill_text(const DType& dtype, const FillValue& fill) {
+    if (!fill.bytes) return "null";
+    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
+    const auto* element = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data();
+    return fmt::format("'{}'", element_to_value(dtype, element).dump());
+}
+
+void add_masking_note(PlannedArray& plan) {
+    if (const auto note = masking_note(*plan.dialect, plan.metadata)) plan.changes.push_back(*note);
+}
+
+void add_zstd_note(PlannedArray& plan) {
+    if (!uses_unknown_zstd(*plan.dialect, plan.metadata)) return;
+    plan.changes.push_back(fmt::format("{} cannot read chunks compressed with zstd", plan.dialect->cannot_read_zstd));
+}
+
 /// The lengths that a selection leaves of a chunk or shard, along the dimensions that it keeps.
 Shape selected_lengths(const Shape& lengths, const Selection& selection) {
     Shape kept;
@@ -70,9 +87,14 @@ void select(ArrayMetadata& m, const Selection& selection) {
 }
 
 /// What the options say about chunks and codecs. Returns whether they say anything about codecs.
-bool apply_layout(ArrayMetadata& m, const TransferOptions& o) {
+bool apply_layout(ArrayMetadata& m, const TransferOptions& o, const Dialect& to, std::vector<std::string>& changes) {
     if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
     ChunkLayout layout = chunk_layout(m);
+    if (o.chunks && !o.shards && !layout.shards.empty() && !to.shards) {
+        changes.push_back(
+            fmt::format("the shards of {} are left out, because {} has none", layout.shards.to_string(), to.name));
+        layout.shards = Shape();
+    }
     if (o.chunks) layout.chunks = parse_shape_option("--chunks", *o.chunks);
     if (o.shards) layout.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
     const Order order = o.order ? parse_order("--order", *o.order) : order_of(layout.codecs);
@@ -92,20 +114,75 @@ std::optional<Value> stored_attributes(const ArraySource& source) {
     return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
 }
 
+/// As convert_metadata, but where the fill cannot be said the refusal shows one that can.
+Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attributes, const Dialect& from,
+                   const Dialect& to, const TransferOptions& o) {
+    try {
+        return convert_metadata(m, attributes, from, to, o.codec.has_value());
+    } catch (const Error& e) {
+        if (o.fill || e.code() != ErrorCode::unsupported) throw;
+        for (const FillValue& fill :
+             {FillValue{}, FillValue{.bytes = zero_element(m.dtype), .spelling = {}, .error = {}}}) {
+            ArrayMetadata filled = m;
+            filled.fill = fill;
+            try {
+                (void)convert_metadata(filled, attributes, from, to);
+            } catch (const Error&) {
+                continue;
+            }
+            throw Error(e.code(), fmt::format("{}; --fill {} works", e.what(), fill_text(m.dtype, fill)));
+        }
+        throw;
+    }
+}
+
+/// Names the dimensions, where the dialect keeps the names.
+void set_dimensions(PlannedArray& plan, const std::string& text) {
+    std::vector<std::optional<std::string>> names = parse_names(text);
+    const Shape& shape = plan.metadata.shape;
+    if (std::cmp_not_equal(names.size(), shape.rank())) {
+        throw invalid_argument(
+            fmt::format("--dims: {} names were given for {} dimensions", names.size(), shape.rank()));
+    }
+    if (plan.attributes) plan.attributes->erase(dimensions_attribute);
+    if (plan.dialect->dimension_names) {
+        plan.metadata.dimension_names = std::move(names);
+        return;
+    }
+    if (!plan.attributes) plan.attributes = Value::object();
+    plan.attributes->set(dimensions_attribute, dimension_names_json(names));
+}
+
+bool names_dimensions(const std::optional<Value>& attributes) {
+    return attributes && attributes->find(dimensions_attribute) != nullptr;
+}
+
 PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
-    if (selection) select(wanted, *selection);
-    const bool codecs_chosen = apply_layout(wanted, o);
-    if (o.fill) wanted.fill = parse_fill(from.dialect(), wanted.dtype, *o.fill);
+    std::vector<std::string> changes;
     const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
-    Conversion made = convert_metadata(wanted, stored_attributes(from), from.dialect(), dialect);
+    if (selection) select(wanted, *selection);
+    const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
+    std::optional<Value> attributes = stored_attributes(from);
+    if (o.fill) {
+        wanted.fill = parse_fill(from.dialect(), wanted.dtype, *o.fill);
+        if (attributes) attributes->erase(null_fill_attribute);
+    }
+    const bool named = names_dimensions(attributes);
+    Conversion made = convert(wanted, attributes, from.dialect(), dialect, o);
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
         throw unsupported(fmt::format("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
     }
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
+    changes.insert(changes.end(), made.changes.begin(), made.changes.end());
     std::optional<std::string> recode = selection ? "only a part is copied" : why_recode(before, made.metadata);
-    return {&dialect, std::move(made.metadata), std::move(made.attributes), std::move(made.changes), std::move(recode)};
+    PlannedArray plan{&dialect, std::move(made.metadata), std::move(made.attributes), std::move(changes),
+                      std::move(recode)};
+    if (o.codec) add_zstd_note(plan);
+    if (o.dimensions) set_dimensions(plan, *o.dimensions);
+    if (!o.fill && !named && names_dimensions(plan.attributes)) add_masking_note(plan);
+    return plan;
 }
 
 PlannedArray plan_new(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
@@ -119,7 +196,12 @@ PlannedArray plan_new(const ArraySource& from, const TransferOptions& o, const s
     if (o.format) options.format = *o.format;
     if (o.order) options.order = parse_order("--order", *o.order);
     if (o.separator) options.separator = *o.separator;
-    return {&dialect_named(options.format), make_metadata(options), stored_attributes(from), {}, "it is no array yet"};
+    PlannedArray plan{
+        &dialect_named(options.format), make_metadata(options), stored_attributes(from), {}, "it is no array yet"};
+    if (o.codec) add_zstd_note(plan);
+    if (o.dimensions) set_dimensions(plan, *o.dimensions);
+    if (!o.fill && names_dimensions(plan.attributes)) add_masking_note(plan);
+    return plan;
 }
 
 /// Arrays in a directory. Each is written in place or beside what it replaces, and all appear at the end.
@@ -157,22 +239,28 @@ public:
 
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
 
-    void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
-        require_no_link(node);
-        groups_.push_back({node, dialect, std::move(attributes), {}});
-        if (!node.empty()) groups_.back().lock = DestinationLock(root_ / node, existing_.store);
+    bool drop() override {
+        arrays_.pop_back();
+        return true;
+    }
+
+    void add_group(const PlannedGroup& group) override {
+        require_no_link(group.node);
+        groups_.push_back({group, {}});
+        if (!group.node.empty()) groups_.back().lock = DestinationLock(root_ / group.node, existing_.store);
     }
 
     void commit() override {
         for (const auto& array : arrays_) (void)array->commit();
         // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
-        for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) {
-            const fs::path place = group->node.empty() ? root_ : root_ / group->node;
+        for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
+            const PlannedGroup& group = added->group;
+            const fs::path place = group.node.empty() ? root_ : root_ / group.node;
             fs::create_directories(place);
-            if (group->dialect == nullptr || group->dialect->save_group == nullptr) continue;
+            if (group.dialect == nullptr || group.dialect->save_group == nullptr) continue;
             const auto store = directory_store(place, existing_.store);
-            if (!group->attributes && probe_group_dialect(*store, "") != nullptr) continue;
-            group->dialect->save_group(*store, "", group->attributes.value_or(Value::object()));
+            if (!group.attributes && probe_group_dialect(*store, "") != nullptr) continue;
+            group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
             store->sync();
         }
         committed_ = true;
@@ -202,11 +290,10 @@ private:
         }
     }
 
+    /// A group, and its lock: none of the root, which the caller has.
     struct NewGroup {
-        std::string node;
-        const Dialect* dialect;
-        std::optional<Value> attributes;
-        DestinationLock lock;  ///< none of the root, which the caller has
+        PlannedGroup group;
+        DestinationLock lock;
     };
 
     fs::path root_;
@@ -238,9 +325,10 @@ public:
         return arrays_.back();
     }
     [[nodiscard]] bool resumed() const override { return false; }
-    void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) override {
-        if (dialect == nullptr || dialect->save_group == nullptr) return;
-        dialect->save_group(*store_, node, attributes.value_or(Value::object()));
+    bool drop() override { return false; }  // its chunks are in the zip
+    void add_group(const PlannedGroup& group) override {
+        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        group.dialect->save_group(*store_, group.node, group.attributes.value_or(Value::object()), group.unknown);
     }
     void commit() override {
         for (Array& array : arrays_) array.publish();
@@ -254,6 +342,21 @@ private:
 };
 
 }  // namespace
+
+std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& m) {
+    // Of v3 xarray does not take the fill for missing data, and older formats it does not read.
+    if (dialect.name != "v2" || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
+    return fmt::format("xarray shows elements that equal the fill_value {} as missing; --fill null keeps them",
+                       fill_text(m.dtype, m.fill));
+}
+
+bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
+    if (dialect.cannot_read_zstd.empty()) return false;
+    return std::ranges::any_of(m.codecs, [](const CodecConfig& codec) {
+        const Value* cname = codec.configuration.find("cname");
+        return cname != nullptr && *cname == Value("zstd");
+    });
+}
 
 PlannedArray plan_array(const ArraySource& source, const TransferOptions& options,
                         const std::optional<Selection>& selection) {

@@ -28,6 +28,21 @@ struct PlannedArray {
 [[nodiscard]] PlannedArray plan_array(const ArraySource& source, const TransferOptions& options,
                                       const std::optional<Selection>& selection);
 
+/// What xarray, which reads arrays with names of dimensions, would make of a fill that nobody chose; none where
+/// nothing.
+[[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata);
+
+/// Whether chunks are compressed with zstd where the dialect's own program cannot read that.
+[[nodiscard]] bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& metadata);
+
+/// A group that is to be made.
+struct PlannedGroup {
+    std::string node;                 ///< where below the destination; "" is the destination itself
+    const Dialect* dialect;           ///< nullptr for a plain folder
+    std::optional<Value> attributes;  ///< none: a group that is there already stays as it is
+    Value unknown = Value::object();  ///< members of its document that the dialect does not know
+};
+
 /// Where arrays are made. Thread rule: one thread.
 class Destination {
 public:
@@ -37,8 +52,9 @@ public:
     virtual Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) = 0;
     /// Whether the array that was last added goes on with an unfinished copy.
     [[nodiscard]] virtual bool resumed() const = 0;
-    /// `dialect` is nullptr for a plain folder. Without attributes, a group that is there already stays as it is.
-    virtual void add_group(const std::string& node, const Dialect* dialect, std::optional<Value> attributes) = 0;
+    /// Takes back the array that was last added; false where that cannot be.
+    virtual bool drop() = 0;
+    virtual void add_group(const PlannedGroup& group) = 0;
     /// Makes it all appear.
     virtual void commit() = 0;
     /// Leaves what is written, to go on with later, and says where it lies.

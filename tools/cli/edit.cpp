@@ -11,6 +11,7 @@
 
 #include "blocks.h"
 #include "command.h"
+#include "destination.h"
 #include "edit.h"
 #include "hierarchy.h"
 #include "options.h"
@@ -84,6 +85,17 @@ void set_to_value(Array& array, const Selection& selection, const std::string& t
 
 }  // namespace
 
+Array open_to_edit(Session& session, const std::string& path) {
+    Array array = Array::open(path, session.store());
+    if (uses_unknown_zstd(array.dialect(), array.metadata())) {
+        session.note(
+            fmt::format("{}: {} will not read the chunks that change, because it does not know today's zstd; "
+                        "`tessera copy` to another --codec makes an array that it reads",
+                        path, array.dialect().cannot_read_zstd));
+    }
+    return array;
+}
+
 void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value) {
     if (const auto file = named_file(array.dtype(), value)) {
         set_from_file(session, array, selection, *file);
@@ -103,7 +115,7 @@ struct SetOptions {
 };
 
 int set(Session& session, const SetOptions& o) {
-    Array array = Array::open(o.path, session.store());
+    Array array = open_to_edit(session, o.path);
     const Selection selection = Selection::parse(o.selection, array.shape());
     run_edit("a part of the selection is already written", [&] { set_elements(session, array, selection, o.value); });
     const std::int64_t count = element_count(selection.shape());
@@ -120,7 +132,7 @@ struct AppendOptions {
 };
 
 int append(Session& session, const AppendOptions& o) {
-    Array array = Array::open(o.path, session.store());
+    Array array = open_to_edit(session, o.path);
     const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
@@ -141,7 +153,7 @@ struct ResizeOptions {
 };
 
 int resize(Session& session, const ResizeOptions& o) {
-    Array array = Array::open(o.path, session.store());
+    Array array = open_to_edit(session, o.path);
     const Shape shape = parse_shape_option("SHAPE", o.shape);
     const Shape before = array.shape();
     run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),

@@ -36,18 +36,19 @@ struct GroupOptions {
     std::string path, format, attributes;
 };
 
-/// The format of the nearest group above, else v3.
-const Dialect& format_above(const std::string& path) {
-    const Place seen = enclosing_place(path);
-    for (std::string above = seen.prefix; !above.empty();) {
-        above = fs::path(above).parent_path().string();
-        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return *dialect;
+/// That of the group around it, else of what is in it already, else v3.
+const Dialect& format_of_group(const std::string& path) {
+    if (const Dialect* above = format_above(path)) return *above;
+    if (const auto place = probe_place(path, {.read_only = true})) {
+        for (const Node& node : child_nodes(*place->store, place->prefix)) {
+            if (node.dialect != nullptr && node.dialect->save_group != nullptr) return *node.dialect;
+        }
     }
     return dialect_named("v3");
 }
 
 int group(Session& session, const GroupOptions& o) {
-    const Dialect& dialect = o.format.empty() ? format_above(o.path) : dialect_named(o.format);
+    const Dialect& dialect = o.format.empty() ? format_of_group(o.path) : dialect_named(o.format);
     const Value attributes = parse_attributes_option(o.attributes);
     (void)Group::create(o.path, dialect, attributes, session.store());
     note_stale(session, {o.path});
@@ -155,6 +156,15 @@ int consolidate(Session& session, const std::string& path, bool check) {
 
 }  // namespace
 
+const Dialect* format_above(const std::string& path) {
+    const Place seen = enclosing_place(path);
+    for (std::string above = seen.prefix; !above.empty();) {
+        above = fs::path(above).parent_path().string();
+        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return dialect;
+    }
+    return nullptr;
+}
+
 void report(Session& session, const Value& value, const std::string& line) {
     session.clear_progress();
     if (session.options().json) {
@@ -178,7 +188,8 @@ void note_stale(Session& session, const std::vector<std::string>& paths) {
 Run declare_group(CLI::App& app) {
     auto o = std::make_shared<GroupOptions>();
     app.add_option("PATH", o->path, "where the group is made: a directory")->required()->option_text(" ");
-    app.add_option("--format", o->format, "generation: v2 or v3 (default: that of the group above, else v3)")
+    app.add_option("--format", o->format,
+                   "generation: v2 or v3 (default: that of the group above, else of what is in it, else v3)")
         ->option_text("FORMAT");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
     return [o](Session& session) { return group(session, *o); };

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/dtype.h>
 #include <tessera/shape.h>
@@ -20,6 +22,8 @@ namespace tessera::cli {
 [[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
 /// The object of --attrs; an empty one for "".
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
+/// Names of dimensions: "time, y, x"; an empty name is none.
+[[nodiscard]] std::vector<std::optional<std::string>> parse_names(std::string_view text);
 /// JSON, or else the text itself as a string.
 [[nodiscard]] Value json_or_text(std::string_view text);
 

@@ -30,7 +30,7 @@ int edit(Session& session, const ScriptOptions& o) {
         if (!file) throw not_found(fmt::format("{}: no script that can be read", o.script));
     }
     std::istream& script = from_stdin ? std::cin : file;
-    const Array array = Array::open(o.path, session.store());
+    const Array array = open_to_edit(session, o.path);
     Edit batch(array, {.keep_old = !o.no_undo});
     const std::int64_t edits = run_script(session, batch.array(), script, o.script);
     if (script.bad()) throw io_error("reading", o.script, errno);

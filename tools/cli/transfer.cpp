@@ -17,6 +17,7 @@
 
 #include "bundle.h"
 #include "destination.h"
+#include "hierarchy.h"
 #include "options.h"
 #include "points.h"
 #include "report.h"
@@ -115,29 +116,75 @@ std::optional<Selection> selection_of(const TransferOptions& o, const ArraySourc
     return o.selection ? std::optional(Selection::parse(*o.selection, source.info().shape)) : std::nullopt;
 }
 
-Job plan_job(const TransferOptions& o, std::string source, std::string node) {
-    const std::unique_ptr<ArraySource> opened = open_transferred(o, source);
-    PlannedArray plan = plan_array(*opened, o, selection_of(o, *opened));
+/// What --fill says of one array: NAME=VALUE of the array of that name, else what is said of all.
+std::optional<std::string> fill_of(const TransferOptions& o, const std::string& node) {
+    std::optional<std::string> fill;
+    for (const std::string& given : o.fills) {
+        const std::size_t equals = given.find('=');
+        if (node.empty() || equals == std::string::npos) {
+            if (!fill) fill = given;
+        } else if (given.compare(0, equals, node) == 0) {
+            fill = given.substr(equals + 1);
+        }
+    }
+    return fill;
+}
+
+Job plan_job(const TransferOptions& o, const ArraySource& opened, std::string source, std::string node) {
+    TransferOptions own = o;
+    own.fill = fill_of(o, node);
+    PlannedArray plan = plan_array(opened, own, selection_of(o, opened));
     return {std::move(source), std::move(node), std::move(plan)};
+}
+
+/// An array of several that cannot be read.
+struct Unreadable {
+    std::string node;
+    std::string why;
+};
+
+/// Everything that is to be made.
+struct Plan {
+    std::vector<PlannedGroup> groups;
+    std::vector<Job> jobs;
+    bool hierarchy = false;  ///< of which arrays that cannot be read are left out
+    std::vector<Unreadable> unreadable;
+};
+
+/// Whether the others can be copied all the same: it is about what an array holds, and not about the place or the time.
+bool is_unreadable(const Error& e) {
+    return e.code() == ErrorCode::corrupt || e.code() == ErrorCode::unsupported;
+}
+
+/// Plans one array of several; what cannot be opened is kept apart.
+void plan_one_of(const TransferOptions& o, Plan& plan, std::string source, std::string node) {
+    std::unique_ptr<ArraySource> opened;
+    try {
+        opened = open_transferred(o, source);
+    } catch (const Error& e) {
+        if (!plan.hierarchy || !is_unreadable(e)) throw;
+        plan.unreadable.push_back({std::move(node), e.what()});
+        return;
+    }
+    plan.jobs.push_back(plan_job(o, *opened, std::move(source), std::move(node)));
 }
 
 std::string place_of(const TransferOptions& o, const Job& job) {
     return job.node.empty() ? o.destination : join_key(o.destination, job.node);
 }
 
-void run_job(Session& session, const TransferOptions& o, const Job& job, Destination& destination) {
-    const std::unique_ptr<ArraySource> source = open_transferred(o, job.source);
+/// Copies the elements of a job into the array that was made for it.
+void run_job(Session& session, const TransferOptions& o, const Job& job, const ArraySource* source, Array& array,
+             bool resumed) {
     const std::optional<Selection> selection = selection_of(o, *source);
-    for (const std::string& change : job.plan.changes) session.note(fmt::format("{}: {}", place_of(o, job), change));
-    Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection));
-    const auto* stored = dynamic_cast<const Array*>(source.get());
+    const auto* stored = dynamic_cast<const Array*>(source);
     if (stored != nullptr && !job.plan.recode) {
         (void)copy_chunks(*stored, array, o.link, session.io());
         return;
     }
     if (o.link) session.note(fmt::format("{}: nothing is linked: {}", place_of(o, job), *job.plan.recode));
     CopyOptions options{.io = session.io(), .selection = selection};
-    if (destination.resumed()) options.done = [&](const Region& region) { return array.is_stored(region); };
+    if (resumed) options.done = [&](const Region& region) { return array.is_stored(region); };
     copy_array(*source, array, options);
 }
 
@@ -256,39 +303,57 @@ void require_plain_name(const std::string& file, const std::string& member) {
     }
 }
 
-/// A group that goes along.
-struct GroupJob {
-    std::string node;
-    const Dialect* dialect;           ///< nullptr for a plain folder
-    std::optional<Value> attributes;  ///< none: a group that is there already stays as it is
-};
-
-GroupJob plan_group(const TransferOptions& o, const Group& group, std::string node) {
+PlannedGroup plan_group(Session& session, const TransferOptions& o, const Group& group, std::string node) {
     const Dialect* to = o.format ? &dialect_named(*o.format) : group.dialect();
     Value attributes = group.attributes().all();
     if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
         throw unsupported(fmt::format("{}: {} has no groups, and so no place for the attributes of this one",
                                       group.name(), to->name));
     }
-    return {std::move(node), to, std::move(attributes)};
+    Value unknown = group.unknown();
+    if (to != group.dialect()) {
+        std::string names;
+        for (const auto& [name, value] : unknown.as_object()) names += (names.empty() ? "" : ", ") + name;
+        if (!names.empty()) {
+            session.note(fmt::format("{}: members that only {} has are left out: {}", group.name(),
+                                     group.dialect()->name, names));
+        }
+        unknown = Value::object();
+    }
+    return {std::move(node), to, std::move(attributes), std::move(unknown)};
+}
+
+/// xarray opens a hierarchy in which arrays name their dimensions only where all do; a scalar has none to name.
+void name_no_dimensions(Plan& plan) {
+    const auto keeps = [](const Job& job) {
+        const std::optional<Value>& attributes = job.plan.attributes;
+        return !job.plan.dialect->dimension_names && attributes && attributes->find(dimensions_attribute) != nullptr;
+    };
+    if (std::ranges::none_of(plan.jobs, keeps)) return;
+    for (Job& job : plan.jobs) {
+        if (!job.plan.metadata.shape.empty() || job.plan.dialect->dimension_names || keeps(job)) continue;
+        if (!job.plan.attributes) job.plan.attributes = Value::object();
+        job.plan.attributes->set(dimensions_attribute, Value::array());
+        job.plan.changes.push_back(fmt::format("the attribute {} [] is added, for xarray", dimensions_attribute));
+    }
 }
 
 /// Everything at and below a group, each group before what is in it.
-void plan_hierarchy(const TransferOptions& o, const Group& root, std::vector<GroupJob>& groups,
-                    std::vector<Job>& jobs) {
-    groups.push_back(plan_group(o, root, ""));
+void plan_hierarchy(Session& session, const TransferOptions& o, const Group& root, Plan& plan) {
+    plan.groups.push_back(plan_group(session, o, root, ""));
     for (const tessera::Node& node : root.nodes()) {
         if (node.kind == NodeKind::array) {
-            jobs.push_back(plan_job(o, join_key(o.source, node.path), node.path));
+            plan_one_of(o, plan, join_key(o.source, node.path), node.path);
         } else {
-            groups.push_back(plan_group(o, root.open_group(node.path), node.path));
+            plan.groups.push_back(plan_group(session, o, root.open_group(node.path), node.path));
         }
     }
+    if (root.dialect() != nullptr && root.dialect()->dimension_names) name_no_dimensions(plan);
 }
 
 /// Members of a file become arrays in groups, where the generation has groups.
 void plan_member_groups(const TransferOptions& o, const std::vector<std::string>& members,
-                        std::vector<GroupJob>& groups) {
+                        std::vector<PlannedGroup>& groups) {
     const Dialect* dialect = o.format ? &dialect_named(*o.format) : nullptr;
     if (dialect == nullptr || dialect->save_group == nullptr) return;
     std::set<std::string> folders{""};
@@ -300,29 +365,45 @@ void plan_member_groups(const TransferOptions& o, const std::vector<std::string>
     for (const std::string& folder : folders) groups.push_back({folder, dialect, std::nullopt});
 }
 
+/// Each NAME of --fill must be an array of several.
+void require_named(const TransferOptions& o, const Plan& plan) {
+    for (const std::string& given : o.fills) {
+        const std::size_t equals = given.find('=');
+        if (equals == std::string::npos) continue;
+        const std::string name = given.substr(0, equals);
+        if (std::ranges::find(plan.jobs, name, &Job::node) != plan.jobs.end()) continue;
+        throw invalid_argument(fmt::format("--fill {}: {} holds no array {}", given, o.source, name));
+    }
+}
+
 /// All the arrays that the source names: itself, its members, or what is below it.
-void plan_jobs(const TransferOptions& o, std::vector<GroupJob>& groups, std::vector<Job>& jobs) {
+Plan plan_jobs(Session& session, const TransferOptions& o) {
+    Plan plan;
     const std::vector<std::string> members = several_members(o.source);
     for (const std::string& member : members) require_plain_name(o.source, member);
-    if (members.empty()) {
-        if (const std::optional<Group> root = group_at(o.source)) plan_hierarchy(o, *root, groups, jobs);
+    const std::optional<Group> root = members.empty() ? group_at(o.source) : std::nullopt;
+    if (!root && members.empty()) {
+        plan.jobs.push_back(plan_job(o, *open_transferred(o, o.source), o.source, ""));
+        return plan;
     }
-    const std::size_t several = jobs.size() + groups.size() + members.size();
-    if (several == 0) {
-        jobs.push_back(plan_job(o, o.source, ""));
-        return;
-    }
-    if (o.selection) {
-        const std::string one = members.empty() ? join_key(o.source, jobs.empty() ? "NAME" : jobs.front().node)
-                                                : o.source + "::" + members.front();
-        throw invalid_argument(fmt::format("--sel: {} holds several arrays; name one of them: {}", o.source, one));
+    plan.hierarchy = root.has_value();
+    if (root) plan_hierarchy(session, o, *root, plan);
+    for (const char* option : {o.selection ? "--sel" : nullptr, o.dimensions ? "--dims" : nullptr}) {
+        if (option == nullptr) continue;
+        const std::string one = members.empty()
+                                    ? join_key(o.source, plan.jobs.empty() ? "NAME" : plan.jobs.front().node)
+                                    : o.source + "::" + members.front();
+        throw invalid_argument(fmt::format("{}: {} holds several arrays; name one of them: {}", option, o.source, one));
     }
     if (occupant(o.destination) == Occupant::array) {
         throw already_exists(
             fmt::format("{} is an array, and {} holds several, which need a directory", o.destination, o.source));
     }
-    if (!members.empty()) plan_member_groups(o, members, groups);
-    for (const std::string& member : members) jobs.push_back(plan_job(o, o.source + "::" + member, member));
+    if (!members.empty()) plan_member_groups(o, members, plan.groups);
+    for (const std::string& member : members) plan_one_of(o, plan, o.source + "::" + member, member);
+    if (plan.jobs.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
+    require_named(o, plan);
+    return plan;
 }
 
 /// A group is made, or replaced on request; its arrays are refused one by one where others lie.
@@ -334,38 +415,71 @@ void require_free_group(const TransferOptions& o) {
     }
 }
 
-/// Makes the groups and arrays in the order of their paths, a group before what is in it.
-void make_all(Session& session, const TransferOptions& o, const std::vector<GroupJob>& groups,
-              const std::vector<Job>& jobs, Destination& destination) {
-    std::map<fs::path, const GroupJob*> groups_left;
-    std::map<fs::path, const Job*> jobs_left;
-    for (const GroupJob& group : groups) groups_left.emplace(group.node, &group);
-    for (const Job& job : jobs) jobs_left.emplace(job.node, &job);
-    const auto add_groups = [&](auto end) {
-        for (auto it = groups_left.begin(); it != end; it = groups_left.erase(it)) {
-            destination.add_group(it->second->node, it->second->dialect, it->second->attributes);
-        }
-    };
-    for (const auto& [path, job] : jobs_left) {
-        add_groups(groups_left.upper_bound(path));
-        run_job(session, o, *job, destination);
+/// Makes an array. Of a hierarchy, one that turns out to be unreadable is taken back, and the others go on: false.
+bool make_array(Session& session, const TransferOptions& o, const Job& job, Destination& destination, Plan& plan) {
+    const std::unique_ptr<ArraySource> source = open_transferred(o, job.source);
+    for (const std::string& change : job.plan.changes) session.note(fmt::format("{}: {}", place_of(o, job), change));
+    Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection_of(o, *source)));
+    try {
+        run_job(session, o, job, source.get(), array, destination.resumed());
+        return true;
+    } catch (const Error& e) {
+        if (!plan.hierarchy || !is_unreadable(e) || o.resume || !destination.drop()) throw;
+        plan.unreadable.push_back({job.node, e.what()});
+        return false;
     }
-    add_groups(groups_left.end());
 }
 
-std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o, const DestinationLock& building) {
-    std::vector<GroupJob> groups;
-    std::vector<Job> jobs;
-    plan_jobs(o, groups, jobs);
-    if (o.dry_run) {
-        report_plan(session, o, jobs);
-        return {};
+/// A free name beside the destination, for what must not replace what is there.
+std::string incomplete_name(const std::string& destination) {
+    const fs::path path =
+        fs::path(destination).has_filename() ? fs::path(destination) : fs::path(destination).parent_path();
+    for (int n = 1;; ++n) {
+        fs::path beside = path;
+        beside += n == 1 ? ".incomplete" : fmt::format(".incomplete-{}", n);
+        beside += path.extension() == ".zip" ? ".zip" : "";
+        if (!fs::exists(fs::symlink_status(beside))) return beside.string();
     }
-    if (!groups.empty() && groups.front().attributes) require_free_group(o);
-    const std::unique_ptr<Destination> destination = open_destination(
+}
+
+/// Makes the groups and arrays in the order of their paths, a group before what is in it. Returns the arrays made.
+std::set<const Job*> make_all(Session& session, const TransferOptions& o, Plan& plan, Destination& destination) {
+    std::map<fs::path, const PlannedGroup*> groups_left;
+    std::map<fs::path, const Job*> jobs_left;
+    for (const PlannedGroup& group : plan.groups) groups_left.emplace(group.node, &group);
+    for (const Job& job : plan.jobs) jobs_left.emplace(job.node, &job);
+    const auto add_groups = [&](auto end) {
+        for (auto it = groups_left.begin(); it != end; it = groups_left.erase(it)) destination.add_group(*it->second);
+    };
+    std::set<const Job*> made;
+    for (const auto& entry : jobs_left) {
+        add_groups(groups_left.upper_bound(entry.first));
+        if (make_array(session, o, *entry.second, destination, plan)) made.insert(entry.second);
+    }
+    add_groups(groups_left.end());
+    return made;
+}
+
+/// Copies what the plan has, apart from what cannot be read, and makes it all appear.
+std::vector<Made> copy_planned(Session& session, const TransferOptions& o, Plan& plan,
+                               const DestinationLock& building) {
+    const bool replaces = o.overwrite && fs::exists(o.destination) && !o.skip_bad;
+    if (replaces && !plan.unreadable.empty()) {
+        TransferOptions beside = o;
+        beside.destination = incomplete_name(o.destination);
+        beside.overwrite = false;
+        const DestinationLock building_beside(beside.destination, session.store());
+        std::vector<Made> made = copy_planned(session, beside, plan, building_beside);
+        session.note(
+            fmt::format("{} is as it was: the copy lacks {}, and lies in {}; --skip-bad replaces it all the same",
+                        o.destination, count_text(std::ssize(plan.unreadable), "array"), beside.destination));
+        return made;
+    }
+    std::unique_ptr<Destination> destination = open_destination(
         o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = session.store(), .lock = &building});
+    std::set<const Job*> done;
     try {
-        make_all(session, o, groups, jobs, *destination);
+        done = make_all(session, o, plan, *destination);
     } catch (const Error& e) {
         if (!o.resume) throw;
         const std::string kept = destination->keep();
@@ -373,11 +487,37 @@ std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o, con
         throw cancelled(
             fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
     }
+    if (done.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
+    if (replaces && !plan.unreadable.empty()) {
+        std::erase_if(plan.jobs, [&](const Job& job) {
+            return std::ranges::find(plan.unreadable, job.node, &Unreadable::node) != plan.unreadable.end();
+        });
+        destination.reset();
+        return copy_planned(session, o, plan, building);
+    }
     destination->commit();
     std::vector<Made> made;
-    for (const Job& job : jobs) {
+    for (const Job& job : plan.jobs) {
+        if (!done.contains(&job)) continue;
         const std::string place = place_of(o, job);
         made.push_back(made_of(place, Array::open(place, {.read_only = true})));
+    }
+    return made;
+}
+
+/// `left_out` becomes the number of arrays that could not be read.
+std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o, const DestinationLock& building,
+                                 std::size_t& left_out) {
+    Plan plan = plan_jobs(session, o);
+    if (o.dry_run) {
+        report_plan(session, o, plan.jobs);
+    } else if (!plan.groups.empty() && plan.groups.front().attributes) {
+        require_free_group(o);
+    }
+    std::vector<Made> made = o.dry_run ? std::vector<Made>() : copy_planned(session, o, plan, building);
+    left_out = plan.unreadable.size();
+    for (const Unreadable& array : plan.unreadable) {
+        session.note(fmt::format("{} is left out: {}", join_key(o.source, array.node), array.why));
     }
     return made;
 }
@@ -393,7 +533,8 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     if (to_file) {
         refuse(o.chunks, "--chunks");
         refuse(o.codec, "--codec");
-        refuse(o.fill, "--fill");
+        refuse(o.fills.empty() ? std::nullopt : std::optional(o.fills.front()), "--fill");
+        refuse(o.dimensions, "--dims");
         refuse(o.format, "--format");
         refuse(o.shards, "--shard");
         refuse(o.separator, "--separator");
@@ -448,6 +589,25 @@ bool names_array_file(const std::string& path) {
     return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return extension == f.extension; });
 }
 
+namespace {
+
+/// With the format of the group around the destination, unless one is chosen.
+TransferOptions following(Session& session, const TransferOptions& o) {
+    TransferOptions own = o;
+    const Dialect* above = o.format ? nullptr : format_above(o.destination);
+    if (above == nullptr) return own;
+    own.format = above->name;
+    const std::optional<Place> source = probe_place(o.source, {.read_only = true});
+    const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
+    if (!node || node->dialect != above) {
+        session.note(
+            fmt::format("{}: {}, as the group around it is; --format chooses another", o.destination, above->name));
+    }
+    return own;
+}
+
+}  // namespace
+
 int transfer(Session& session, const TransferOptions& o, std::string_view done) {
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
@@ -457,13 +617,14 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
 
     const bool existed = fs::exists(split_array_path(o.destination).path);
     std::vector<Made> made;
+    std::size_t left_out = 0;
     try {
         if (!bundle.empty()) {
             write_bundle(session, o, bundle);
         } else if (to_file) {
             made.push_back(copy_to_file(session, o));
         } else {
-            made = copy_to_arrays(session, o, building);
+            made = copy_to_arrays(session, following(session, o), building, left_out);
         }
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled || o.resume) throw;
@@ -472,7 +633,8 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     }
     session.clear_progress();
 
-    if (o.dry_run) return exit_done;
+    const int exit = left_out > 0 ? exit_differences : exit_done;
+    if (o.dry_run) return exit;
     if (!bundle.empty()) {
         report_bundle(session, o, bundle, done);
     } else if (session.options().json) {
@@ -486,7 +648,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     } else if (!session.options().quiet) {
         for (const Made& one : made) print(printable(made_text(one, done)) + "\n");
     }
-    return exit_done;
+    return exit;
 }
 
 namespace {
@@ -505,8 +667,15 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
         ->option_text("CODECS");
     app.add_option("--shard", o.shards, "lengths of a shard, a multiple of chunks (v3); none takes shards apart")
         ->option_text("SHAPE");
-    app.add_option("--fill", o.fill, "fill value: JSON or text")->option_text("VALUE");
-    app.add_option("--format", o.format, "generation: zmeta, v1, v2 or v3")->option_text("FORMAT");
+    app.add_option("--fill", o.fills, "fill value, JSON or text; NAME=VALUE of one array of a group (repeatable)")
+        ->allow_extra_args(false)
+        ->option_text("VALUE");
+    app.add_option("--format", o.format,
+                   "generation: zmeta, v1, v2 or v3 (default: that of the group around the destination, else the "
+                   "source's, for array files zmeta)")
+        ->option_text("FORMAT");
+    app.add_option("--dims", o.dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
+    app.add_flag("--skip-bad", o.skip_bad, "of a group: replace what is there also where some arrays cannot be read");
     app.add_option("--separator", o.separator, "between the indices of chunk keys: . or / (v2, v3)")
         ->option_text(".|/");
     app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");

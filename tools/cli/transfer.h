@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/array_io.h>
 
@@ -15,8 +16,10 @@ struct TransferOptions {
     std::optional<std::string> selection;
     std::optional<std::string> points;  ///< an array file that lists the elements wanted; see points.h
     // For an array as destination; what is not given comes from the source, else the defaults of `create`.
-    std::optional<std::string> chunks, shards, codec, fill, format, separator;
-    std::optional<std::string> order;    ///< of the elements in a chunk or an array file
+    std::optional<std::string> chunks, shards, codec, fill, format, separator, dimensions;
+    std::vector<std::string> fills;    ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
+    bool skip_bad = false;             ///< a group whose arrays cannot all be read replaces what is there all the same
+    std::optional<std::string> order;  ///< of the elements in a chunk or an array file
     std::optional<std::string> deflate;  ///< for an array file as destination
     bool link = false;
     bool dry_run = false;

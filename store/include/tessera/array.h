@@ -143,6 +143,10 @@ public:
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
     void finish() override;  ///< the end of what went through open_shard(); every write is complete when it returns
 
+    /// Names the dimensions, one name (or none) for each; no names at all take those that are there away. They are a
+    /// member of v3's metadata, and xarray's attribute `_ARRAY_DIMENSIONS` elsewhere. Throws invalid_argument for
+    /// another number of names.
+    void set_dimension_names(const std::vector<std::optional<std::string>>& names);
     /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks; chunks outside
     /// are deleted. Growing writes data first and metadata last, shrinking the other way round.
     void resize(const Shape& shape, const IoOptions& io = {});

@@ -35,9 +35,12 @@ struct Conversion {
 
 /// Keeps dtype, shape, fill, attributes and dimension names (an attribute `_ARRAY_DIMENSIONS` outside v3, which is
 /// xarray's convention), or throws unsupported naming what `to` cannot express. Codecs stay where `to` can express
-/// them; else the nearest are chosen. `attributes` as Dialect::load_attributes gives them.
+/// them; else the nearest are chosen. Codecs that the program of `to` cannot read (zstd, for zarr-python 0.4 and 1) are
+/// replaced too, unless they were `codecs_chosen` by a person. A fill of null becomes zeros where `to` has no null,
+/// with null_fill_attribute as the way back; the fields of structures become little-endian for v3. `attributes` as
+/// Dialect::load_attributes gives them.
 [[nodiscard]] Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes,
-                                          const Dialect& from, const Dialect& to);
+                                          const Dialect& from, const Dialect& to, bool codecs_chosen = false);
 
 /// Why the chunks of an array with metadata `from` must be encoded anew for one with metadata `to`; nothing when their
 /// bytes stay valid, so that chunk files can be copied or linked.

@@ -20,7 +20,11 @@ struct Dialect {
     std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"
     std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
     bool dimension_names = false;   ///< in the metadata; elsewhere they are xarray's attribute `_ARRAY_DIMENSIONS`
-    std::string_view group_key;     ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
+    bool shards = false;            ///< whether a file may hold many chunks
+    bool null_fill = true;          ///< whether a fill may be null in new metadata
+    std::string_view cannot_read_zstd =
+        {};                      ///< its program, which cannot read what today's zstd writes; "" where it can
+    std::string_view group_key;  ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
 
     /// Whether an array of this dialect lies at `prefix`.
     bool (*probe)(const KeyValueStore& store, std::string_view prefix);
@@ -36,8 +40,12 @@ struct Dialect {
 
     /// Whether a group of this dialect lies at `prefix`; nullptr where the dialect has no group metadata.
     bool (*probe_group)(const KeyValueStore& store, std::string_view prefix);
-    /// Makes the group at `prefix`, with these attributes. nullptr where the dialect has no group metadata.
-    void (*save_group)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
+    /// Makes the group at `prefix`, with these attributes and these members of its document that the dialect does not
+    /// know. nullptr where the dialect has no group metadata. Throws unsupported, naming it, for a member that must be
+    /// understood.
+    void (*save_group)(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown);
+    /// The members of the group's document that the dialect does not know, an object. nullptr as save_group.
+    Value (*load_group_unknown)(const KeyValueStore& store, std::string_view prefix);
 
     /// The attributes of the array or group at `prefix`, an object; nothing when there are none and never were.
     std::optional<Value> (*load_attributes)(const KeyValueStore& store, std::string_view prefix);
@@ -73,6 +81,8 @@ struct Dialect {
     bool common_key = false;
 };
 
+/// Marks an array whose fill was null, and became zeros in a dialect without null: a text, "null".
+inline constexpr std::string_view null_fill_attribute = "_TESSERA_FILL_VALUE";
 /// Where arrays keep the names of their dimensions in dialects without a member for them: xarray's convention.
 inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
 

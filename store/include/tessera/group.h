@@ -70,6 +70,8 @@ public:
 
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] const Dialect* dialect() const;  ///< nullptr for a plain folder
+    /// The members of its document that the dialect does not know: extensions, what NCZarr keeps there. An object.
+    [[nodiscard]] Value unknown() const;
     /// Setting those of a plain folder throws unsupported.
     [[nodiscard]] Attributes attributes() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct FillValue {
     std::optional<ElementBytes> bytes;
     /// As it stood in the metadata, written back unless the fill changes; none for a fill known only by its bytes.
     std::optional<Value> spelling;
+    /// Other programs read an absent chunk of this array as something else than the fill (zarr-python 2 gives the text
+    /// "" for bytes): chunks full of it are stored all the same.
+    bool always_stored = false;
     /// When the spelling cannot be assigned to the dtype (0 to V, NaN to an integer): why. `bytes` is then none, and
     /// the error is thrown when the fill is needed.
     std::string error;
@@ -56,6 +60,13 @@ struct ArrayMetadata {
 /// The sharding_indexed codec for inner chunks of this shape with these codecs, as zarr-python writes it by default:
 /// the index at the end, little-endian, with crc32c.
 [[nodiscard]] CodecConfig sharding_codec(const Shape& chunks, std::vector<CodecConfig> codecs);
+
+/// The names of dimensions as metadata and attributes list them: a list of strings, null where there is none.
+[[nodiscard]] Value dimension_names_json(std::span<const std::optional<std::string>> names);
+
+/// Whether a chunk full of the fill may be left out. Not where the fill is undefined: other programs read that as
+/// anything.
+[[nodiscard]] bool may_omit(const FillValue& fill);
 
 /// The bytes that an absent chunk's elements have: the fill, or zeros where it is undefined.
 /// Throws invalid_argument when the metadata's fill cannot be assigned to the dtype.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -71,11 +72,10 @@ TEST(Convert, every_pair_of_generations_there_and_back) {
     for (const fs::path& path : golden_arrays()) {
         SCOPED_TRACE(path.filename().string());
         std::optional<Array> original;
-        std::vector<std::string> content;
         try {
             original = Array::open(path, {.read_only = true});
             if (element_count(original->shape()) > 1'000'000) continue;
-            content = elements(*original);
+            (void)original->read();
         } catch (const Error& e) {
             continue;  // what cannot be read is the business of other tests
         }
@@ -91,15 +91,24 @@ TEST(Convert, every_pair_of_generations_there_and_back) {
                 continue;
             }
             EXPECT_EQ(there->shape(), original->shape());
-            EXPECT_EQ(there->dtype(), original->dtype());
-            EXPECT_EQ(there->metadata().fill.bytes, original->metadata().fill.bytes);
-            EXPECT_EQ(elements(*there), content);
+            // v3 has no big-endian structures, and no fill of null.
+            const bool ordered = there->dtype() == original->dtype();
+            EXPECT_TRUE(ordered || (to.name == "v3" && original->dtype().kind() == Kind::structure &&
+                                    there->dtype().equal_but_order(original->dtype())));
+            if (ordered && (to.null_fill || original->metadata().fill.bytes)) {
+                EXPECT_EQ(there->metadata().fill.bytes, original->metadata().fill.bytes);
+            } else {
+                EXPECT_EQ(fill_element(there->metadata()).size(), fill_element(original->metadata()).size());
+            }
+            EXPECT_TRUE(elements_equal(there->read().view(), original->read().view()));
             // v1 could make an array without dimensions, but not write to it.
             if (original->dialect().name == "v1" && original->shape().empty()) continue;
             const Array back = converted(*there, original->dialect());
-            EXPECT_EQ(back.dtype(), original->dtype());
-            EXPECT_EQ(elements(back), content);
-            EXPECT_EQ(back.metadata().fill.bytes, original->metadata().fill.bytes);
+            EXPECT_TRUE(elements_equal(back.read().view(), original->read().view()));
+            if (ordered) {
+                EXPECT_EQ(back.dtype(), original->dtype());
+                EXPECT_EQ(back.metadata().fill.bytes, original->metadata().fill.bytes);
+            }
             EXPECT_EQ(back.metadata().dimension_names, original->metadata().dimension_names);
             EXPECT_EQ(back.attributes().all(), original->attributes().all());
             ++done[fmt::format("{} → {}", original->dialect().name, to.name)];
@@ -121,7 +130,12 @@ std::optional<std::string> recode(const ArrayMetadata& from, const char* source,
 TEST(Convert, chunk_files_stay_valid_where_their_bytes_do) {
     for (const char* source : {"zmeta", "v1", "v2"}) {
         for (const char* target : {"zmeta", "v1", "v2", "v3"}) {
-            EXPECT_EQ(recode(made(source, "blosc:zstd:3"), source, target), std::nullopt) << source << target;
+            EXPECT_EQ(recode(made(source, "blosc:lz4:3"), source, target), std::nullopt) << source << target;
+            // zarr 0.4 and 1 cannot read zstd.
+            const bool read = std::string_view(target) == "v2" || std::string_view(target) == "v3";
+            EXPECT_EQ(recode(made(source, "blosc:zstd:3"), source, target).has_value(),
+                      !read && std::string_view(source) != target)
+                << source << target;
         }
     }
     EXPECT_EQ(recode(made("v1", "zlib:3"), "v1", "v2"), std::nullopt);
@@ -172,14 +186,19 @@ TEST(Convert, the_nearest_codecs_are_chosen_and_named) {
         return convert_metadata(m, {}, dialect_named(source), dialect_named(target));
     };
     Conversion c = convert(made("v2", "zstd:3"), "v2", "zmeta");
-    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zstd:3:shuffle");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zlib:3:shuffle");
     ASSERT_EQ(c.changes.size(), 1U);
     EXPECT_THAT(c.changes[0], HasSubstr("zstd:3"));
     EXPECT_EQ(codec_text(convert(made("v3", "gzip:6"), "v3", "v1").metadata.codecs.back()), "zlib:6");
     EXPECT_EQ(codec_text(convert(made("v3", "none"), "v3", "zmeta").metadata.codecs.back()), "blosc:lz4:0:noshuffle");
     c = convert(made("v3", "zstd:3,crc32c"), "v3", "zmeta");
-    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zstd:3:shuffle");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zlib:3:shuffle");
     EXPECT_THAT(c.changes[0], HasSubstr("crc32c"));
+    c = convert(made("v2", "blosc:zstd:4:bitshuffle"), "v2", "v1");
+    EXPECT_EQ(codec_text(c.metadata.codecs.back()), "blosc:zlib:4:bitshuffle");
+    EXPECT_THAT(c.changes[0], HasSubstr("zarr 1 cannot read zstd"));
+    const ArrayMetadata zstd = made("v2", "blosc:zstd:4:bitshuffle");
+    EXPECT_EQ(convert_metadata(zstd, {}, dialect_named("v2"), dialect_named("v1"), true).metadata.codecs, zstd.codecs);
     c = convert(made("v2", "delta,zlib:4"), "v2", "v1");
     EXPECT_EQ(codec_text(c.metadata.codecs.back()), "zlib:4");
     EXPECT_THAT(c.changes[0], HasSubstr("delta"));

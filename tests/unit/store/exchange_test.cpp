@@ -1,5 +1,6 @@
 // Arrays on which Tessera and the programs that wrote them once differed: tests/golden/exchange. Its README and the
 // notes of its manifest say what must hold; tests/python/test_exchange.py asks the programs themselves.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tessera/array.h>
 #include <tessera/convert.h>
@@ -8,6 +9,7 @@
 #include <tessera/group.h>
 #include <tessera/npy.h>
 
+#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -100,6 +102,71 @@ TEST_P(Exchange, goes_to_every_generation_and_back) {
         EXPECT_TRUE(elements_equal(back.read().view(), array.read().view()));
         EXPECT_EQ(back.dtype(), array.dtype());
     }
+}
+
+TEST_P(Exchange, what_is_no_text_is_refused_by_name_and_stays) {
+    if (info().find("expected_json") == nullptr) return;
+    const Value expected = Value::parse(file_text(golden() / info().at("expected_json").as_string()));
+    const fs::path copy = copied();
+    const auto before = files_below(copy);
+    Array array = Array::open(copy);
+    const std::int64_t chunk = array.chunks()[0];
+    const VariableSlot slot{"new", 3};
+    const ArrayView text{reinterpret_cast<const std::byte*>(&slot), DType::variable_text(), {1}, {0}};
+    const auto text_at = [&](std::int64_t i) {
+        const NDArray one = array.read(Region{{i}, {1}});
+        return std::string(reinterpret_cast<const VariableSlot*>(one.bytes().data())->view());
+    };
+    const Value::Array& list = expected.as_array();
+    for (std::int64_t i = 0; i < std::ssize(list); ++i) {
+        SCOPED_TRACE(i);
+        const Value& element = list[static_cast<std::size_t>(i)];
+        if (element.is_string()) {
+            EXPECT_EQ(text_at(i), element.as_string());
+            continue;
+        }
+        const std::string named = fmt::format("element ({},) is no text, but {} in JSON", i, element.dump());
+        expect_error(ErrorCode::unsupported, named, [&] { (void)text_at(i); });
+        expect_error(ErrorCode::unsupported, "is no text", [&] { (void)array.read(); });
+        // Another element of its chunk: nothing is written.
+        const std::int64_t other = i / chunk * chunk;
+        expect_error(ErrorCode::unsupported, "is no text", [&] { array.write(Region{{other}, {1}}, text); });
+        const std::vector<RegionWrite> parts{{Region{{other}, {1}}, text}};
+        expect_error(ErrorCode::unsupported, "is no text", [&] { array.write_many(parts); });
+        EXPECT_EQ(files_below(copy), before);
+    }
+    // Each of them may become a text; beyond the edge there is no text either, and it does not matter.
+    std::int64_t first = -1;
+    std::int64_t last = -1;
+    for (std::int64_t i = 0; i < std::ssize(list); ++i) {
+        if (list[static_cast<std::size_t>(i)].is_string()) continue;
+        if (first < 0) first = i;
+        last = i;
+    }
+    if (first >= 0) {
+        ArrayView many = text;
+        many.shape = {last - first + 1};
+        array.write(Region{{first}, many.shape}, many);
+        EXPECT_EQ(text_at(first), "new");
+    }
+    array.write(Region{{std::ssize(list) - 1}, {1}}, text);
+    EXPECT_EQ(text_at(std::ssize(list) - 1), "new");
+    EXPECT_EQ(array.read().shape(), array.shape());
+}
+
+TEST(ExchangeVlenBytes, empty_chunks_are_stored) {
+    // zarr-python 2 reads an absent chunk of bytes as the text "".
+    const TemporaryFolder folder;
+    Array array = Array::create(folder / "a", {.shape = {4}, .chunks = {2}, .dtype = "bytes", .format = "v2"});
+    array.write(Region::whole({4}), NDArray("bytes", {4}).view());
+    EXPECT_TRUE(fs::exists(folder / "a" / "0"));
+    EXPECT_TRUE(fs::exists(folder / "a" / "1"));
+    // In v3 they are left out, and on the way to v2 made again.
+    Array bare = Array::create(folder / "b", {.shape = {4}, .chunks = {2}, .dtype = "bytes", .format = "v3"});
+    bare.write(Region::whole({4}), NDArray("bytes", {4}).view());
+    EXPECT_FALSE(fs::exists(folder / "b" / "c"));
+    const Conversion c = convert_metadata(bare.metadata(), {}, bare.dialect(), dialect_named("v2"));
+    EXPECT_NE(why_recode(bare.metadata(), c.metadata), std::nullopt);
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, Exchange, testing::Range<std::size_t>(0, cases().size()),

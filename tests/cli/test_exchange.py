@@ -1,0 +1,315 @@
+"""Stores that xarray, zarr-python, netCDF and zarrita wrote, taken to other formats and back by the program, and read
+again by those who wrote them: tests/golden/exchange."""
+
+import json
+import shutil
+import subprocess
+import unittest
+import warnings
+
+import numpy as np
+import zarr
+
+from program import GOLDEN, ProgramTest
+
+try:
+    import xarray
+except ImportError:
+    xarray = None
+
+EXCHANGE = GOLDEN / "exchange"
+
+
+def with_chunk_files(path, prefix="c"):
+    return sorted(p.name for p in path.rglob("*") if p.is_file() and p.name[0] not in ".z_")
+
+
+class ExchangeTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+
+    def fixture(self, name):
+        shutil.copytree(EXCHANGE / name, self.folder / name)
+        return name
+
+    def noted(self, *words, code=0):
+        """Runs a command; what it says on standard error."""
+        result = self.run_program(*words)
+        self.assertEqual(result.returncode, code, f"tessera {words}\n{result.stdout}{result.stderr}")
+        return result.stderr
+
+    def document(self, name):
+        return json.loads((self.folder / name).read_text())
+
+
+@unittest.skipIf(xarray is None, "python3-xarray is not installed")
+class Xarray(ExchangeTest):
+    def opened(self, name, **options):
+        with xarray.open_zarr(self.path(name), **options) as dataset:
+            return dataset.load()
+
+    def check_round_trip(self, name, consolidated):
+        source = self.opened(name, consolidated=consolidated)
+        notes = self.noted("copy", name, "three", "--format", "v3")
+        self.assertIn("the fill_value null becomes 0", notes)
+        self.assertEqual(self.document("three/crs/zarr.json")["dimension_names"], [])
+        self.assertEqual(self.document("three/x/zarr.json")["dimension_names"], ["x"])
+        self.noted("copy", "three", "two", "--format", "v2")
+        if consolidated:
+            self.noted("consolidate", "two")
+        self.assertTrue(self.opened("two", consolidated=consolidated).identical(source))
+        for array in source.variables:
+            before = self.document(f"{name}/{array}/.zarray")
+            after = self.document(f"two/{array}/.zarray")
+            self.assertEqual(after["fill_value"], before["fill_value"], array)
+            self.assertEqual(self.document(f"two/{array}/.zattrs"), self.document(f"{name}/{array}/.zattrs"))
+            # Others read what is absent as anything where the fill is null.
+            if before["fill_value"] is None:
+                chunks = -(-np.array(before["shape"] or [1]) // np.array(before["chunks"] or [1])).prod()
+                self.assertEqual(len(with_chunk_files(self.folder / "two" / array)), abs(chunks))
+
+    def test_to_v3_and_back(self):
+        self.check_round_trip(self.fixture("xarray_cf"), False)
+
+    def test_to_v3_and_back_consolidated(self):
+        self.check_round_trip(self.fixture("xarray_cf_consolidated"), True)
+
+    def test_datasets_of_today(self):
+        rng = np.random.default_rng(3)
+        for number in range(4):
+            with self.subTest(number):
+                dataset = xarray.Dataset(
+                    {"grid": (("y", "x"), rng.integers(0, 3, (5, 4)).astype(["u1", "<i2", ">i4", "<i8"][number])),
+                     "field": (("y", "x"), rng.normal(size=(5, 4)).astype(["<f4", "<f8", ">f4", "<f4"][number])),
+                     "flag": (("y",), rng.random(5) < 0.5),
+                     "label": (("x",), np.array(["a", "", "fünf", "no"])),
+                     "crs": ((), np.int32(0)), "offset": ((), 0.0)},
+                    coords={"x": np.arange(4), "y": np.linspace(0, 1, 5),
+                            "time": (("y",), np.datetime64("2020-01-01", "ns") + np.arange(5))},
+                    attrs={"title": f"number {number}"})
+                dataset.grid.attrs["grid_mapping"] = "crs"
+                consolidated = bool(number % 2)
+                dataset.to_zarr(self.path(f"data{number}"), consolidated=consolidated)
+                self.check_round_trip_of(f"data{number}", consolidated)
+
+    def check_round_trip_of(self, name, consolidated):
+        source = self.opened(name, consolidated=consolidated)
+        for there, format_there in (("three", "v3"), ("other", "v2")):
+            self.noted("copy", name, f"{name}.{there}", "--format", format_there)
+            self.noted("copy", f"{name}.{there}", f"{name}.{there}.back", "--format", "v2")
+            if consolidated:
+                self.noted("consolidate", f"{name}.{there}.back")
+            self.assertTrue(self.opened(f"{name}.{there}.back", consolidated=consolidated).identical(source), there)
+
+    def test_scalars_without_names_open(self):
+        self.fixture("group_scalars")
+        notes = self.noted("copy", "group_scalars", "two", "--format", "v2")
+        self.assertIn("members that only v3 has are left out: survey_extension", notes)
+        self.assertEqual(self.document("two/crs/.zattrs")["_ARRAY_DIMENSIONS"], [])
+        dataset = self.opened("two", consolidated=False)
+        self.assertEqual(int(dataset.crs), 4326)
+        self.assertEqual(dataset.elevation.dims, ("y", "x"))
+
+    def test_zeros_are_not_missing(self):
+        np.save(self.folder / "a.npy", np.arange(4, dtype="<i4"))
+        notes = self.noted("import", "a.npy", "masked/a", "--format", "v2", "--dims", "x")
+        self.assertIn("--fill null", notes)
+        notes = self.noted("import", "a.npy", "kept/a", "--format", "v2", "--dims", "x", "--fill", "null")
+        self.assertEqual(notes, "")
+        self.tessera("group", "masked", "--quiet")
+        self.tessera("group", "kept", "--quiet")
+        self.assertTrue(np.isnan(self.opened("masked", consolidated=False).a.values[0]))
+        self.assertEqual(self.opened("kept", consolidated=False).a.values.tolist(), [0, 1, 2, 3])
+
+
+class Groups(ExchangeTest):
+    def test_unknown_members_stay(self):
+        self.fixture("group_scalars")
+        self.tessera("copy", "group_scalars", "copy", "--quiet")
+        self.assertEqual(self.document("copy/zarr.json")["survey_extension"],
+                         self.document("group_scalars/zarr.json")["survey_extension"])
+        # One that must be understood is not carried on by who does not understand it.
+        group = self.document("copy/zarr.json")
+        group["survey_extension"]["must_understand"] = True
+        (self.folder / "copy" / "zarr.json").write_text(json.dumps(group))
+        self.refused("copy", "copy", "again", says="survey_extension")
+
+    def test_nczarr_stays_nczarr(self):
+        self.fixture("nczarr_q")
+        self.tessera("copy", "nczarr_q", "copy", "--quiet")
+        for name in ".zgroup", "q/.zarray", "y/.zarray":
+            self.assertEqual(self.document(f"copy/{name}"), self.document(f"nczarr_q/{name}"), name)
+        if shutil.which("ncdump"):
+            shown = [subprocess.run(["ncdump", f"file://{self.path(name)}#mode=nczarr,file"], capture_output=True,
+                                    text=True).stdout.split("{", 1)[-1] for name in ("nczarr_q", "copy")]
+            self.assertIn("q(y, x)", shown[0])
+            self.assertEqual(shown[1], shown[0])
+
+    def test_fills_of_single_arrays(self):
+        self.fixture("xarray_cf")
+        self.noted("copy", "xarray_cf", "three", "--format", "v3", "--fill", "mask=7", "--fill", "name=none")
+        self.assertEqual(self.document("three/mask/zarr.json")["fill_value"], 7)
+        self.assertEqual(self.document("three/name/zarr.json")["fill_value"], "none")
+        self.assertEqual(self.document("three/x/zarr.json")["fill_value"], 0)
+        self.refused("copy", "xarray_cf", "other", "--format", "v3", "--fill", "nowhere=7", says="no array nowhere")
+        # What was chosen is not taken back.
+        self.noted("copy", "three", "two", "--format", "v2", "--fill", "x=0")
+        self.assertEqual(self.document("two/mask/.zarray")["fill_value"], 7)
+        self.assertEqual(self.document("two/x/.zarray")["fill_value"], 0)
+        self.assertIsNone(self.document("two/time/.zarray")["fill_value"])
+
+    def hierarchy_with_a_bad_array(self):
+        root = zarr.open_group(self.path("h"), mode="w")
+        root.create_dataset("good", data=np.arange(6), chunks=3)
+        root.create_dataset("torn", data=np.arange(6), chunks=3, compressor=zarr.Blosc())
+        root.create_dataset("strange", data=np.arange(6), chunks=3)
+        (self.folder / "h" / "torn" / "1").write_bytes(b"nothing that blosc knows")
+        strange = self.document("h/strange/.zarray") | {"dtype": "|O"}
+        (self.folder / "h" / "strange" / ".zarray").write_text(json.dumps(strange))
+
+    def test_one_bad_array_does_not_stop_the_others(self):
+        self.hierarchy_with_a_bad_array()
+        notes = self.noted("copy", "h", "copy", code=1)
+        self.assertIn("h/torn is left out: ", notes)
+        self.assertIn("h/strange is left out: ", notes)
+        self.assertEqual(zarr.open_group(self.path("copy"))["good"][:].tolist(), list(range(6)))
+        self.assertEqual(sorted(p.name for p in (self.folder / "copy").iterdir()), [".zgroup", "good"])
+
+    def test_an_incomplete_copy_replaces_nothing(self):
+        self.hierarchy_with_a_bad_array()
+        for name in "one", "two":
+            zarr.open_group(self.path(name), mode="w").create_dataset("good", data=np.zeros(3))
+        notes = self.noted("copy", "h", "one", "--overwrite", code=1)
+        self.assertIn("one is as it was", notes)
+        self.assertIn("lies in one.incomplete", notes)
+        self.assertEqual(zarr.open_group(self.path("one"))["good"][:].tolist(), [0, 0, 0])
+        self.assertEqual(zarr.open_group(self.path("one.incomplete"))["good"][:].tolist(), list(range(6)))
+        self.noted("copy", "h", "two", "--overwrite", "--skip-bad", code=1)
+        self.assertEqual(zarr.open_group(self.path("two"))["good"][:].tolist(), list(range(6)))
+
+    def test_a_node_takes_the_format_of_its_group(self):
+        np.save(self.folder / "a.npy", np.arange(4))
+        zarr.open_group(self.path("g"), mode="w")
+        self.tessera("copy", "a.npy", "plain", "--quiet")
+        self.assertIn("v2, as the group around it is", self.noted("import", "a.npy", "g/imported"))
+        self.assertIn("v2, as the group around it is", self.noted("copy", "plain", "g/copied"))
+        self.tessera("create", "g/created", "--shape", "3", "--dtype", "<i4")
+        self.tessera("group", "g/sub")
+        self.noted("copy", "a.npy", "g/mine", "--format", "zmeta")
+        self.assertTrue((self.folder / "g/mine/__zmeta__").exists())
+        self.assertEqual(sorted(zarr.open_group(self.path("g")).keys()), ["copied", "created", "imported", "sub"])
+        self.assertTrue((self.folder / "plain/__zmeta__").exists())
+        # A group takes the format of what is in it.
+        self.tessera("create", "h/a", "--shape", "3", "--dtype", "<i4", "--format", "v2")
+        self.tessera("group", "h")
+        self.assertEqual(sorted(zarr.open_group(self.path("h")).keys()), ["a"])
+
+
+class Arrays(ExchangeTest):
+    def test_empty_bytes_stay_bytes(self):
+        self.fixture("vlen_bytes_empty")
+        self.tessera("copy", "vlen_bytes_empty", "copy", "--chunks", "3", "--quiet")
+        self.tessera("set", "copy", "3", "", "--quiet")
+        self.tessera("set", "vlen_bytes_empty", "2:4", "", "--quiet")
+        for name in "copy", "vlen_bytes_empty":
+            values = list(zarr.open(self.path(name), mode="r")[:])
+            self.assertEqual(values[:2] + values[3:], [b"", b"", b""])
+            self.assertTrue(all(isinstance(v, bytes) for v in values), values)
+
+    def test_null_in_json_is_refused(self):
+        self.fixture("json2_null")
+        before = (self.folder / "json2_null" / "0").read_bytes()
+        self.refused("get", "json2_null", ":", says=["element (1,) is no text", "null"])
+        self.refused("set", "json2_null", "0", "x", says="element (1,) is no text")
+        self.refused("copy", "json2_null", "copy", says="element (1,) is no text")
+        self.assertEqual((self.folder / "json2_null" / "0").read_bytes(), before)
+        self.tessera("set", "json2_null", "4", "x", "--quiet")
+        self.tessera("set", "json2_null", "1", "y", "--quiet")
+        self.assertEqual(list(zarr.open(self.path("json2_null"), mode="r")[:]), ["ab", "y", "cd", "", "x"])
+
+    def test_zmeta_and_v1_get_no_zstd(self):
+        np.save(self.folder / "a.npy", np.arange(40))
+        for codec in "zstd:3", "blosc:zstd:5:shuffle", "bz2:1", "lzma":
+            self.tessera("import", "a.npy", "a", "--format", "v2", "--codec", codec, "--quiet", "--overwrite")
+            for name in "zmeta", "v1":
+                self.noted("copy", "a", name, "--format", name, "--overwrite")
+                self.assertNotIn("zstd", self.tessera_json("info", name)["codec"], codec)
+        notes = self.noted("copy", "a", "asked", "--format", "zmeta", "--codec", "blosc:zstd:5:shuffle")
+        self.assertIn("zarr 0.4 cannot read chunks compressed with zstd", notes)
+        self.assertEqual(self.document("asked/__zmeta__")["cname"], "zstd")
+        self.noted("import", "a.npy", "one", "--format", "v1", "--codec", "blosc:zstd:5:shuffle")
+        self.assertIn("will not read the chunks that change", self.noted("set", "one", "3", "9"))
+        self.assertIn("zstd 0.7", self.tessera("info", "one"))
+
+    def test_shards_go_where_there_are_none(self):
+        np.save(self.folder / "a.npy", np.arange(48).reshape(8, 6))
+        self.tessera("import", "a.npy", "a", "--format", "v3", "--chunks", "2,2", "--shard", "4,6", "--quiet")
+        self.assertIn("shards", self.noted("copy", "a", "two", "--format", "v2", "--chunks", "3,5"))
+        self.assertEqual(zarr.open(self.path("two"), mode="r").chunks, (3, 5))
+        np.testing.assert_array_equal(zarr.open(self.path("two"), mode="r")[:], np.arange(48).reshape(8, 6))
+        self.refused("copy", "a", "three", "--chunks", "3,5", says="multiple of chunks")
+
+    def test_structures_become_little_endian(self):
+        dtype = np.dtype([("a", ">i4"), ("b", [("c", ">f8"), ("d", "<i2")]), ("e", "S3")])
+        values = np.zeros(5, dtype)
+        values["a"], values["b"]["c"], values["b"]["d"], values["e"] = range(5), np.arange(5) / 3, range(5), b"xy"
+        array = zarr.open(self.path("s"), mode="w", shape=5, chunks=2, dtype=dtype, fill_value=None)
+        array[...] = values
+        self.assertIn("little-endian", self.noted("copy", "s", "three", "--format", "v3"))
+        self.noted("copy", "three", "two", "--format", "v2")
+        back = zarr.open(self.path("two"), mode="r")
+        self.assertEqual(back[:].tolist(), values.tolist())
+        self.assertIsNone(back.fill_value)
+
+    def test_a_fill_that_works_is_shown(self):
+        self.tessera("create", "a", "--shape", "3", "--dtype", "V3", "--format", "v2", "--fill", "0x010203", "--quiet")
+        line = self.refused("copy", "a", "b", "--format", "zmeta", says="--fill null works")
+        self.noted("copy", "a", "b", "--format", "zmeta", "--fill", "null")
+        self.assertIn("fill_value", line)
+
+    def test_names_of_dimensions(self):
+        np.save(self.folder / "a.npy", np.zeros((2, 3)))
+        self.noted("import", "a.npy", "three", "--format", "v3", "--dims", "y, x")
+        self.assertEqual(self.document("three/zarr.json")["dimension_names"], ["y", "x"])
+        self.noted("copy", "three", "two", "--format", "v2", "--dims", "lat,lon")
+        self.assertEqual(self.document("two/.zattrs")["_ARRAY_DIMENSIONS"], ["lat", "lon"])
+        self.refused("copy", "three", "other", "--dims", "y", says="1 names were given for 2 dimensions")
+        # In v3 they are no attribute.
+        self.assertIn("metadata", self.noted("attrs", "three", "set", "dimension_names", '["u", null]'))
+        self.assertEqual(self.document("three/zarr.json")["dimension_names"], ["u", None])
+        self.assertEqual(self.document("three/zarr.json")["attributes"], {})
+        self.assertEqual(self.tessera("attrs", "three", "get", "dimension_names"), '["u", null]\n')
+        self.refused("attrs", "three", "set", "dimension_names", '"y"', says="a list of names")
+        self.refused("attrs", "three", "set", "dimension_names", '["y"]', says="1 names were given for 2 dimensions")
+        self.tessera("attrs", "three", "rm", "dimension_names")
+        self.assertNotIn("dimension_names", self.document("three/zarr.json"))
+
+    def test_relatives_are_named(self):
+        for name, document, text in (("n5", "attributes.json", '{"n5": "2.0.0"}'),
+                                     ("set", "attributes.json", '{"blockSize": [2], "dataType": "int8", "dimensions": [4]}'),
+                                     ("draft", "zarr.json",
+                                      '{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}')):
+            (self.folder / name).mkdir()
+            (self.folder / name / document).write_text(text)
+            self.refused("get", name, ":", says="a draft of v3" if name == "draft" else "N5")
+
+    def test_what_zarr_1_fails_at(self):
+        self.tessera("create", "a", "--shape", "0,3", "--dtype", "<i4", "--format", "v1", "--quiet")
+        self.assertIn("a length of 0", self.tessera("info", "a"))
+
+    def test_null_of_zarrita_stays(self):
+        self.fixture("zarrita_null_u1")
+        self.tessera("set", "zarrita_null_u1", "0,0", "9", "--quiet")
+        self.assertIsNone(self.document("zarrita_null_u1/zarr.json")["fill_value"])
+        self.noted("copy", "zarrita_null_u1", "two", "--format", "v2")
+        expected = np.load(EXCHANGE / "zarrita_null_u1.expected.npy")
+        expected[0, 0] = 9
+        array = zarr.open(self.path("two"), mode="r")
+        self.assertIsNone(array.fill_value)
+        np.testing.assert_array_equal(array[:], expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
