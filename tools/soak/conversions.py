@@ -45,14 +45,15 @@ def same(expected, got):
     return native == got.dtype.newbyteorder("=") and expected.astype(native).tobytes() == got.astype(native).tobytes()
 
 
-def draw_array(rng, everything):
+def draw_array(rng, fmt, everything):
     rank = int(rng.integers(0 if everything else 1, 4))
     shape = [int(n) for n in rng.integers(1, [1, 30, 9, 6][rank] + 1, rank)]
     count = int(np.prod(shape))
     if everything and rng.random() < 0.2:
         words = [["", "a", "fünf", "no"], [b"", b"a", b"\xff\x01", b"no"]][rng.integers(2)]
         return np.array([words[n] for n in rng.integers(0, 4, count)] + [None], dtype=object)[:-1].reshape(shape)
-    dtype = np.dtype(one_of(rng, DTYPES))
+    # A structure begins with a fill of null: zmeta and v1 cannot say zeros, and a new array of v3 cannot say null.
+    dtype = np.dtype(one_of(rng, [d for d in DTYPES if d is not STRUCTURE or fmt != "v3" or everything]))
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
     if dtype.kind in "SU":
@@ -79,7 +80,7 @@ class Soak:
     def draw_hierarchy(self, rng, path, fmt, everything):
         arrays = {}
         for number in range(int(rng.integers(20, 41))):
-            array = draw_array(rng, everything)
+            array = draw_array(rng, fmt, everything)
             name = one_of(rng, ["", "sub/"]) + f"a{number}"
             np.save(self.folder / "array.npy", array, allow_pickle=True)
             kind = array.dtype.kind
@@ -94,7 +95,7 @@ class Soak:
                     words += ["--shard", ",".join(str(2 * n) for n in chunks)]
                 if fmt in ("v2", "v3") and rng.random() < 0.3:
                     words += ["--dims", ",".join("xyz"[: array.ndim])]
-            if fmt != "v3" and rng.random() < 0.3:
+            if fmt != "v3" and (rng.random() < 0.3 or array.dtype.names):
                 words += ["--fill", "null"]
             elif kind in "iuf" and rng.random() < 0.3:
                 words += ["--fill", "3"]
