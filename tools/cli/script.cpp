@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "command.h"
+#include "edit.h"
 #include "edit_script.h"
 #include "hierarchy.h"
 #include "report.h"
