@@ -6,15 +6,16 @@
 // through a StagedStore, which keeps every new value as a file of its own in `.tessera/batch/`, named by a number, and
 // every erasure in memory. Then commit():
 //
-//   1. makes the staged values durable;
-//   2. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The rename that
+//   1. looks at every place that is to be changed, makes folders that are missing, and keeps each old value as
+//      `.tessera/undo/ID.N`, a hard link: what can stand in the way is to do it now;
+//   2. makes the staged and the kept values durable;
+//   3. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The rename that
 //      gives it its name is the moment at which the batch happens. Before it nothing has changed, after it everything
-//      that is needed to go on is on the disk;
-//   3. applies it: each old value is kept as `.tessera/undo/ID.N`, a hard link; when all are, and durable, the staged
-//      values are renamed over their keys; chunks first, metadata next, erasures last;
-//   4. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
+//      that is needed to go on is on the disk. What fails from here on is ErrorCode::recorded;
+//   4. applies it: the staged values are renamed over their keys; chunks first, metadata next, erasures last;
+//   5. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
 //
-// Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 3
+// Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 4
 // again from the beginning: a staged value that is no more was already renamed, an old value that is kept stays. Both
 // are done under the shape lock, which a living batch holds; when an array is opened, and by every writer once it has
 // the lock, for another program may have crashed since the array was opened. Before a journal is applied it is checked
@@ -24,7 +25,11 @@
 // where the lock cannot be had because the directory cannot be written.
 //
 // undo() is a batch too: its staged values are the links to the old ones. It first looks whether every value is still
-// the one that the batch put there (size, time and inode, which a rename keeps).
+// the one that the batch put there (size, time and inode, which a rename keeps; where the file system's times are too
+// coarse for that, or the value has to be copied to another file system, its bytes).
+//
+// A batch that is recorded and cannot be put in place would keep everybody from writing. give_up_batch() takes it back:
+// the batch that restores what it changed takes the place of its journal, in one step, and is applied in its stead.
 #include "batch.h"
 
 #include <fmt/format.h>
@@ -32,13 +37,16 @@
 #include <tessera/error.h>
 #include <tessera/parallel.h>
 
+#include <algorithm>
 #include <random>
+#include <utility>
 
 #include "array_state.h"
 #include "copy_bytes.h"
 #include "journal.h"
 #include "journal_check.h"
 #include "staged_store.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -88,40 +96,62 @@ std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::st
 
 /// Makes `key` what `from` is, without a copy where that can be. What is there stays.
 void keep(KeyValueStore& store, const std::string& from, const std::string& key) {
-    if (store.link(key, store, from) || store.stamp(key)) return;
+    if (store.link(key, store, from) || store.contains(key)) return;
     if (const auto value = store.open(from)) copy_bytes(*value, store, key);
 }
 
-void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    const std::string batch = join_key(prefix, batch_folder);
-    const std::string undo = join_key(prefix, undo_folder);
-    store.erase(journal_key(prefix, undo_folder));  // from now on it describes what is no more
-    const auto staged_key = [&](const Entry& entry) { return fmt::format("{}/{}", batch, entry.number); };
-    const auto is_done = [&](const Entry& entry) {
-        return entry.kind == Entry::Kind::put && !store.stamp(staged_key(entry));
-    };
+std::string staged_key(std::string_view prefix, std::uint64_t number) {
+    return fmt::format("{}/{}", join_key(prefix, batch_folder), number);
+}
+
+/// Where the old value of entry number `i` is kept.
+std::string kept_key(std::string_view prefix, const Journal& journal, std::size_t i) {
+    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), journal.id, i);
+}
+
+/// Whether an entry's value is at its key, so far as that can be told from what is staged.
+bool is_moved(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
+    return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, entry.number));
+}
+
+void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
+        const Entry& entry = journal.entries[i];
+        if (!entry.had_old || is_moved(store, prefix, entry)) continue;
+        keep(store, join_key(prefix, entry.key), kept_key(prefix, journal, i));
+    }
+}
+
+/// Of a batch that will not happen.
+void forget_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
+        if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal, i));
+    }
+}
+
+/// Puts a batch that is recorded in place, where its old values are kept.
+void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     std::size_t in_place = 0;
     try {
-        for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-            const Entry& entry = journal.entries[i];
-            if (!entry.had_old || is_done(entry)) continue;
-            keep(store, join_key(prefix, entry.key), fmt::format("{}/{:016x}.{}", undo, journal.id, i));
-        }
-        if (journal.keeps_old) store.sync();  // before the names that they have now are gone
         for (const Entry& entry : journal.entries) {
             const std::string key = join_key(prefix, entry.key);
             if (entry.kind == Entry::Kind::erase) {
                 store.erase(key);
             } else {
-                store.replace(staged_key(entry), key);  // nothing where it is done
+                store.replace(staged_key(prefix, entry.number), key);  // nothing where it is done
             }
             ++in_place;
         }
     } catch (const Error& e) {
-        throw Error(e.code(), fmt::format("{}: the batch is recorded, but only {} of its {} changes are in place; "
-                                          "the next opening goes on with it: {}",
-                                          join_key(store.name(), prefix), in_place, journal.entries.size(), e.what()));
+        throw e.within(fmt::format("{} of its {} changes are in place", in_place, journal.entries.size()));
     }
+}
+
+void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    const std::string undo = join_key(prefix, undo_folder);
+    store.erase(journal_key(prefix, undo_folder));  // from now on it describes what is no more
+    store.sync();
+    put_in_place(store, prefix, journal);
     store.sync();
     if (journal.keeps_old) {
         store.replace(journal_key(prefix, batch_folder), journal_key(prefix, undo_folder));
@@ -129,7 +159,7 @@ void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal
         store.erase(journal_key(prefix, batch_folder));
     }
     store.sync();
-    store.erase_below(batch);
+    store.erase_below(join_key(prefix, batch_folder));
     // Old values of batches before this one.
     const std::string own = fmt::format("{:016x}.", journal.id);
     for (const std::string& name : store.list(undo).keys) {
@@ -143,26 +173,128 @@ std::uint64_t new_id() {
     return std::uint64_t{random()} << 32 | random();
 }
 
+/// The version of a value, told as `like` was.
+std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::string& key, const ValueStamp& like) {
+    const auto stamp = store.stamp(key);
+    if (!stamp || stamp->by_content == like.by_content || !like.by_content) return stamp;
+    const auto value = store.open(key);
+    return value ? std::optional(content_stamp(*value)) : std::nullopt;
+}
+
+/// Whether what is at an entry's key is what the batch put there, or left there.
+bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
+    const std::string key = join_key(prefix, entry.key);
+    if (entry.kind == Entry::Kind::erase) return !store.contains(key);
+    return stamp_like(store, key, entry.stamp) == entry.stamp;
+}
+
+/// Looks at every place that the batch changes and keeps what is there. Its staged values are in place.
+void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+    for (Entry& entry : journal.entries) {
+        const auto target = store.prepare_replace(join_key(prefix, entry.key));
+        entry.had_old = target.exists;
+        if (entry.kind != Entry::Kind::put || !target.crosses) continue;
+        if (const auto value = store.open(staged_key(prefix, entry.number))) entry.stamp = content_stamp(*value);
+    }
+    keep_old_values(store, prefix, journal);
+    store.sync();
+}
+
+/// Whether this batch is the one that is recorded; yes too where that cannot be found out.
+bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    try {
+        const auto recorded = read_journal(store, prefix, batch_folder);
+        return recorded && recorded->id == journal.id;
+    } catch (const Error&) {
+        return true;
+    }
+}
+
 /// Records a batch, at which it happens, and applies it. Its staged values are in place.
-void record(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    store.require_direct(journal_key(prefix, undo_folder));
+void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+    const auto forget = [&] {
+        try {
+            forget_old_values(store, prefix, journal);
+        } catch (const Error&) {
+            // The next batch does it.
+        }
+    };
+    try {
+        store.require_direct(journal_key(prefix, undo_folder));
+        prepare(store, prefix, journal);
+    } catch (const Error& e) {
+        forget();
+        throw e.within(fmt::format("{}: the batch cannot be put in place, and nothing was changed",
+                                   join_key(store.name(), prefix)));
+    }
     const Buffer bytes = encode_journal(journal);
     if (bytes.size() > journal_limit) {
+        forget();
         throw over_budget(fmt::format("{}: {} values change, too many for one batch; use several",
                                       join_key(store.name(), prefix), journal.entries.size()));
     }
-    store.sync();
-    store.put(journal_key(prefix, batch_folder), bytes);
-    store.sync();
-    apply(store, prefix, journal);
+    bool recorded = false;
+    try {
+        store.put(journal_key(prefix, batch_folder), bytes);
+        recorded = true;
+        store.sync();
+        apply(store, prefix, journal);
+    } catch (const std::exception& e) {
+        if (!recorded && !is_recorded(store, prefix, journal)) {
+            forget();
+            throw;
+        }
+        throw Error(
+            ErrorCode::recorded,
+            fmt::format("{0}: the batch is recorded and takes effect, do not repeat it; the next opening goes on "
+                        "with it, once this is mended: {1}; `tessera repair {0}` finishes it, with "
+                        "--give-up-batches it is taken back",
+                        join_key(store.name(), prefix), e.what()));
+    }
 }
 
-/// batch_pending(); yes too where that cannot be found out.
-bool may_be_pending(const KeyValueStore& store, std::string_view prefix) {
-    try {
-        return batch_pending(store, prefix);
-    } catch (const Error&) {
-        return true;
+/// What takes a batch back that is recorded and perhaps partly in place; nothing is staged yet. The numbers of its
+/// entries are those of the batch's, for kept_key(). Throws corrupt, naming it, where an old value is not known.
+Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    Journal back{.id = new_id(), .keeps_old = false, .gives_up = true, .entries = {}};
+    for (std::size_t i = journal.entries.size(); i-- > 0;) {
+        const Entry& entry = journal.entries[i];
+        const std::string key = join_key(prefix, entry.key);
+        const auto now = store.stamp(key);
+        const std::string kept = kept_key(prefix, journal, i);
+        if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
+        if (entry.had_old && !store.contains(kept)) {
+            if (!is_moved(store, prefix, entry) && !is_as_left(store, prefix, entry)) continue;
+            throw corrupt(fmt::format("{}: the batch cannot be taken back: the old value of {} is not known",
+                                      join_key(store.name(), prefix), entry.key));
+        }
+        back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
+                                .had_old = now.has_value(),
+                                .number = i,
+                                .stamp = {},
+                                .key = entry.key});
+    }
+    return back;
+}
+
+/// Values, then what says what there is, then erasures.
+void sort_entries(Journal& journal, std::string_view document) {
+    std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
+        return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
+    });
+}
+
+/// Moves a folder to `.tessera/damaged`, where nothing has the name yet; returns its place.
+std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string_view folder) {
+    const std::string name(folder.substr(folder.rfind('/') + 1));
+    for (int n = 1;; ++n) {
+        const std::string aside = join_key(prefix, fmt::format(".tessera/damaged/{}.{}", name, n));
+        try {
+            store.move(join_key(prefix, folder), aside);
+            return aside;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::already_exists) throw;
+        }
     }
 }
 
@@ -175,11 +307,71 @@ bool has_batch(const KeyValueStore& store, std::string_view prefix) {
 }  // namespace
 
 bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
-    return store.stamp(journal_key(prefix, batch_folder)).has_value();
+    return store.contains(journal_key(prefix, batch_folder));
 }
 
 void finish_batch(KeyValueStore& store, std::string_view prefix) {
-    if (const auto journal = read_pending(store, prefix)) apply(store, prefix, *journal);
+    const auto journal = read_pending(store, prefix);
+    if (!journal) return;
+    try {
+        keep_old_values(store, prefix, *journal);
+        apply(store, prefix, *journal);
+    } catch (const Error& e) {
+        throw Error(e.code(),
+                    fmt::format("{0}: a batch of edits that was recorded before cannot be put in place: {1}; once that "
+                                "is mended the next opening finishes it; `tessera repair {0} --give-up-batches` takes "
+                                "it back",
+                                join_key(store.name(), prefix), e.what()));
+    }
+}
+
+std::string pending_batch(const KeyValueStore& store, std::string_view prefix) {
+    const auto journal = read_pending_unlocked(store, prefix);
+    if (!journal) return "finished by now";
+    const auto done =
+        std::ranges::count_if(journal->entries, [&](const Entry& entry) { return is_as_left(store, prefix, entry); });
+    return fmt::format("{} of its {} changes are in place", done, journal->entries.size());
+}
+
+std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix) {
+    const auto journal = read_pending_unlocked(store, prefix);
+    if (!journal) return "finished by now";
+    const std::size_t count =
+        journal->gives_up ? journal->entries.size() : way_back(store, prefix, *journal).entries.size();
+    return fmt::format("{} would be put back or removed", count);
+}
+
+std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document) {
+    const auto journal = read_pending(store, prefix);
+    if (!journal) return 0;
+    if (journal->gives_up) {  // an attempt before this one was stopped
+        finish_batch(store, prefix);
+        return std::ssize(journal->entries);
+    }
+    Journal back = way_back(store, prefix, *journal);
+    std::uint64_t next = 0;  // numbers that nothing staged has
+    for (const Entry& entry : journal->entries) next = std::max(next, entry.number + 1);
+    for (Entry& entry : back.entries) {
+        const std::size_t i = std::exchange(entry.number, next++);
+        if (entry.kind == Entry::Kind::erase) continue;
+        const std::string staged = staged_key(prefix, entry.number);
+        store.erase(staged);  // of an attempt before this one
+        keep(store, kept_key(prefix, *journal, i), staged);
+        entry.stamp = store.stamp(staged).value_or(ValueStamp{});
+    }
+    sort_entries(back, document);
+    record(store, prefix, back);
+    return std::ssize(back.entries);
+}
+
+std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
+    // While the journal of a batch before is there, the kept values are that one's, and undo() may need them.
+    const bool kept =
+        !store.contains(journal_key(prefix, undo_folder)) && !store.list(join_key(prefix, undo_folder)).keys.empty();
+    const std::string aside = set_aside(store, prefix, batch_folder);
+    if (kept) (void)set_aside(store, prefix, undo_folder);
+    store.sync();
+    return aside;
 }
 
 bool discard_batch(KeyValueStore& store, std::string_view prefix) {
@@ -275,19 +467,19 @@ Array& Edit::array() {
 std::int64_t Edit::commit() {
     (void)array();
     const std::string_view document = state_->array->dialect().metadata_key;
-    const Journal journal{
+    Journal journal{
         .id = new_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
     if (!journal.entries.empty()) {
         try {
             record(*state_->store, state_->prefix, journal);
-        } catch (...) {
-            // Then what is staged is still needed.
-            state_->over = may_be_pending(*state_->store, state_->prefix);
+        } catch (const Error& e) {
+            state_->over = e.code() == ErrorCode::recorded;  // then what is staged is still needed
             throw;
         }
+    } else {
+        state_->store->erase_below(join_key(state_->prefix, batch_folder));
     }
     state_->over = true;
-    state_->store->erase_below(join_key(state_->prefix, batch_folder));
     state_->lock.unlock();
     return static_cast<std::int64_t>(journal.entries.size());
 }
@@ -310,21 +502,20 @@ std::int64_t undo(const Array& array) {
     for (std::size_t i = last->entries.size(); i-- > 0;) {
         const Entry& done = last->entries[i];
         const std::string key = join_key(prefix, done.key);
-        const auto now = store.stamp(key);
-        const bool untouched = done.kind == Entry::Kind::erase ? !now : now && *now == done.stamp;
-        if (!untouched) {
+        if (!is_as_left(store, prefix, done)) {
             throw invalid_argument(fmt::format(
                 "{}: {} was changed after the batch; taking the batch back would lose that", array.name(), done.key));
         }
+        const bool now = done.kind == Entry::Kind::put;
         if (!now && !done.had_old) continue;
         Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
-                    .had_old = now.has_value(),
+                    .had_old = now,
                     .number = i,
                     .stamp = {},
                     .key = done.key};
         if (done.had_old) {
-            const std::string old = fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), last->id, i);
-            const std::string staged = fmt::format("{}/{}", batch, i);
+            const std::string old = kept_key(prefix, *last, i);
+            const std::string staged = staged_key(prefix, i);
             keep(store, old, staged);
             const auto stamp = store.stamp(staged);
             if (!stamp) {
@@ -335,11 +526,7 @@ std::int64_t undo(const Array& array) {
         }
         journal.entries.push_back(std::move(entry));
     }
-    // As in Edit: values, then what says what there is, then erasures.
-    const std::string_view document = array.dialect().metadata_key;
-    std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
-        return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
-    });
+    sort_entries(journal, array.dialect().metadata_key);
     record(store, prefix, journal);
     return static_cast<std::int64_t>(journal.entries.size());
 }

@@ -1,6 +1,7 @@
 // What batches of edits leave to be finished or discarded. Private to the store module.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,20 @@ namespace tessera {
 
 /// Applies it. The caller holds the shape lock exclusively. Throws what pending_text throws, with nothing changed.
 void finish_batch(KeyValueStore& store, std::string_view prefix);
+
+/// What is to be said of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
+[[nodiscard]] std::string pending_batch(const KeyValueStore& store, std::string_view prefix);
+
+/// Takes it back instead: all is as before it. `document` is the key of the array's metadata, which come after the
+/// chunks. Returns the number of values that were put back or removed. Throws corrupt, naming it, where an old value is
+/// not known, and then nothing has changed. The caller holds the shape lock exclusively.
+std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document);
+/// What that would do, in words.
+[[nodiscard]] std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix);
+
+/// Moves a batch whose journal cannot be read out of the way, to `.tessera/damaged`; returns where it is then. The
+/// caller holds the shape lock exclusively.
+std::string set_aside_batch(KeyValueStore& store, std::string_view prefix);
 
 /// For opening an array: finishes a batch that was committed, discards what lies about of one that was not, and gives
 /// the store to go on with: for reading only, and where the directory cannot be written, it may be another one, with

@@ -39,16 +39,20 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "array_locks.h"
 #include "beneath.h"
+#include "copy_bytes.h"
 #include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directory_store.h"
 #include "file_writer.h"
 #include "keys.h"
 #include "replace_directory.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -346,37 +350,71 @@ public:
             return ::renameat(source.fd, source.name.c_str(), target.fd, target.name.c_str()) == 0;
         };
         if (!target.is_there() || !rename()) {
+            if (target.is_there() && errno == EXDEV) return replace_across(from, to);
             if (target.is_there() && errno != ENOENT) throw io_error("replacing", path_of(to), errno);
             if (::faccessat(source.fd, source.name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return false;
             folders_.clear();  // some may have been removed
             target = spot(to, Make::for_move);
-            if (!rename()) throw io_error("replacing", path_of(to), errno);
+            if (!rename()) {
+                if (errno == EXDEV) return replace_across(from, to);
+                throw io_error("replacing", path_of(to), errno);
+            }
         }
         sync_.changed(root_, from);
         sync_.changed(root_, to);
         return true;
     }
 
-    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
+    Target prepare_replace(std::string_view key) override {
         require_key(key);
-        const int root = find_root();
-        if (root < 0) return std::nullopt;
-        const bool own = own_part(key) != key.npos;
-        struct stat status {};
-        const int result = own ? stat_own(root, key, status) : ::fstatat(root, std::string(key).c_str(), &status, 0);
-        if (result != 0) {
-            if (is_absent(errno)) return std::nullopt;
-            throw io_error("reading", path_of(key), errno);
+        require_writable("replacing", key);
+        const Spot place = spot(key, Make::yes);
+        const std::string folder = path_of(key.substr(0, key.rfind('/') + 1));
+        if (::faccessat(place.fd, ".", W_OK | X_OK, AT_EACCESS) != 0) throw io_error("writing in", folder, errno);
+        struct statx there {};
+        const bool exists = stat_extended(place.fd, place.name, there);
+        const bool link = exists && S_ISLNK(there.stx_mode);
+        if (exists && !link && !S_ISREG(there.stx_mode)) {
+            throw io_error("replacing", path_of(key), S_ISDIR(there.stx_mode) ? EISDIR : EEXIST);
         }
-        if (own && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) throw blocked(key, own_part(key));
-        if (!S_ISREG(status.st_mode)) return std::nullopt;
-        return ValueStamp{static_cast<std::uint64_t>(status.st_size),
-                          std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec, status.st_ino};
+        struct statx around {};
+        if (!exists || link) (void)stat_extended(place.fd, ".", around);
+        const struct statx& seen = exists && !link ? there : around;
+        if ((seen.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0) {
+            throw Error(ErrorCode::io, fmt::format("replacing {}: it is immutable (lsattr shows it, chattr changes it)",
+                                                   exists ? path_of(key) : folder));
+        }
+        return {.exists = exists && (!link || contains(key)), .crosses = mount_of(seen) != root_mount()};
+    }
+
+    [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
+        struct stat status {};
+        if (!stat_value(key, status)) return std::nullopt;
+        ValueStamp stamp{.size = static_cast<std::uint64_t>(status.st_size),
+                         .modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
+                         .id = status.st_ino};
+        if (!is_coarse(status.st_mtim) || keeps_nanoseconds(find_root(), status, !options_.read_only)) return stamp;
+        if (const auto known = contents_.find(key, status)) return known;
+        Descriptor fd = open_value(key);
+        if (!fd || !is_value(fd.get(), key, status)) return std::nullopt;
+        const FileValue value(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
+        ValueStamp content = content_stamp(value);
+        content.modified = stamp.modified;
+        contents_.remember(key, status, content);
+        return content;
+    }
+
+    [[nodiscard]] bool contains(std::string_view key) const override {
+        struct stat status {};
+        return stat_value(key, status);
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         try {
-            return locks_of(prefix)->lock(slot, mode);
+            StoreLock lock = locks_of(prefix)->lock(slot, mode);
+            // Folders that were opened before may have been replaced since.
+            if (slot == 0) folders_.clear();
+            return lock;
         } catch (const Error& e) {
             // The directory is gone that had the name before; another may have it now.
             if (e.code() != ErrorCode::not_found || !is_directory(find_root(), std::string(prefix).c_str())) throw;
@@ -385,10 +423,13 @@ public:
             const std::lock_guard guard(locks_mutex_);
             if (const auto dead = locks_.find(prefix); dead != locks_.end()) locks_.erase(dead);
         }
+        folders_.clear();
         return locks_of(prefix)->lock(slot, mode);
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
-        return locks_of(prefix)->try_lock();
+        auto lock = locks_of(prefix)->try_lock();
+        folders_.clear();
+        return lock;
     }
 
     [[nodiscard]] StoreLock lock_destination(std::string_view prefix) override {
@@ -602,6 +643,56 @@ private:
         return true;
     }
 
+    /// Where a value cannot be renamed to, on another file system, it is copied and put in place there; then it is
+    /// removed here.
+    bool replace_across(std::string_view from, std::string_view to) {
+        const auto value = open(from);
+        if (value == nullptr) throw io_error("replacing", path_of(from), ENOENT);
+        copy_bytes(*value, *this, to);
+        sync_.changed_for_move(root_, to);
+        return erase(from);
+    }
+
+    /// The device and the mount, by which it is known between which places files can be renamed.
+    using Mount = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
+    static Mount mount_of(const struct statx& status) {
+        const bool known = (status.stx_mask & STATX_MNT_ID) != 0;
+        return {status.stx_dev_major, status.stx_dev_minor, known ? status.stx_mnt_id : 0};
+    }
+    [[nodiscard]] Mount root_mount() const {
+        const std::lock_guard guard(locks_mutex_);
+        if (!root_mount_) {
+            struct statx status {};
+            (void)stat_extended(find_root(), ".", status);
+            root_mount_ = mount_of(status);
+        }
+        return *root_mount_;
+    }
+
+    /// Of what has the name, links not followed; false when nothing has it.
+    [[nodiscard]] bool stat_extended(int root, const std::string& path, struct statx& status) const {
+        if (::statx(root, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &status) == 0) {
+            return true;
+        }
+        if (is_absent(errno)) return false;
+        throw io_error("reading", path_of(path), errno);
+    }
+
+    /// Whether the key is there: a file, as it is now.
+    [[nodiscard]] bool stat_value(std::string_view key, struct stat& status) const {
+        require_key(key);
+        const int root = find_root();
+        if (root < 0) return false;
+        const bool own = own_part(key) != key.npos;
+        const int result = own ? stat_own(root, key, status) : ::fstatat(root, std::string(key).c_str(), &status, 0);
+        if (result != 0) {
+            if (is_absent(errno)) return false;
+            throw io_error("reading", path_of(key), errno);
+        }
+        if (own && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) throw blocked(key, own_part(key));
+        return S_ISREG(status.st_mode);
+    }
+
     static bool is_directory(int at, const char* path) {
         struct stat status {};
         return ::fstatat(at, path, &status, 0) == 0 && S_ISDIR(status.st_mode);
@@ -695,10 +786,12 @@ private:
     StoreOptions options_;
     mutable FolderCache folders_;
     mutable FolderSync sync_;
+    mutable ContentStamps contents_;
     mutable std::atomic<int> root_ = -1;
-    std::mutex locks_mutex_;
+    mutable std::mutex locks_mutex_;
     std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;
     pid_t locks_owner_ = process_number();
+    mutable std::optional<Mount> root_mount_;  ///< under locks_mutex_
 };
 
 }  // namespace

@@ -38,6 +38,7 @@
 #include <utility>
 
 #include "keys.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -144,9 +145,11 @@ bool FileWriter::clone(int from) {
 
 void FileWriter::finish() {
     // To the nanosecond: the system's own times stand still for milliseconds, in which a file may be replaced twice
-    // and get its old number back, so that its ValueStamp would show no change. Where it fails, they have to do.
+    // and get its old number back, so that its ValueStamp would show no change. What becomes of it where the file
+    // system keeps no nanoseconds: see versions.cpp.
     timespec now[2] = {};
     ::clock_gettime(CLOCK_REALTIME, &now[0]);
+    if (is_coarse(now[0])) ++now[0].tv_nsec;
     now[1] = now[0];
     (void)::futimens(fd_.get(), now);
     if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);

@@ -7,7 +7,7 @@
 //   16  u64      id of the batch
 //   24  u64      number of entries
 //   32  u64      bytes of all entries
-//   40  u32      flags; bit 0: old values are kept in .tessera/undo
+//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it takes a batch back that was given up
 //   44  20 bytes zeros
 //   64           the entries
 //   …   32 bytes SHA-256 of all that stands before it
@@ -15,11 +15,12 @@
 // An entry, its length a multiple of 8:
 //
 //   0   u32      1 a value is put, 2 a key is erased
-//   4   u32      flags; bit 0: the key was there before
+//   4   u32      flags; bit 0: the key was there before; bit 1: the value is told by its bytes, as where the file
+//                system's times are too coarse
 //   8   u64      number of the staged value (its name in .tessera/batch)
 //   16  u64      its size in bytes
 //   24  i64      its time of modification, nanoseconds since 1970
-//   32  u64      its inode
+//   32  u64      its inode; told by its bytes: the first 8 bytes of their SHA-256, the first one the most significant
 //   40  u32      bytes of the key
 //   44  u32      zero
 //   48           the key, UTF-8, then zeros up to a multiple of 8
@@ -58,7 +59,7 @@ Sha256 hash_of(ByteSpan bytes) {
 
 [[noreturn]] void damaged(std::string_view name, std::string_view what) {
     throw corrupt(fmt::format(
-        "{}: the journal of a batch of edits is damaged: {}; `tessera repair` moves it aside, and the array "
+        "{}: the journal of a batch of edits is damaged: {}; `tessera repair` sets the batch aside, and the array "
         "stays as it is",
         name, what));
 }
@@ -70,10 +71,11 @@ Journal::Entry decode_entry(ByteSpan& rest, std::string_view name) {
     const auto kind = load_little<std::uint32_t>(p);
     if (kind != 1 && kind != 2) damaged(name, fmt::format("an entry of kind {}, expected 1 or 2", kind));
     entry.kind = static_cast<Journal::Entry::Kind>(kind);
-    entry.had_old = (load_little<std::uint32_t>(p + 4) & 1U) != 0;
+    const auto flags = load_little<std::uint32_t>(p + 4);
+    entry.had_old = (flags & 1U) != 0;
     entry.number = load_little<std::uint64_t>(p + 8);
     entry.stamp = {load_little<std::uint64_t>(p + 16), load_little<std::int64_t>(p + 24),
-                   load_little<std::uint64_t>(p + 32)};
+                   load_little<std::uint64_t>(p + 32), (flags & 2U) != 0};
     const std::size_t key_size = load_little<std::uint32_t>(p + 40);
     rest = rest.subspan(entry_size);
     if (padded(key_size) > rest.size()) damaged(name, "a key is cut short");
@@ -101,11 +103,11 @@ Buffer encode_journal(const Journal& journal) {
     store_little(p + 16, journal.id);
     store_little(p + 24, static_cast<std::uint64_t>(journal.entries.size()));
     store_little(p + 32, static_cast<std::uint64_t>(size - header_size));
-    store_little(p + 40, std::uint32_t{journal.keeps_old});
+    store_little(p + 40, std::uint32_t{journal.keeps_old} | std::uint32_t{journal.gives_up} << 1U);
     p += header_size;
     for (const Journal::Entry& entry : journal.entries) {
         store_little(p, static_cast<std::uint32_t>(entry.kind));
-        store_little(p + 4, std::uint32_t{entry.had_old});
+        store_little(p + 4, std::uint32_t{entry.had_old} | std::uint32_t{entry.stamp.by_content} << 1U);
         store_little(p + 8, entry.number);
         store_little(p + 16, entry.stamp.size);
         store_little(p + 24, entry.stamp.modified);
@@ -128,7 +130,7 @@ Journal decode_journal(ByteSpan bytes, std::string_view name) {
     if (const auto major = load_little<std::uint16_t>(p + 8); major != major_version) {
         throw unsupported(fmt::format(
             "{}: the journal of a batch of edits has version {}, this program knows version {}; finish the batch with "
-            "the program that began it",
+            "the program that began it, or `tessera repair --give-up-batches` sets it aside",
             name, major, major_version));
     }
     const ByteSpan hashed = bytes.first(bytes.size() - hash_size);
@@ -143,6 +145,7 @@ Journal decode_journal(ByteSpan bytes, std::string_view name) {
     }
     Journal journal{.id = load_little<std::uint64_t>(p + 16),
                     .keeps_old = (load_little<std::uint32_t>(p + 40) & 1U) != 0,
+                    .gives_up = (load_little<std::uint32_t>(p + 40) & 2U) != 0,
                     .entries = {}};
     ByteSpan rest = hashed.subspan(entries_at);
     journal.entries.reserve(count);

@@ -21,6 +21,7 @@ struct Journal {
     };
     std::uint64_t id = 0;    ///< of the batch
     bool keeps_old = false;  ///< old values are kept, so that the batch can be undone
+    bool gives_up = false;   ///< it takes back a batch that could not be put in place
     std::vector<Entry> entries;
 };
 

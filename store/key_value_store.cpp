@@ -60,6 +60,10 @@ std::optional<ValueStamp> KeyValueStore::stamp(std::string_view key) const {
     return source ? std::optional<ValueStamp>({.size = source->size()}) : std::nullopt;
 }
 
+bool KeyValueStore::contains(std::string_view key) const {
+    return open(key) != nullptr;
+}
+
 Durability durability_named(std::string_view name) {
     if (name == "none") return Durability::none;
     if (name == "commit") return Durability::commit;

@@ -169,6 +169,8 @@ public:
         return ValueStamp{.size = found->second->value.size(), .id = found->second->id};
     }
 
+    [[nodiscard]] bool contains(std::string_view key) const override { return stamp(key).has_value(); }
+
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:

@@ -117,7 +117,7 @@ void require_text(const LoadedArray& loaded, const ArrayView& box, const Index& 
 /// What an absent chunk reads as: the fill, for as long as the array is there. Of one that was removed, or that another
 /// took the place of, the chunks go after the metadata.
 void read_absent(const ArrayState& array, const LoadedArray& loaded, const MutableArrayView& out) {
-    if (array.published && !array.store->stamp(join_key(array.prefix, array.dialect->metadata_key))) {
+    if (array.published && !array.store->contains(join_key(array.prefix, array.dialect->metadata_key))) {
         throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
     }
     fill_elements(out, loaded.metadata.dtype, loaded.fill());
@@ -435,7 +435,7 @@ Region one_per_folder(const LoadedArray& loaded, const Region& region) {
     Region chunks = loaded.grid.overlapping(region);
     const int rank = chunks.rank();
     const bool nested = loaded.metadata.keys.separator == "/";
-    for (int d = nested ? rank - 1 : 0; d < rank; ++d) chunks.extent[d] = std::min<std::int64_t>(chunks.extent[d], 1);
+    for (int d = nested ? std::max(rank - 1, 0) : 0; d < rank; ++d) chunks.extent[d] = std::min<std::int64_t>(chunks.extent[d], 1);
     return chunks;
 }
 

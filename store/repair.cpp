@@ -31,8 +31,12 @@ struct Outcome {
 /// Mends what was found in one array or group. An array's shape lock is held for as long as this lives.
 class Mender {
 public:
-    Mender(const std::shared_ptr<KeyValueStore>& store, std::string prefix, const IoOptions& io)
-        : store_(store), prefix_(std::move(prefix)), io_(io), dialect_(probe_dialect(*store, prefix_)) {
+    Mender(const std::shared_ptr<KeyValueStore>& store, std::string prefix, const RepairOptions& options)
+        : store_(store),
+          prefix_(std::move(prefix)),
+          io_(options.io),
+          give_up_batches_(options.give_up_batches),
+          dialect_(probe_dialect(*store, prefix_)) {
         if (dialect_ == nullptr) return;
         lock_ = store->lock(prefix_, 0, LockMode::exclusive);
         array_ = std::make_unique<ArrayState>(store, prefix_, *dialect_);
@@ -44,8 +48,9 @@ public:
             case Remedy::remove_temporary:
                 return remove_temporary(key);
             case Remedy::finish_batch:
-                finish_batch(*store_, prefix_);
-                return {true, "finished"};
+                return end_batch();
+            case Remedy::set_aside_batch:
+                return set_aside_batch();
             case Remedy::discard_batch:
                 return discard_batch(key);
             case Remedy::set_aside:
@@ -74,9 +79,30 @@ private:
                 "within the last hour"};
     }
 
+    Outcome end_batch() {
+        try {
+            if (!give_up_batches_) {
+                finish_batch(*store_, prefix_);
+                return {true, "finished"};
+            }
+            const std::string_view document = dialect_ == nullptr ? "" : dialect_->metadata_key;
+            const std::int64_t changed = give_up_batch(*store_, prefix_, document);
+            return {true, fmt::format("taken back: {} put back or removed", changed)};
+        } catch (const Error& e) {
+            if (give_up_batches_ && e.code() == ErrorCode::unsupported) return set_aside_batch();  // a newer journal
+            return {false, e.what()};
+        }
+    }
+
+    Outcome set_aside_batch() {
+        if (!batch_pending(*store_, prefix_)) return {true, "gone by now"};
+        return {true, fmt::format("set aside as {}; what was in place of it stays so",
+                                  tessera::set_aside_batch(*store_, prefix_))};
+    }
+
     Outcome discard_batch(const std::string& key) {
         // A batch that lives holds the shape lock, which is held here.
-        if (store_->stamp(join_key(key, "journal"))) return {false, "left: it was committed meanwhile"};
+        if (store_->contains(join_key(key, "journal"))) return {false, "left: it was committed meanwhile"};
         store_->erase_below(key);
         return {true, "discarded: it was never committed"};
     }
@@ -108,7 +134,7 @@ private:
         const std::string name = prefix_.empty() ? key : key.substr(prefix_.size() + 1);
         const std::string first = join_key(join_key(prefix_, damaged_folder), name);
         std::string aside = first;
-        for (int n = 1; store_->stamp(aside).has_value(); ++n) aside = fmt::format("{}.{}", first, n);
+        for (int n = 1; store_->contains(aside); ++n) aside = fmt::format("{}.{}", first, n);
         return aside;
     }
 
@@ -162,20 +188,32 @@ private:
     std::shared_ptr<KeyValueStore> store_;
     std::string prefix_;
     IoOptions io_;
+    bool give_up_batches_;
     const Dialect* dialect_;
     StoreLock lock_;
     std::unique_ptr<ArrayState> array_;
     std::unique_ptr<const LoadedArray> loaded_;
 };
 
+Outcome plan_for_batch(const KeyValueStore& store, const std::string& prefix, bool give_up) {
+    try {
+        if (give_up) return {true, "would be taken back: " + giving_up_batch(store, prefix)};
+        return {true, "would be finished: " + pending_batch(store, prefix)};
+    } catch (const Error& e) {
+        if (give_up && e.code() == ErrorCode::unsupported) return {true, "would be set aside in .tessera/damaged"};
+        return {false, e.what()};
+    }
+}
+
 std::string_view plan(Remedy remedy) {
     switch (remedy) {
         case Remedy::remove_temporary:
             return "would be removed, unless its writer may be alive";
         case Remedy::finish_batch:
-            return "would be finished";
+            break;  // plan_for_batch
         case Remedy::discard_batch:
             return "would be discarded";
+        case Remedy::set_aside_batch:
         case Remedy::set_aside:
             return "would be set aside in .tessera/damaged";
         case Remedy::rewrite_shard:
@@ -252,19 +290,24 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         remove_foreign(*store, prefix, findings, report, options.dry_run);
         if (findings.empty()) continue;
         std::unique_ptr<Mender> mender;
-        if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options.io);
+        if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options);
         // A batch first: what else was found may be otherwise after it.
-        std::stable_partition(findings.begin(), findings.end(),
-                              [](const Finding& f) { return f.remedy == Remedy::finish_batch; });
+        const auto is_batch = [](const Finding& f) {
+            return f.remedy == Remedy::finish_batch || f.remedy == Remedy::set_aside_batch;
+        };
+        std::stable_partition(findings.begin(), findings.end(), is_batch);
         std::set<std::string> mended;  // a shard is written anew once, however many of its chunks are damaged
         Outcome last;
         for (Finding& finding : findings) {
             const std::string key = join_key(prefix, finding.key);
-            if (options.dry_run) {
+            if (options.dry_run && finding.remedy == Remedy::finish_batch) {
+                last = plan_for_batch(*store, join_key(prefix, node), options.give_up_batches);
+            } else if (options.dry_run) {
                 last = {true, std::string(plan(finding.remedy))};
             } else if (mended.insert(key).second) {
                 last = mender->mend(finding, key);
             }
+            if (!last.done && is_batch(finding)) finding.kind = FindingKind::damage;  // nobody can write any more
             report.done += last.done ? 1 : 0;
             report.actions.push_back({std::move(finding), last.done, last.text});
         }

@@ -23,6 +23,7 @@
 #include <map>
 
 #include "beneath.h"
+#include "batch.h"
 #include "descriptor.h"
 #include "node_files.h"
 
@@ -155,26 +156,43 @@ BuiltDirectory::~BuiltDirectory() {
     }
 }
 
-std::vector<Node> all_nodes(const KeyValueStore& store) {
-    const std::optional<Node> root = probe_node(store, "");
+std::vector<Node> all_nodes(const KeyValueStore& store, std::string_view prefix) {
+    const std::optional<Node> root = probe_node(store, prefix);
     if (root && root->kind == NodeKind::array) return {*root};
-    std::vector<Node> nodes = nodes_below(store, "");
-    if (root || !nodes.empty()) nodes.insert(nodes.begin(), root.value_or(Node{}));
+    std::vector<Node> nodes = nodes_below(store, prefix);
+    for (Node& node : nodes) node.path = join_key(prefix, node.path);
+    if (root || !nodes.empty()) nodes.insert(nodes.begin(), root.value_or(Node{.path = std::string(prefix)}));
     return nodes;
 }
 
-LockedNodes lock_nodes(KeyValueStore& store) {
-    LockedNodes locked{.nodes = all_nodes(store), .locks = {}};
+LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix) {
+    LockedNodes locked{.nodes = all_nodes(store, prefix), .locks = {}};
     for (;;) {
         const auto places = lock_places(store, locked.nodes);
-        for (const auto& [path, prefix] : places) locked.locks.push_back(store.lock(prefix, 0, LockMode::exclusive));
+        for (const auto& [path, node] : places) locked.locks.push_back(store.lock(node, 0, LockMode::exclusive));
         // Nodes that came or went while others were waited for.
-        std::vector<Node> now = all_nodes(store);
+        std::vector<Node> now = all_nodes(store, prefix);
         const bool same = lock_places(store, now) == places;
         locked.nodes = std::move(now);
         if (same) return locked;
         locked.locks.clear();
     }
+}
+
+LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix) {
+    LockedNodes locked = lock_nodes(store, prefix);
+    for (const Node& node : locked.nodes) {
+        if (node.kind != NodeKind::array) continue;
+        if (is_direct(store, node.path)) {
+            finish_batch(store, node.path);
+        } else if (batch_pending(store, node.path)) {
+            throw invalid_argument(
+                fmt::format("{}: a batch of edits is pending, and a link leads there; open the array by its own name "
+                            "first, or allow it by --follow-links",
+                            join_key(store.name(), node.path)));
+        }
+    }
+    return locked;
 }
 
 void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes locked, const StoreOptions& options) {

@@ -59,18 +59,20 @@ private:
     std::optional<DirectoryId> id_;
 };
 
-/// The nodes of a store: that at its root, with path "", and all below.
-[[nodiscard]] std::vector<Node> all_nodes(const KeyValueStore& store);
+/// The node at `prefix` and all below, with their paths in the store.
+[[nodiscard]] std::vector<Node> all_nodes(const KeyValueStore& store, std::string_view prefix = "");
 
-/// The nodes of a store, that at its root among them (path ""), and their shape locks, held exclusively.
+/// The nodes of a store, that at its root or prefix among them, and their shape locks, held exclusively.
 struct LockedNodes {
     std::vector<Node> nodes;
     std::vector<StoreLock> locks;
 };
 
-/// Waits until all writers of all arrays and groups in a store are done, and keeps others away. Two file descriptors
-/// for each. Empty when there is no node.
-[[nodiscard]] LockedNodes lock_nodes(KeyValueStore& store);
+/// Waits until all writers of all arrays and groups at `prefix` and below are done, and keeps others away. Two file
+/// descriptors for each. Empty when there is no node.
+[[nodiscard]] LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix = "");
+/// The same, and batches of edits that are recorded are put in place, so that all is as it should be.
+[[nodiscard]] LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix = "");
 
 /// Puts the complete directory `built` in the place of the array or group that `store` has as its root, and removes
 /// that. `locked` are the nodes of `store`: writers that wait for one of them find it gone or go on with the new one.

@@ -232,6 +232,7 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
 }
 
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const IoOptions& io) {
+    const LockedNodes locked = lock_settled_nodes(store, prefix);
     const std::vector<File> files = files_below(store, prefix);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
     Sealed result{.files = std::ssize(files), .bytes = bytes_of(files)};
@@ -319,15 +320,17 @@ void write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
 
 }  // namespace
 
-Sealed make_bag(const KeyValueStore& store, std::string_view prefix, std::string_view name,
-                const std::filesystem::path& bag, const IoOptions& io, const StoreOptions& options) {
-    std::vector<File> files = files_below(store, prefix);
-    if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
+Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
+                const IoOptions& io, const StoreOptions& options) {
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);
     if (std::filesystem::exists(status_of(place)))
         throw already_exists(fmt::format("{}: something is there already", bag.string()));
+    LockedNodes locked;  // after the lock of the bag, for which another run may wait
+    if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
+    const std::vector<File> files = files_below(store, prefix);
+    if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);
     BuiltDirectory directory(place.parent_path() / unfinished, options.durability);

@@ -14,7 +14,6 @@
 #include <ctime>
 #include <span>
 
-#include "batch.h"
 #include "copy_bytes.h"
 #include "keys.h"
 #include "node_files.h"
@@ -41,7 +40,7 @@ struct Where {
 };
 
 bool is_snapshot(const KeyValueStore& store, std::string_view prefix) {
-    return store.stamp(join_key(prefix, record_key)).has_value();
+    return store.contains(join_key(prefix, record_key));
 }
 
 Where where_of(const fs::path& path) {
@@ -196,7 +195,7 @@ private:
             if (!files.owns(name) || is_own_name(name)) continue;
             (is_document(node, name) ? documents : chunks).push_back(name);
         }
-        if (from_.stamp(join_key(node.path, seal_key))) documents.emplace_back(seal_key);
+        if (from_.contains(join_key(node.path, seal_key))) documents.emplace_back(seal_key);
         share_files(node.path, documents, false, each);
         share_files(node.path, chunks, true, each);
         if (node.kind == NodeKind::group) return;
@@ -271,18 +270,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     FileSharer sharer(from, built, io);
     std::string made;
     {
-        const LockedNodes locked = lock_nodes(from);
-        for (const Node& node : locked.nodes) {
-            if (node.kind != NodeKind::array) continue;
-            if (is_direct(from, node.path)) {
-                finish_batch(from, node.path);
-            } else if (batch_pending(from, node.path)) {
-                throw invalid_argument(
-                    fmt::format("{}: a batch of edits is pending, and a link leads there; open the "
-                                "array by its own name first, or allow it by --follow-links",
-                                join_key(from.name(), node.path)));
-            }
-        }
+        const LockedNodes locked = lock_settled_nodes(from);
         made = utc_now();
         sharer.share(locked.nodes, [&](const FileRecord& file) {
             const std::string line = line_of(file);

@@ -65,7 +65,6 @@ std::vector<Journal::Entry> StagedStore::changes(std::string_view document) cons
             }
             entry.stamp = *stamp;
         }
-        entry.had_old = beneath_->stamp(key).has_value();
         entries.push_back(std::move(entry));
     }
     const auto turn = [&](const Journal::Entry& e) { return e.kind == Kind::erase ? 2 : e.key == document ? 1 : 0; };
@@ -130,6 +129,16 @@ std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
     return beneath_->stamp(key);
 }
 
+bool StagedStore::contains(std::string_view key) const {
+    const auto change = change_of(key);
+    if (change && change->kind == Kind::put) {
+        if (beneath_->contains(staged_key(change->number))) return true;
+    } else if (change && (!pending_ || pending_())) {
+        return false;
+    }
+    return beneath_->contains(key);
+}
+
 void StagedStore::put(std::string_view key, ByteSpan value) {
     const auto sink = create(key);
     sink->append(value);
@@ -153,7 +162,7 @@ bool StagedStore::erase(std::string_view key) {
     const auto change = change_of(key);
     if (change && change->kind == Kind::erase) return false;
     beneath_->require_direct(key);
-    const bool beneath = beneath_->stamp(key).has_value();
+    const bool beneath = beneath_->contains(key);
     {
         const std::lock_guard guard(mutex_);
         if (beneath) {
@@ -186,7 +195,7 @@ Listing StagedStore::list(std::string_view prefix) const {
     const Changes changed = changes_below(prefix);
     std::erase_if(listing.keys, [&](const std::string& name) { return changed.contains(name); });
     for (const auto& [name, change] : changed) {
-        if (stamp(join_key(prefix, name))) listing.keys.push_back(name);
+        if (contains(join_key(prefix, name))) listing.keys.push_back(name);
     }
     {
         // A folder in which something is staged may not be there yet; one in which all is erased may show, empty.

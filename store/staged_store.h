@@ -37,6 +37,7 @@ public:
     void put(std::string_view key, ByteSpan value) override;
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override;
+    [[nodiscard]] bool contains(std::string_view key) const override;
     bool erase(std::string_view key) override;
     void erase_below(std::string_view prefix) override;
     [[nodiscard]] Listing list(std::string_view prefix) const override;

@@ -72,8 +72,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
     // `meta` alone is a name that anything may have.
-    return store.stamp(join_key(prefix, metadata_name)).has_value() &&
-           store.stamp(join_key(prefix, attributes_name)).has_value();
+    return store.contains(join_key(prefix, metadata_name)) && store.contains(join_key(prefix, attributes_name));
 }
 
 ArrayMetadata parse(std::string_view document) {

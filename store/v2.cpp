@@ -204,7 +204,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
 }
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.stamp(join_key(prefix, array_name)).has_value();
+    return store.contains(join_key(prefix, array_name));
 }
 
 ArrayMetadata parse(std::string_view document) {

@@ -211,7 +211,7 @@ bool probe_group(const KeyValueStore& store, std::string_view prefix) {
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
     // What cannot be read is an array that is damaged: loading it says how.
-    return store.stamp(join_key(prefix, document_name)).has_value() && !probe_group(store, prefix);
+    return store.contains(join_key(prefix, document_name)) && !probe_group(store, prefix);
 }
 
 ArrayMetadata parse(std::string_view document) {

@@ -293,28 +293,36 @@ private:
     void check_own_part(const std::string& node, const std::string& key, std::string_view name) {
         if (name == "batch") {
             check_temporaries(node, key);
-            if (!check_place(node, join_key(key, "journal"))) return;
-            const bool committed = holds(store_->list(place(key)).keys, "journal");
-            std::string text = "a batch of edits that was never committed, or that somebody is making now";
-            if (committed && !guarded({.remedy = Remedy::finish_batch, .node = node, .key = key}, [&] {
-                    text = fmt::format(
-                        "pending: a batch of edits that is committed but not yet in place; the next "
-                        "opening for writing finishes it: {}",
-                        pending_text(*store_, place(node)));
-                })) {
-                return;
-            }
-            add({.kind = FindingKind::leftover,
-                 .remedy = committed ? Remedy::finish_batch : Remedy::discard_batch,
-                 .node = node,
-                 .key = key,
-                 .text = std::move(text)});
+            if (check_place(node, join_key(key, "journal"))) check_batch(node, key);
         } else if (name == "damaged") {
             add({.kind = FindingKind::note,
                  .node = node,
                  .key = key,
                  .text = "what repair set aside; remove it when it is of no use any more"});
         }
+    }
+
+    void check_batch(const std::string& node, const std::string& key) {
+        Finding finding{.kind = FindingKind::leftover,
+                        .remedy = Remedy::discard_batch,
+                        .node = node,
+                        .key = key,
+                        .text = "a batch of edits that was never committed, or that somebody is making now"};
+        if (holds(store_->list(place(key)).keys, "journal")) {
+            finding.remedy = Remedy::finish_batch;
+            try {
+                finding.text = fmt::format(
+                    "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
+                    "writing finishes it: {}",
+                    pending_batch(*store_, place(node)), pending_text(*store_, place(node)));
+            } catch (const Error& e) {
+                const bool newer = e.code() == ErrorCode::unsupported;
+                finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
+                if (e.code() == ErrorCode::corrupt) finding.remedy = Remedy::set_aside_batch;
+                finding.text = e.what();
+            }
+        }
+        add(std::move(finding));
     }
 
     /// Temporary files in a folder, which listings leave out.

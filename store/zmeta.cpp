@@ -59,7 +59,7 @@ ArrayMetadata parse_metadata(std::string_view text) {
 }
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
-    return store.stamp(join_key(prefix, metadata_name)).has_value();
+    return store.contains(join_key(prefix, metadata_name));
 }
 
 // ---- writing

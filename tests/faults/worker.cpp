@@ -71,7 +71,13 @@ void do_steps(const std::vector<std::string>& words) {
             apply(steps[i], array, way);
         } catch (const Error& e) {
             fmt::print(stderr, "{}\n", e.what());
-            if (!took_effect(steps[i], states[i], states[i + 1], words[5])) apply(steps[i], array, way);
+            const bool done = took_effect(steps[i], states[i], states[i + 1], words[5]);
+            const bool is_batch = steps[i].kind == Step::Kind::batch || steps[i].kind == Step::Kind::undo;
+            if (is_batch && done != (e.code() == ErrorCode::recorded)) {
+                throw corrupt(fmt::format("{}: {} took effect, but the error said: {}", words[5],
+                                          done ? "a batch" : "nothing", e.what()));
+            }
+            if (!done) apply(steps[i], array, way);
         }
         acknowledge(fmt::format("{}", i + 1));
     }

@@ -103,6 +103,7 @@ Run declare_seal(CLI::App& app);
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found
 inline constexpr int exit_error = 2;
+inline constexpr int exit_recorded = 3;  ///< not yet in place, but it takes effect: not to be repeated
 inline constexpr int exit_interrupted = 130;
 
 }  // namespace tessera::cli

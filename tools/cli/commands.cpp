@@ -140,7 +140,9 @@ constexpr Command table[] = {
      "  unattr KEY\n"
      "All take effect together at the end, or, whatever fails or crashes, none. Other programs that write to the "
      "array\n"
-     "wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera undo`.\n\n"
+     "wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera undo`.\n"
+     "Exit code 3: the edits are recorded and take effect, though something keeps them from being in place yet; they\n"
+     "must not be made again.\n\n"
      "Example:\n"
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
@@ -205,13 +207,16 @@ constexpr Command table[] = {
      "  tessera verify survey.zarr\n"
      "  tessera verify backup.npz --json",
      declare_verify},
-    {"repair", check, "mend what can be mended", "repair PATH [--dry-run] [options]",
+    {"repair", check, "mend what can be mended", "repair PATH [--dry-run] [--give-up-batches] [options]",
      "Damaged chunks, and chunks outside their array, are set aside in .tessera/damaged of the array, and then read "
      "as\n"
      "the fill value; of a shard only the damaged chunks are lost. No data are ever deleted. What killed writers left "
      "is\n"
      "removed: a temporary file once no process of this machine has its writer's number, or after an hour without a\n"
-     "change. Stale consolidated metadata are written anew. Each array is mended under its lock.\n"
+     "change. Stale consolidated metadata are written anew. Each array is mended under its lock. A batch of edits that "
+     "is\n"
+     "recorded but not in place is finished; with --give-up-batches it is taken back, where all old values are known.\n"
+     "One whose journal is damaged is set aside in .tessera/damaged.\n"
      "Links, pipes and sockets in the places of Tessera's own files are removed; what a link leads to stays. Where "
      "damage\n"
      "lies behind a link below PATH nothing is mended, unless --follow-links allows it.\n"
@@ -225,7 +230,9 @@ constexpr Command table[] = {
      "Verifies, then writes .tessera/sha256sums.txt with the SHA-256 of every file. `tessera verify` compares with "
      "it,\n"
      "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. Every later change breaks the seal; --overwrite\n"
-     "seals anew. A bag (RFC 8493) is a directory with a copy and the checksums, for archives.\n"
+     "seals anew. Writers wait while it works, and it waits for them. A bag (RFC 8493) is a directory with a copy and "
+     "the\n"
+     "checksums, for archives.\n"
      "Exit code 1, and nothing is sealed, when there is damage.\n\n"
      "Examples:\n"
      "  tessera seal survey.zarr\n"

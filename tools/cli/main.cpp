@@ -138,7 +138,8 @@ int run(int argc, char** argv) {
         "`tessera COMMAND --help` explains a command, with an example.\n"
         "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
         "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...'.\n"
-        "Exit codes: 0 done, 1 differences or damage found, 2 error, 130 interrupted.");
+        "Exit codes: 0 done, 1 differences or damage found, 2 error, 3 recorded and will take\n"
+        "effect, do not repeat it, 130 interrupted.");
 
     CommonTexts texts;
     std::vector<std::pair<const CLI::App*, Run>> runs;
@@ -172,9 +173,22 @@ int run(int argc, char** argv) {
     Session session(texts.parsed());
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
-        const int code = command(session);
-        flush_output();
-        return code;
+        try {
+            const int code = command(session);
+            flush_output();
+            return code;
+        } catch (const Error& e) {
+            // So that a program that reads our JSON, and does not look at the exit code, does not repeat it either.
+            if (e.code() == ErrorCode::recorded && session.options().json) {
+                Value value = Value::object();
+                value.set("recorded", true);
+                value.set("in_place", false);
+                value.set("message", path_value(e.what()));
+                print_json(value);
+                flush_output();
+            }
+            throw;
+        }
     }
     return exit_error;  // not reached: one command is required
 }
@@ -193,6 +207,7 @@ int main(int argc, char** argv) {
         return exit_done;
     } catch (const Error& e) {
         complain(e.what());
+        if (e.code() == ErrorCode::recorded) return exit_recorded;
         return e.code() == ErrorCode::cancelled ? exit_interrupted : exit_error;
     } catch (const std::bad_alloc&) {
         complain("not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");

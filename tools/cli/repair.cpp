@@ -50,11 +50,12 @@ void print_repair(const std::string& path, const RepairReport& report, bool dry_
     print(printable(line) + "\n");
 }
 
-int repair_path(Session& session, const std::string& path, bool dry_run) {
+int repair_path(Session& session, const std::string& path, bool dry_run, bool give_up_batches) {
     StoreOptions options = session.store();
     options.read_only = dry_run;
     const Place place = find_place(path, options);
-    const RepairReport report = repair(place.store, place.prefix, {.io = session.io(), .dry_run = dry_run});
+    const RepairReport report =
+        repair(place.store, place.prefix, {.io = session.io(), .dry_run = dry_run, .give_up_batches = give_up_batches});
     session.clear_progress();
     if (session.options().json) {
         print_json(repair_value(path, report, dry_run));
@@ -71,7 +72,12 @@ Run declare_repair(CLI::App& app) {
     auto dry_run = std::make_shared<bool>(false);
     app.add_option("PATH", *path, "an array or a group, with everything below it")->required()->option_text(" ");
     app.add_flag("--dry-run", *dry_run, "change nothing, say what would be done");
-    return [path, dry_run](Session& session) { return repair_path(session, *path, *dry_run); };
+    auto give_up_batches = std::make_shared<bool>(false);
+    app.add_flag("--give-up-batches", *give_up_batches,
+                 "take a batch of edits back that is recorded but not in place, instead of\nfinishing it");
+    return [path, dry_run, give_up_batches](Session& session) {
+        return repair_path(session, *path, *dry_run, *give_up_batches);
+    };
 }
 
 }  // namespace tessera::cli

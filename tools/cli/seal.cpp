@@ -2,6 +2,7 @@
 #include <tessera/seal.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <tessera/place.h>
 #include <tessera/verify.h>
@@ -67,7 +68,8 @@ void report_sealed(const Session& session, const SealOptions& o, const Sealed& s
 
 int seal_path(Session& session, const SealOptions& o) {
     StoreOptions options = session.store();
-    options.read_only = !o.bag.empty();
+    // Who may not write there cannot lock it either; a bag can be made all the same.
+    options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
     const Place place = find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
     const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, o.overwrite, session.io())

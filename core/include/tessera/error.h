@@ -22,6 +22,7 @@ enum class ErrorCode {
     io,                ///< a system call failed; the message names the file and the system's reason
     budget,            ///< cannot be done within the memory budget; the message names the least that works
     cancelled,         ///< stopped by a stop token
+    recorded,          ///< it is recorded and takes effect by itself, though it is not in place yet: not to be repeated
 };
 
 /// The one exception class of Tessera.

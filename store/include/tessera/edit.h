@@ -31,8 +31,10 @@ public:
     [[nodiscard]] Array& array();
     Array* operator->() { return &array(); }
 
-    /// Makes all changes take effect, and durable as the store's Durability says. When it throws before the batch is
-    /// recorded, nothing has happened; when it throws after, the error says that the next opening finishes it.
+    /// Makes all changes take effect, and durable as the store's Durability says. Every place that is to be changed is
+    /// looked at first. Once the batch is recorded it has happened: what fails from then on is thrown as
+    /// ErrorCode::recorded, the next opening goes on with it, and it must not be made again. Any other error: nothing
+    /// has happened.
     /// Nothing may be done with the Edit or its handle afterwards. Returns the number of values that changed.
     std::int64_t commit();
 

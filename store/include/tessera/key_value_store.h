@@ -62,7 +62,13 @@ struct ValueStamp {
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< nanoseconds since 1970; 0 where the store keeps no times
     std::uint64_t id = 0;       ///< of the file: its inode; 0 where there is none
-    friend bool operator==(const ValueStamp&, const ValueStamp&) = default;
+    /// The file's time is too coarse to tell versions apart: `id` is of its bytes, and the time does not count.
+    bool by_content = false;
+
+    friend bool operator==(const ValueStamp& a, const ValueStamp& b) {
+        return a.size == b.size && a.id == b.id && a.by_content == b.by_content &&
+               (a.by_content || a.modified == b.modified);
+    }
 };
 
 /// A held lock; released on destruction, on the thread that took it.
@@ -116,8 +122,20 @@ public:
     /// Puts the value of `from` in the place of that of `to`, in one step, and removes `from`; false when `from` is
     /// absent. Throws unsupported for a store that cannot.
     virtual bool replace(std::string_view from, std::string_view to);
-    /// Of the value that is there now; nothing when the key is absent.
+    /// What prepare_replace() finds at a key.
+    struct Target {
+        bool exists = false;   ///< there is a value
+        bool crosses = false;  ///< it lies on another file system than the root: replace() has to copy
+    };
+    /// Looks whether replace() or put() can be expected to put a value there, and erase() to remove it, before
+    /// something is done that cannot be taken back. Makes the folder of the key. Throws io, saying what stands in the
+    /// way: a directory that has the name, a file that is immutable, a folder that cannot be written.
+    virtual Target prepare_replace(std::string_view key) { return {.exists = contains(key)}; }
+    /// Of the value that is there now; nothing when the key is absent. Where a file system keeps no nanoseconds, the
+    /// value is read.
     [[nodiscard]] virtual std::optional<ValueStamp> stamp(std::string_view key) const;
+    /// Whether the key is there: what stamp() says, without reading anything.
+    [[nodiscard]] virtual bool contains(std::string_view key) const;
     /// Removes a value; false when it was absent.
     virtual bool erase(std::string_view key) = 0;
     /// Removes everything below a prefix ("" is everything).

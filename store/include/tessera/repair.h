@@ -16,6 +16,9 @@ namespace tessera {
 struct RepairOptions {
     IoOptions io = {};
     bool dry_run = false;  ///< only say what would be done
+    /// A batch that was committed and is not in place yet is taken back instead of finished: all is as before it. One
+    /// whose journal only a newer version of Tessera knows is set aside.
+    bool give_up_batches = false;
 };
 
 /// One finding, and what became of it.

@@ -40,17 +40,19 @@ struct Sealed {
     std::uint64_t bytes = 0;
     bool written = false;  ///< false: it was sealed already, and nothing has changed
 };
-/// Writes the manifest of what lies at `prefix` and below, in parallel, and in one step. Takes no lock: what is written
-/// meanwhile may be recorded before or after. Throws already_exists, naming some, when files have changed since they
+/// Writes the manifest of what lies at `prefix` and below, in parallel, and in one step. Finishes batches of edits that
+/// are recorded, and holds the shape locks of all arrays and groups meanwhile: it waits for writers, and they for it.
+/// Throws already_exists, naming some, when files have changed since they
 /// were sealed, unless `overwrite`; not_found when nothing is there; corrupt for a manifest that is none, unless
 /// `overwrite`.
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = false, const IoOptions& io = {});
 
 /// Makes a BagIt 1.0 bag (RFC 8493) of what lies at `prefix`, in the new directory `bag`: a copy of the files as
 /// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It
-/// is built beside `bag`, and appears when it is complete; another run that makes the same bag is waited for. `options`
-/// say how the bag is written. Throws already_exists when something is there.
-Sealed make_bag(const KeyValueStore& store, std::string_view prefix, std::string_view name,
-                const std::filesystem::path& bag, const IoOptions& io = {}, const StoreOptions& options = {});
+/// is built beside `bag`, and appears when it is complete; another run that makes the same bag is waited for. Holds locks
+/// as seal() does, but of a store that is opened for reading only. `options` say how the bag is written. Throws
+/// already_exists when something is there.
+Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
+                const IoOptions& io = {}, const StoreOptions& options = {});
 
 }  // namespace tessera

@@ -38,6 +38,7 @@ enum class Remedy : std::uint8_t {
     remove_temporary,  ///< once its writer is dead
     finish_batch,      ///< that was committed and is not in place yet
     discard_batch,     ///< that was never committed
+    set_aside_batch,   ///< to .tessera/damaged, because its journal is damaged: what it changed stays as it is
     set_aside,         ///< to .tessera/damaged in the array, so that the chunk reads as the fill
     rewrite_shard,     ///< without the damaged chunks in it; the old one is set aside
     cut_off,           ///< bytes that follow an encoded chunk; the old file is set aside

@@ -23,6 +23,8 @@ public:
         return inner_->link(key, &other == this ? *inner_ : other, other_key);
     }
     bool replace(std::string_view from, std::string_view to) override { return inner_->replace(from, to); }
+    Target prepare_replace(std::string_view key) override { return inner_->prepare_replace(key); }
+    [[nodiscard]] bool contains(std::string_view key) const override { return inner_->contains(key); }
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override { return inner_->stamp(key); }
     bool erase(std::string_view key) override { return inner_->erase(key); }
     void erase_below(std::string_view prefix) override { inner_->erase_below(prefix); }

@@ -1,0 +1,208 @@
+"""Batches of edits, undo and repair where the file system is in the way: parts of an array on another one, what cannot
+be replaced, file systems that keep whole seconds. What takes root, or a mount of one's own, says so where it cannot be
+had."""
+
+import os
+import shutil
+import struct
+import subprocess
+import time
+import unittest
+
+import numpy as np
+
+from program import PROGRAM, ProgramTest, digest, main
+
+SCRIPT = "set '...' 1\nattr reviewed true\n"
+
+
+def works(*words):
+    try:
+        return subprocess.run(words, capture_output=True, timeout=60).returncode == 0
+    except OSError:
+        return False
+
+
+class Batches(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.tessera("create", "x.zarr", "--shape", "20,20", "--chunks", "5,5", "--dtype", "<i4", "--format", "v2",
+                     "--separator", "/", "--quiet")
+        self.tessera("set", "x.zarr", "...", "5", "--quiet")
+        (self.folder / "script").write_text(SCRIPT)
+        self.root = self.folder / "x.zarr"
+
+    def edit(self, **options):
+        return self.run_program("edit", "x.zarr", "--script", "script", **options)
+
+    def check(self, value, path="x.zarr"):
+        np.testing.assert_array_equal(self.exported(path), np.full((20, 20), value, "<i4"))
+
+    def usable(self):
+        """Whether everything else still works."""
+        self.tessera("set", "x.zarr", "10,10", "9", "--quiet")
+        self.tessera("attrs", "x.zarr", "set", "k", "1", "--quiet")
+        self.tessera("resize", "x.zarr", "9,9", "--quiet")
+
+    def test_a_directory_named_like_a_chunk(self):
+        shutil.rmtree(self.root / "2")
+        (self.root / "2/2/inside").mkdir(parents=True)
+        before = digest(self.root)
+        self.refused("edit", "x.zarr", "--script", "script", says=["x.zarr", "nothing was changed", "2/2", "directory"])
+        self.assertEqual(digest(self.root), before)
+        self.assertFalse((self.root / ".tessera/batch/journal").exists())
+        self.assertEqual(list((self.root / ".tessera").glob("undo/*")), [])
+        self.tessera("set", "x.zarr", "0,0", "9", "--quiet")
+        (self.root / "2/2/inside").rmdir()
+        (self.root / "2/2").rmdir()
+        self.assertEqual(self.edit().returncode, 0)
+        self.check(1)
+
+    def test_a_file_named_like_a_folder_of_chunks(self):
+        shutil.rmtree(self.root / "2")
+        (self.root / "2").write_bytes(b"")
+        self.refused("edit", "x.zarr", "--script", "script", says="nothing was changed")
+        (self.root / "2").unlink()
+        self.assertEqual(self.edit().returncode, 0)
+        self.check(1)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write anywhere")
+    def test_a_folder_that_cannot_be_written(self):
+        (self.root / "3").chmod(0o555)
+        self.addCleanup((self.root / "3").chmod, 0o755)
+        self.refused("edit", "x.zarr", "--script", "script", says=["nothing was changed", "x.zarr/3"])
+        (self.root / "3").chmod(0o755)
+        self.assertEqual(self.edit().returncode, 0)
+
+    def test_an_immutable_chunk(self):
+        chunk = self.root / "3/3"
+        if os.geteuid() != 0 or not works("chattr", "+i", chunk):
+            self.skipTest("takes root, and a file system with attributes of files")
+        self.addCleanup(works, "chattr", "-i", chunk)
+        self.refused("edit", "x.zarr", "--script", "script", says=["nothing was changed", "3/3", "immutable"])
+        self.tessera("set", "x.zarr", "0,0", "9", "--quiet")
+        self.assertTrue(works("chattr", "-i", chunk))
+        self.assertEqual(self.edit().returncode, 0)
+        self.check(1)
+
+    # ---- on another file system
+
+    def in_a_namespace(self, script):
+        """Runs a shell script in a name space of mounts of its own; its output."""
+        for way in (["unshare", "-m"], ["unshare", "-r", "-m"]):
+            if works(*way, "mount", "-t", "tmpfs", "none", self.folder):
+                return subprocess.run([*way, "sh", "-ec", script], cwd=self.folder, capture_output=True, text=True,
+                                      timeout=120, env={**os.environ, "T": PROGRAM})
+        self.skipTest("takes a name space of mounts of one's own (unshare -m)")
+
+    def test_a_part_of_the_array_on_another_file_system(self):
+        result = self.in_a_namespace("""
+            mkdir aside; mv x.zarr/3 aside; mkdir x.zarr/3; mount -t tmpfs none x.zarr/3; cp -p aside/3/* x.zarr/3
+            $T edit x.zarr --script script --quiet; $T export x.zarr 1.npy --quiet
+            $T verify x.zarr > verified
+            $T undo x.zarr --quiet; $T export x.zarr 5.npy --quiet
+            $T undo x.zarr --quiet; $T export x.zarr again.npy --quiet
+            $T set x.zarr 16,16 7 --quiet
+            if $T undo x.zarr 2> refused; then exit 9; fi
+            $T get x.zarr 16,16 > got
+            ls -A x.zarr/3 > left
+            """)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stderr, "")
+        for name, value in [("1.npy", 1), ("5.npy", 5), ("again.npy", 1)]:
+            np.testing.assert_array_equal(np.load(self.folder / name), np.full((20, 20), value, "<i4"))
+        self.assertIn("3/3 was changed after the batch", (self.folder / "refused").read_text())
+        self.assertEqual((self.folder / "got").read_text().strip(), "7")
+        self.assertEqual((self.folder / "left").read_text().split(), ["0", "1", "2", "3"])
+
+    def test_whole_seconds(self):
+        for kind, make in [("ext2", ["mke2fs", "-q", "-F", "-t", "ext2", "-I", "128"]),
+                           ("ext4", ["mke2fs", "-q", "-F", "-t", "ext4", "-I", "128"]),
+                           ("vfat", ["mkfs.vfat"])]:
+            with self.subTest(kind):
+                image = self.folder / f"{kind}.img"
+                with open(image, "wb") as file:
+                    file.truncate(32 << 20)
+                place = self.folder / kind
+                place.mkdir()
+                if os.geteuid() != 0 or not works(*make, image) or not works("mount", "-o", "loop", image, place):
+                    self.skipTest(f"takes root, a loop device and {make[0]}")
+                try:
+                    self.check_whole_seconds(place)
+                finally:
+                    self.assertTrue(works("umount", place))
+
+    def check_whole_seconds(self, place):
+        array = place / "s.zarr"
+        self.tessera("create", array, "--shape", "20,20", "--chunks", "20,20", "--dtype", "<i4", "--codec", "none",
+                     "--format", "v2", "--quiet")
+        self.tessera("set", array, "...", "5", "--quiet")
+        self.tessera("edit", array, "--script", "script", "--quiet")
+        self.tessera("undo", array, "--quiet")
+        self.check(5, array)
+        self.tessera("undo", array, "--quiet")
+        self.check(1, array)
+        self.tessera("set", array, "0,0", "55", "--quiet")
+        self.tessera("set", array, "0,1", "66", "--quiet")
+        self.refused("undo", array, says="was changed after the batch")
+        self.assertEqual(self.tessera("get", array, "0,0:3").split(), ["[55", "66", "1]"])
+        self.tessera("verify", array)
+
+    # ---- journals
+
+    def journal(self, change):
+        """A batch that is recorded, with a journal that `change` makes other than it should be."""
+        header = struct.pack("<8sHHIQQQI20x", b"\x89TSJ\r\n\x1a\n", 1, 0, 64, 7, 0, 0, 0)
+        folder = self.root / ".tessera/batch"
+        folder.mkdir(parents=True)
+        (folder / "journal").write_bytes(change(header + bytes(32)))
+        (folder / "0").write_bytes(b"new")
+
+    def test_a_damaged_journal_is_set_aside(self):
+        self.journal(lambda journal: journal)
+        for words in [("set", "x.zarr", "0,0", "9"), ("get", "x.zarr", "0,0"), ("undo", "x.zarr")]:
+            self.refused(*words, says=["journal", "damaged", "`tessera repair`"])
+        self.assertIn("journal", self.tessera("verify", "x.zarr", code=1))
+        self.assertIn("would be set aside", self.tessera("repair", "x.zarr", "--dry-run"))
+        self.assertTrue((self.root / ".tessera/batch/journal").exists())
+        self.assertIn("set aside as .tessera/damaged/batch.1", self.tessera("repair", "x.zarr"))
+        self.assertEqual((self.root / ".tessera/damaged/batch.1/0").read_bytes(), b"new")
+        self.check(5)
+        self.usable()
+
+    def test_the_journal_of_a_newer_version(self):
+        self.journal(lambda journal: journal[:8] + b"\x02" + journal[9:])
+        self.refused("set", "x.zarr", "0,0", "9", says=["version 2", "--give-up-batches"])
+        self.tessera("repair", "x.zarr", code=1)
+        self.assertTrue((self.root / ".tessera/batch/journal").exists())
+        self.assertIn("would be set aside", self.tessera("repair", "x.zarr", "--give-up-batches", "--dry-run"))
+        self.assertTrue((self.root / ".tessera/batch/journal").exists())
+        self.tessera("repair", "x.zarr", "--give-up-batches")
+        self.check(5)
+        self.usable()
+
+
+class Seals(ProgramTest):
+    def test_a_seal_waits_for_writers(self):
+        self.tessera("create", "s.zarr", "--shape", "40,40", "--chunks", "20,20", "--dtype", "<i4", "--quiet")
+        self.tessera("set", "s.zarr", "...", "1", "--quiet")
+        for words in [("seal", "s.zarr"), ("seal", "s.zarr", "--bagit", "bag")]:
+            with subprocess.Popen([PROGRAM, "edit", "s.zarr", "--script", "-", "--quiet"], cwd=self.folder,
+                                  stdin=subprocess.PIPE, text=True) as writer:
+                writer.stdin.write("set '...' 2\nset '0:20,:' 3\n")
+                writer.stdin.flush()
+                while not (self.folder / "s.zarr/.tessera/batch/3").exists():
+                    time.sleep(0.01)
+                with subprocess.Popen([PROGRAM, *words, "--quiet"], cwd=self.folder) as sealer:
+                    try:
+                        sealer.wait(0.5)  # it should not, and then the seal would be of what is no more
+                    except subprocess.TimeoutExpired:
+                        pass
+                    writer.stdin.close()
+                    self.assertEqual((writer.wait(), sealer.wait()), (0, 0))
+            self.tessera("verify", "s.zarr", "--quiet")
+        self.tessera("diff", "s.zarr", "bag/data/s.zarr", "--quiet")
+
+
+if __name__ == "__main__":
+    main()
