@@ -220,7 +220,8 @@ bool DestinationLock::State::open_parent(const StoreOptions& options) {
     parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
     if (parent) return true;
     if (errno != ENOENT) throw io_error("opening", folder.string(), errno);
-    const std::vector<fs::path> missing = make_directories(folder, options.durability);
+    const auto missing =
+        in_context([&] { return place.string(); }, [&] { return make_directories(folder, options.durability); });
     made.insert(made.begin(), missing.begin(), missing.end());
     parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
     if (!parent && errno != ENOENT) throw io_error("opening", folder.string(), errno);

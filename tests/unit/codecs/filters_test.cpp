@@ -300,9 +300,9 @@ TEST(Filters, json_of_other_things_names_them) {
         return std::string(reinterpret_cast<const VariableSlot*>(out.bytes().data())[0].view());
     };
     EXPECT_EQ(decode(R"(["a","b","|O",[2]])"), "a");
-    // What is no text is marked, and comes out as it went in.
+    // What is no text is marked, and comes out with the same value.
     EXPECT_EQ(decode(R"([null,0,"|O",[2]])"), "\xFFnull");
-    EXPECT_EQ(decode(R"([{"k": [1]},"b","|O",[2]])"), "\xFF{\"k\":[1]}");
+    EXPECT_EQ(decode(R"([{"k": [1]},"b","|O",[2]])"), "\xFF{\"k\": [1]}");
     const auto there_and_back = [](std::string_view text) {
         NDArray elements(DType::variable_text(), {2});
         const auto codec = make_json2_codec(Value::object(), {"string", {2}, {}});
@@ -311,7 +311,7 @@ TEST(Filters, json_of_other_things_names_them) {
         codec->encode(std::as_const(elements), out);
         return std::string(reinterpret_cast<const char*>(out.data()), out.size());
     };
-    for (const char* text : {R"([null,"a","|O",[2]])", R"([{"k":[1.5]},0,"|O",[2]])", R"([true,[],"|O",[2]])"}) {
+    for (const char* text : {R"([null,"a","|O",[2]])", R"([{"k": [1.5]},0,"|O",[2]])", R"([true,[],"|O",[2]])"}) {
         EXPECT_EQ(there_and_back(text), text);
     }
     expect_error(ErrorCode::corrupt, "the shape at its end is [3], expected [2]",
