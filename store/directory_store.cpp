@@ -775,6 +775,7 @@ private:
         auto found = locks_.find(prefix);
         if (found == locks_.end()) {
             const int root = make_root();
+            folders_.clear();  // another directory may have the name by now
             const Folder folder = prefix.empty() ? nullptr : folder_at(root, prefix, Make::yes);
             const int directory = folder ? folder->get() : root;
             found = locks_.emplace(prefix, array_locks(directory, path_of(prefix), options_.process_locks)).first;

@@ -417,7 +417,8 @@ class Case:
             store.close()
         if refused:
             # Never written, or written by others, they are no texts: refused by name.
-            done = subprocess.run([PROGRAM, "export", path, self.bench.folder / "back.npy"], capture_output=True, text=True)
+            done = subprocess.run([PROGRAM, "export", path, self.bench.folder / "back.npy", "--overwrite"],
+                                  capture_output=True, text=True)
             if done.returncode != 2 or "is no text" not in done.stderr:
                 raise Wrong(f"null among texts ended with {done.returncode}: {done.stderr}")
             self.bench.read["refusals of json2"] += 1
