@@ -435,7 +435,8 @@ Region one_per_folder(const LoadedArray& loaded, const Region& region) {
     Region chunks = loaded.grid.overlapping(region);
     const int rank = chunks.rank();
     const bool nested = loaded.metadata.keys.separator == "/";
-    for (int d = nested ? std::max(rank - 1, 0) : 0; d < rank; ++d) chunks.extent[d] = std::min<std::int64_t>(chunks.extent[d], 1);
+    for (int d = nested ? std::max(rank - 1, 0) : 0; d < rank; ++d)
+        chunks.extent[d] = std::min<std::int64_t>(chunks.extent[d], 1);
     return chunks;
 }
 

@@ -22,8 +22,8 @@
 #include <cerrno>
 #include <map>
 
-#include "beneath.h"
 #include "batch.h"
+#include "beneath.h"
 #include "descriptor.h"
 #include "node_files.h"
 

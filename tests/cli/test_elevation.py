@@ -117,7 +117,10 @@ class Elevation(program.ProgramTest):
         self.assertEqual((info["chunks_stored"], info["stored_bytes"], info["ratio"]), (0, 0, 0))
         self.assertEqual(self.tessera("get", "grid", "999999, 998:"), "[42 42]\n")
         self.refused("create", "grid", *words, says=["grid", "--overwrite"])
-        self.tessera("create", "grid", *words, "--chunks", "10000,100", "--overwrite", "--codec", "blosc:zstd:9:noshuffle")
+        done = self.run_program("create", "grid", *words, "--chunks", "10000,100", "--overwrite", "--codec",
+                                "blosc:zstd:9:noshuffle")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("zarr 0.4 cannot read chunks compressed with zstd", done.stderr)
         self.assertEqual(json.loads((self.folder / "grid" / "__zmeta__").read_text()), {
             "chunks": [10000, 100], "clevel": 9, "cname": "zstd", "dtype": "<i4", "fill_value": 42,
             "shape": [1000000, 1000], "shuffle": 0})

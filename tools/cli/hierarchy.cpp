@@ -177,7 +177,13 @@ void report(Session& session, const Value& value, const std::string& line) {
 void note_stale(Session& session, const std::vector<std::string>& paths) {
     std::set<std::string> stale;  // as they are shown: a path may be reached by several spellings
     for (const std::string& path : paths) {
-        for (const fs::path& group : stale_above(path)) stale.insert(short_path(group));
+        try {
+            for (const fs::path& group : stale_above(path)) stale.insert(short_path(group));
+        } catch (const Error& e) {
+            // The command itself is done, and must not end as if nothing had changed.
+            session.note(
+                fmt::format("whether consolidated metadata above {} are stale is not known: {}", path, e.what()));
+        }
     }
     for (const std::string& shown : stale) {
         session.note(fmt::format("the consolidated metadata of {} are stale now; `tessera consolidate {}` renews them",

@@ -49,8 +49,8 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = fals
 
 /// Makes a BagIt 1.0 bag (RFC 8493) of what lies at `prefix`, in the new directory `bag`: a copy of the files as
 /// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It
-/// is built beside `bag`, and appears when it is complete; another run that makes the same bag is waited for. Holds locks
-/// as seal() does, but of a store that is opened for reading only. `options` say how the bag is written. Throws
+/// is built beside `bag`, and appears when it is complete; another run that makes the same bag is waited for. Holds
+/// locks as seal() does, but of a store that is opened for reading only. `options` say how the bag is written. Throws
 /// already_exists when something is there.
 Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
                 const IoOptions& io = {}, const StoreOptions& options = {});
