@@ -56,6 +56,8 @@ void pairs_to_doubles(const std::byte* elements, std::int64_t n, double* to) {
 
 template <class T>
 void all_to_integers(const std::byte* elements, std::int64_t n, std::uint64_t* to) {
+    // The sign of small integers is meant to fill the upper bits.
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse)
     for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint64_t>(load<T>(elements, i));
 }
 

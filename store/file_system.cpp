@@ -1,5 +1,7 @@
 #include <tessera/file_system.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -128,7 +130,7 @@ FileSystem file_system_in(std::istream& mounts, std::string_view path) {
         // The last mount on a folder hides the ones before it.
         if (!is_below(path, point) || point.size() < longest) continue;
         longest = point.size();
-        found = described(type, options + ',' + super_options);
+        found = described(type, fmt::format("{},{}", options, super_options));
     }
     return found;
 }

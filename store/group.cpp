@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "array_state.h"
@@ -289,7 +288,8 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
         if (above->kind == NodeKind::array) {
             throw already_exists(fmt::format("{}: an array, and nothing can be below it", name_of(store, prefix)));
         }
-        for (const std::string_view group : missing | std::views::reverse) {
+        std::ranges::reverse(missing);
+        for (const std::string_view group : missing) {
             const StoreLock building = store.lock_destination(group);
             if (!probe_node(store, group)) above->dialect->save_group(store, group, Value::object(), Value::object());
         }
