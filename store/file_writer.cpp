@@ -154,7 +154,7 @@ void FileWriter::finish() {
     (void)::futimens(fd_.get(), now);
     if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
     if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
-    const char* const name = key_.c_str() + key_.rfind('/') + 1;  // 0 without a '/'
+    const char* const name = key_.c_str() + (key_.rfind('/') + 1);  // 0 without a '/'
     if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
     sync_.changed(root_, key_);
