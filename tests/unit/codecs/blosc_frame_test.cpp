@@ -289,7 +289,7 @@ void at_every_place(std::span<const std::byte> expected, const Body& body) {
         std::memset(round.data(), 0xA5, round.size());
         body(to);
         finish_stores();
-        ASSERT_EQ(std::memcmp(to, expected.data(), n), 0) << n << " bytes at " << place;
+        ASSERT_TRUE(std::ranges::equal(expected, std::span(to, n))) << n << " bytes at " << place;
         const auto untouched = [](std::byte b) { return b == std::byte{0xA5}; };
         ASSERT_TRUE(std::ranges::all_of(round.first(line + place), untouched)) << n << " bytes at " << place;
         ASSERT_TRUE(std::ranges::all_of(round.subspan(line + place + n), untouched)) << n << " bytes at " << place;
