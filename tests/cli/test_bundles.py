@@ -1,6 +1,9 @@
 """Data sets of several arrays: MLDF files, and directories of arrays exported into one file."""
 
+import io
 import json
+import warnings
+import zipfile
 
 import numpy as np
 
@@ -78,6 +81,19 @@ class Mldf(ProgramTest):
 
 
 class Npz(ProgramTest):
+    def test_members_that_cannot_lie_beside_each_other_are_refused(self):
+        for first, second in [("a", "a/c"), ("a/c/0", "a"), ("a", "a"), ("zarr.json", "b"), ("b", "g/.zgroup")]:
+            for fmt in ("zmeta", "v2", "v3"):
+                with self.subTest((first, second, fmt)):
+                    with zipfile.ZipFile(self.folder / "two.npz", "w") as file, warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        for name in (first, second):
+                            content = io.BytesIO()
+                            np.save(content, np.arange(4))
+                            file.writestr(name + ".npy", content.getvalue())
+                    self.refused("import", "two.npz", "out", "--format", fmt, says=["two.npz", "import"])
+                    self.assertFalse((self.folder / "out").exists())
+
     def test_a_directory_of_arrays_becomes_an_npz(self):
         arrays = {"x": np.arange(5), "deep/y": np.ones((2, 3), order="F"), "z": np.float64(2)}
         for name, array in arrays.items():

@@ -376,11 +376,38 @@ void require_named(const TransferOptions& o, const Plan& plan) {
     }
 }
 
+/// Members that cannot all be arrays of one directory: two of one name, one that would lie in another, and one with the
+/// name of a metadata document. Refused before anything is written.
+void require_apart(const std::string& source, const std::vector<std::string>& members) {
+    std::set<std::string> names;
+    for (const std::string& member : members) {
+        if (!names.insert(member).second) {
+            throw invalid_argument(fmt::format("{} holds two members {}; import each by itself", source, member));
+        }
+        for (const fs::path& part : fs::path(member)) {
+            for (const Dialect& dialect : dialect_table()) {
+                if (std::ranges::count(dialect.documents, part.string()) == 0) continue;
+                throw invalid_argument(fmt::format("{}::{}: {} is the name of a metadata document; import it by itself",
+                                                   source, member, part.string()));
+            }
+        }
+    }
+    for (const std::string& member : members) {
+        for (fs::path above = fs::path(member).parent_path(); !above.empty(); above = above.parent_path()) {
+            if (!names.contains(above.string())) continue;
+            throw invalid_argument(
+                fmt::format("{} holds {} and {}, and nothing can lie in an array; import each by itself", source,
+                            above.string(), member));
+        }
+    }
+}
+
 /// All the arrays that the source names: itself, its members, or what is below it.
 Plan plan_jobs(Session& session, const TransferOptions& o) {
     Plan plan;
     const std::vector<std::string> members = several_members(o.source);
     for (const std::string& member : members) require_plain_name(o.source, member);
+    require_apart(o.source, members);
     const std::optional<Group> root = members.empty() ? group_at(o.source) : std::nullopt;
     if (!root && members.empty()) {
         plan.jobs.push_back(plan_job(o, *open_transferred(o, o.source), o.source, ""));
