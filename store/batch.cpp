@@ -56,7 +56,6 @@ using Entry = Journal::Entry;
 
 constexpr std::string_view batch_folder = ".tessera/batch";
 constexpr std::string_view undo_folder = ".tessera/undo";
-constexpr std::uint64_t journal_limit = std::uint64_t{1} << 30;  // at least ten million changes
 
 std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));
@@ -65,9 +64,9 @@ std::string journal_key(std::string_view prefix, std::string_view folder) {
 /// The journal in a folder, or nothing.
 std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
     const std::string key = journal_key(prefix, folder);
-    Buffer bytes;
-    if (!store.get(key, bytes, journal_limit)) return std::nullopt;
-    return decode_journal(bytes, join_key(store.name(), key));
+    const auto file = store.open(key);
+    if (file == nullptr) return std::nullopt;
+    return tessera::read_journal(*file, join_key(store.name(), key));
 }
 
 /// The journal of a batch that is to take effect, or nothing. An array may have been sent by somebody: throws corrupt

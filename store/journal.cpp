@@ -34,6 +34,7 @@
 #include <array>
 #include <cstring>
 
+#include "copy_bytes.h"
 #include "keys.h"
 #include "sha256.h"
 
@@ -89,6 +90,52 @@ Journal::Entry decode_entry(ByteSpan& rest, std::string_view name) {
     return entry;
 }
 
+void require_hash(const Sha256& hash, ByteSpan stored, std::string_view name) {
+    if (std::memcmp(hash.data(), stored.data(), hash_size) != 0) damaged(name, "its SHA-256 differs");
+}
+
+struct Header {
+    std::size_t entries_at = 0;
+    std::uint64_t count = 0;
+    std::uint64_t id = 0;
+    std::uint32_t flags = 0;
+};
+
+/// The header at the start of `first`, of a journal of `size` bytes: it says the same size.
+Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) {
+    if (size < header_size + hash_size) {
+        damaged(name, fmt::format("{} bytes, expected at least {}", size, header_size + hash_size));
+    }
+    const std::byte* p = first.data();
+    if (std::memcmp(p, magic.data(), magic.size()) != 0) damaged(name, "its first 8 bytes are not a journal's");
+    if (const auto major = load_little<std::uint16_t>(p + 8); major != major_version) {
+        throw unsupported(fmt::format(
+            "{}: the journal of a batch of edits has version {}, this program knows version {}; finish the batch with "
+            "the program that began it, or `tessera repair --give-up-batches` sets it aside",
+            name, major, major_version));
+    }
+    const Header header{.entries_at = load_little<std::uint32_t>(p + 12),
+                        .count = load_little<std::uint64_t>(p + 24),
+                        .id = load_little<std::uint64_t>(p + 16),
+                        .flags = load_little<std::uint32_t>(p + 40)};
+    const auto entries_size = load_little<std::uint64_t>(p + 32);
+    const std::uint64_t hashed = size - hash_size;
+    if (header.entries_at < header_size || header.entries_at > hashed || entries_size != hashed - header.entries_at ||
+        header.count > entries_size / entry_size) {
+        damaged(name, "its sizes do not add up");
+    }
+    return header;
+}
+
+Journal decode_entries(const Header& header, ByteSpan entries, std::string_view name) {
+    Journal journal{
+        .id = header.id, .keeps_old = (header.flags & 1U) != 0, .gives_up = (header.flags & 2U) != 0, .entries = {}};
+    journal.entries.reserve(header.count);
+    for (std::uint64_t i = 0; i < header.count; ++i) journal.entries.push_back(decode_entry(entries, name));
+    if (!entries.empty()) damaged(name, "bytes are left after its entries");
+    return journal;
+}
+
 }  // namespace
 
 Buffer encode_journal(const Journal& journal) {
@@ -122,36 +169,28 @@ Buffer encode_journal(const Journal& journal) {
 }
 
 Journal decode_journal(ByteSpan bytes, std::string_view name) {
-    if (bytes.size() < header_size + hash_size) {
-        damaged(name, fmt::format("{} bytes, expected at least {}", bytes.size(), header_size + hash_size));
-    }
-    const std::byte* p = bytes.data();
-    if (std::memcmp(p, magic.data(), magic.size()) != 0) damaged(name, "its first 8 bytes are not a journal's");
-    if (const auto major = load_little<std::uint16_t>(p + 8); major != major_version) {
-        throw unsupported(fmt::format(
-            "{}: the journal of a batch of edits has version {}, this program knows version {}; finish the batch with "
-            "the program that began it, or `tessera repair --give-up-batches` sets it aside",
-            name, major, major_version));
-    }
+    const Header header = decode_header(bytes, bytes.size(), name);
     const ByteSpan hashed = bytes.first(bytes.size() - hash_size);
     const Sha256 hash = hash_of(hashed);
-    if (std::memcmp(hash.data(), bytes.data() + hashed.size(), hash_size) != 0) damaged(name, "its SHA-256 differs");
-    const std::size_t entries_at = load_little<std::uint32_t>(p + 12);
-    const auto count = load_little<std::uint64_t>(p + 24);
-    const auto entries_size = load_little<std::uint64_t>(p + 32);
-    if (entries_at < header_size || entries_at > hashed.size() || entries_size != hashed.size() - entries_at ||
-        count > entries_size / entry_size) {
-        damaged(name, "its sizes do not add up");
-    }
-    Journal journal{.id = load_little<std::uint64_t>(p + 16),
-                    .keeps_old = (load_little<std::uint32_t>(p + 40) & 1U) != 0,
-                    .gives_up = (load_little<std::uint32_t>(p + 40) & 2U) != 0,
-                    .entries = {}};
-    ByteSpan rest = hashed.subspan(entries_at);
-    journal.entries.reserve(count);
-    for (std::uint64_t i = 0; i < count; ++i) journal.entries.push_back(decode_entry(rest, name));
-    if (!rest.empty()) damaged(name, "bytes are left after its entries");
-    return journal;
+    require_hash(hash, bytes.last(hash_size), name);
+    return decode_entries(header, hashed.subspan(header.entries_at), name);
+}
+
+Journal read_journal(const ByteSource& file, std::string_view name) {
+    require_size(name, file.size(), journal_limit);
+    const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), header_size));
+    const Header header = decode_header(first, file.size(), name);
+    const std::uint64_t hashed = file.size() - hash_size;
+    Hasher hasher;
+    std::uint64_t left = hashed;
+    for_each_piece(file, [&](ByteSpan piece) {
+        const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+        hasher.add(piece.data(), part);
+        left -= part;
+    });
+    const Sha256 hash = hasher.finish();
+    require_hash(hash, read_range(file, hashed, hash_size), name);
+    return decode_entries(header, read_range(file, header.entries_at, hashed - header.entries_at), name);
 }
 
 }  // namespace tessera

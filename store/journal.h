@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// The most bytes of a journal: at least ten million changes.
+inline constexpr std::uint64_t journal_limit = std::uint64_t{1} << 30;
+
 struct Journal {
     struct Entry {
         enum class Kind : std::uint32_t { put = 1, erase = 2 };
@@ -28,5 +31,7 @@ struct Journal {
 [[nodiscard]] Buffer encode_journal(const Journal& journal);
 /// Throws corrupt or unsupported, naming `name`. Keys are checked: none leads out of the array.
 [[nodiscard]] Journal decode_journal(ByteSpan bytes, std::string_view name);
+/// The same from a file of any size: it is in memory only once its header and its SHA-256 were found to be right.
+[[nodiscard]] Journal read_journal(const ByteSource& file, std::string_view name);
 
 }  // namespace tessera

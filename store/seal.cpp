@@ -14,6 +14,7 @@
 
 #include "copy_bytes.h"
 #include "keys.h"
+#include "lines.h"
 #include "metadata_json.h"
 #include "replace_directory.h"
 #include "sha256.h"
@@ -152,36 +153,28 @@ std::optional<std::string> parse_name(std::string_view text, bool escaped) {
 
 using Manifest = std::map<std::string, Sha256, std::less<>>;
 
-Manifest parse_manifest(std::string_view text) {
+Manifest read_manifest(const ByteSource& text) {
     constexpr std::size_t digits = 64;
     Manifest manifest;
-    for (std::size_t number = 1; !text.empty(); ++number) {
-        const std::size_t end = text.find('\n');
-        std::string_view line = text.substr(0, end);
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto add = [&](std::string_view line, std::size_t number) {
         const bool escaped = line.starts_with('\\');
         if (escaped) line.remove_prefix(1);
         const bool long_enough = line.size() > digits + 2 && line.substr(digits, 2) == "  ";
         const auto sum = long_enough ? parse_sum(line) : std::nullopt;
         const auto name = long_enough ? parse_name(line.substr(digits + 2), escaped) : std::nullopt;
-        // A whole manifest ends with a line's end: what does not was cut short.
-        if (!sum || !name || end == std::string_view::npos || !manifest.emplace(*name, *sum).second) {
-            throw corrupt(
-                fmt::format("line {} is not \"SHA-256, two spaces, a name that was not there before\"", number));
-        }
+        if (!sum || !name || !manifest.emplace(*name, *sum).second) return false;
         reading(fmt::format("line {}", number), [&] { require_key(*name); });
-    }
+        return true;
+    };
+    for_each_line(text, "\"SHA-256, two spaces, a name that was not there before\"", add);
     return manifest;
 }
 
 std::optional<Manifest> load_manifest(const KeyValueStore& store, std::string_view prefix) {
     const std::string key = join_key(prefix, seal_key);
-    Buffer text;
-    if (!store.get(key, text)) return std::nullopt;
-    return in_context([&] { return join_key(store.name(), key); },
-                      [&] {
-                          return parse_manifest({reinterpret_cast<const char*>(text.data()), text.size()});
-                      });
+    const auto text = store.open(key);
+    if (text == nullptr) return std::nullopt;
+    return in_context([&] { return join_key(store.name(), key); }, [&] { return read_manifest(*text); });
 }
 
 /// "a, b, c and 12 more"

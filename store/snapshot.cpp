@@ -16,6 +16,7 @@
 
 #include "copy_bytes.h"
 #include "keys.h"
+#include "lines.h"
 #include "node_files.h"
 #include "replace_directory.h"
 #include "snapshot_record.h"
@@ -29,6 +30,7 @@ namespace {
 constexpr std::string_view suffix = ".snapshots";
 constexpr std::string_view record_key = snapshot_record_key;
 constexpr std::string_view files_key = snapshot_files_key;
+constexpr std::uint64_t record_limit = std::uint64_t{1} << 20;  // a dozen members
 
 // ---- places
 
@@ -324,7 +326,7 @@ std::string part_of(const Where& where, const SnapshotInfo& info) {
 SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
     const std::string key = join_key(name, record_key);
     Buffer text;
-    if (!folder.get(key, text, metadata_limit)) throw not_found(fmt::format("{}: no snapshot", name));
+    if (!folder.get(key, text, record_limit)) throw not_found(fmt::format("{}: no snapshot", name));
     try {
         const Value record = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
         if (record.at("version").as_int64() != 1) throw unsupported("made by a newer Tessera");
@@ -426,23 +428,21 @@ void remove_snapshot(const fs::path& path, std::string_view name, const StoreOpt
 std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store, std::string_view prefix) {
     if (!is_snapshot(store, prefix)) return std::nullopt;
     const std::string key = join_key(prefix, files_key);
-    Buffer text;
-    if (!store.get(key, text)) throw corrupt(fmt::format("{} is missing", join_key(store.name(), key)));
+    const auto text = store.open(key);
+    if (text == nullptr) throw corrupt(fmt::format("{} is missing", join_key(store.name(), key)));
     std::vector<std::string> changed;
-    std::string_view rest(reinterpret_cast<const char*>(text.data()), text.size());
-    for (std::size_t number = 1; !rest.empty(); ++number) {
-        const std::size_t end = rest.find('\n');
-        const auto file = end == std::string_view::npos ? std::nullopt : parse_line(rest.substr(0, end));
-        if (!file) {
-            throw corrupt(fmt::format("{}: line {} is not \"SIZE MTIME PATH\"", join_key(store.name(), key), number));
-        }
-        rest.remove_prefix(end + 1);
-        const auto now = in_context([&] { return fmt::format("{}: line {}", join_key(store.name(), key), number); },
+    const auto compare = [&](std::string_view line, std::size_t number) {
+        const auto file = parse_line(line);
+        if (!file) return false;
+        const auto now = in_context([&] { return fmt::format("line {}", number); },
                                     [&] { return store.stamp(join_key(prefix, file->path)); });
         // A store without times (a zip) still has sizes.
         const bool same = now && now->size == file->size && (now->modified == file->modified || now->modified == 0);
         if (!same) changed.push_back(file->path);
-    }
+        return true;
+    };
+    in_context([&] { return join_key(store.name(), key); },
+               [&] { for_each_line(*text, "\"SIZE MTIME PATH\"", compare); });
     return changed;
 }
 
