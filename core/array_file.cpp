@@ -38,7 +38,7 @@ Value npy_facts(const ByteSource& file) {
     facts.set("header_length", h.data_offset - (h.major == 1 ? 10 : 12));
     facts.set("data_offset", h.data_offset);
     facts.set("order", h.order == Order::C ? "C" : "F");
-    facts.set("dtype", h.dtype.descr());
+    facts.set("dtype", h.dtype.to_string());
     facts.set("shape", Value::Array(h.shape.begin(), h.shape.end()));
     return facts;
 }
@@ -221,7 +221,7 @@ Value ra_describe(const ArrayPath& path) {
     facts.set("data_offset", h.data_offset);
     facts.set("trailing_bytes", h.trailing);
     facts.set("encoding", to_string(h.encoding));
-    facts.set("dtype", h.dtype.descr());
+    facts.set("dtype", h.dtype.to_string());
     return facts;
 }
 

@@ -283,7 +283,7 @@ Value mldf_summary(const MldfReader& reader) {
         facts.set("flags", unsigned{field.flags});
         facts.set("metadata_size", field.metadata_size);
         facts.set("arguments_hex", fmt::format("{:02x}", fmt::join(field.arguments, "")));
-        facts.set("dtype", array.dtype.descr());
+        facts.set("dtype", array.dtype.to_string());
         facts.set("shape", shape_value(shape));
         fields.push_back(std::move(facts));
     }

@@ -5,6 +5,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
+#include <tessera/json.h>
 #include <tessera/ndarray.h>
 
 #include <algorithm>
@@ -186,11 +187,10 @@ private:
 
     void put_values(Statistics& s) const override {
         if (low_ > high_) return;
-        const auto text = [&](double number, std::int64_t integer) {
-            return element_to_text(dtype(), (wide_ ? bytes_of(integer ^ turned_) : element_of(dtype(), number)).data());
+        const auto element = [&](double number, std::int64_t integer) {
+            return wide_ ? bytes_of(integer ^ turned_) : element_of(dtype(), number);
         };
-        s.min = text(low_, extremes_.low);
-        s.max = text(high_, extremes_.high);
+        put_extremes(s, element(low_, extremes_.low).data(), element(high_, extremes_.high).data());
         if (lows_ + highs_ > 0) {
             s.mean = lows_ == 0 ? infinity : highs_ == 0 ? -infinity : infinity - infinity;
             s.deviation = std::numeric_limits<double>::quiet_NaN();
@@ -306,13 +306,13 @@ private:
     }
     void put_values(Statistics& s) const override {
         if (!any_) return;
-        s.min = text_of(low_);
-        s.max = text_of(high_);
-    }
-    [[nodiscard]] std::string text_of(const std::string& content) const {
-        const VariableSlot slot{content.data(), content.size()};
-        const void* element = dtype().is_variable() ? static_cast<const void*>(&slot) : content.data();
-        return element_to_text(dtype(), static_cast<const std::byte*>(element));
+        const VariableSlot low{low_.data(), low_.size()};
+        const VariableSlot high{high_.data(), high_.size()};
+        const auto element = [&](const VariableSlot& slot) {
+            return reinterpret_cast<const std::byte*>(dtype().is_variable() ? static_cast<const void*>(&slot)
+                                                                            : slot.data);
+        };
+        put_extremes(s, element(low), element(high));
     }
 
     Content content_;
@@ -367,6 +367,13 @@ void ColumnSummary::merge(const ColumnSummary& other) {
     nans_ += other.nans_;
     fills_ += other.fills_;
     merge_values(other);
+}
+
+void ColumnSummary::put_extremes(Statistics& s, const std::byte* min, const std::byte* max) const {
+    s.min = element_to_text(dtype_, min);
+    s.max = element_to_text(dtype_, max);
+    s.min_json = element_to_json(dtype_, min);
+    s.max_json = element_to_json(dtype_, max);
 }
 
 Statistics ColumnSummary::result() const {

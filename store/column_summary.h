@@ -27,6 +27,7 @@ protected:
     explicit ColumnSummary(const DType& dtype) : dtype_(dtype) {}
     [[nodiscard]] const DType& dtype() const { return dtype_; }
     void add_nans(std::int64_t n) { nans_ += n; }
+    void put_extremes(Statistics& s, const std::byte* min, const std::byte* max) const;
 
 private:
     /// Takes elements as above and gives back how many of them equal the fill value.

@@ -5,6 +5,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/json.h>
 
 #include <algorithm>
 #include <cmath>
@@ -258,8 +259,10 @@ private:
             Index index = index_in_array(region, i);
             std::vector<std::int64_t> key(index.begin(), index.end());
             if (found_.size() == places_ && !(key < found_.rbegin()->first)) break;
-            found_[key] = {index, element_to_text(dtype_, a + i * dtype_.size()),
-                           element_to_text(their_dtype_, b + i * their_dtype_.size())};
+            const std::byte* ours = a + i * dtype_.size();
+            const std::byte* theirs = b + i * their_dtype_.size();
+            found_[key] = {index, element_to_text(dtype_, ours), element_to_text(their_dtype_, theirs),
+                           element_to_json(dtype_, ours), element_to_json(their_dtype_, theirs)};
             if (found_.size() > places_) found_.erase(std::prev(found_.end()));
         }
     }

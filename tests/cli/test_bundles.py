@@ -106,7 +106,7 @@ class Npz(ProgramTest):
                 np.testing.assert_array_equal(npz[name], array)
         self.refused("export", "set", "set.npz", says="--overwrite")
         value = self.tessera_json("export", "set", "set.npz", "--overwrite")
-        self.assertEqual(sorted(value["members"]), sorted(arrays))
+        self.assertEqual(sorted(m["path"] for m in value["arrays"]), sorted(f"set.npz::{name}" for name in arrays))
         self.assertEqual(value["stored_bytes"], (self.folder / "set.npz").stat().st_size)
         # And back.
         self.tessera("import", "set.npz", "again")

@@ -66,12 +66,12 @@ class Convert(ProgramTest):
         text = self.tessera("copy", first, "second", "--format", "zmeta", "--dry-run")
         self.assertIn("encoded anew: the codecs bytes + zlib:3 become bytes + blosc:zlib:3:shuffle", text)
         self.assertIn("zmeta", text)
-        (plan,) = self.tessera_json("copy", first, "second", "--format", "v3", "--dry-run")
+        (plan,) = self.tessera_json("copy", first, "second", "--format", "v3", "--dry-run")["arrays"]
         self.assertEqual((plan["path"], plan["format"], plan["chunks"], plan["codec"]), ("second", "v3", [5, 4], "zlib:3"))
         self.assertTrue(plan["chunks_copied_as_they_are"])
         self.assertIsNone(plan["because"])
         self.assertEqual(plan["changes"], [])
-        (plan,) = self.tessera_json("copy", first, "second", "--chunks", "6,5", "--dry-run")
+        (plan,) = self.tessera_json("copy", first, "second", "--chunks", "6,5", "--dry-run")["arrays"]
         self.assertFalse(plan["chunks_copied_as_they_are"])
         self.assertIn("5", plan["because"])
         self.assertEqual(digest(self.folder), before)
@@ -107,7 +107,7 @@ class Convert(ProgramTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             for text in says:
                 self.assertIn(text, done.stdout + done.stderr)
-            (plan,) = self.tessera_json("copy", first, f"{to}_dry", "--format", to, "--dry-run")
+            (plan,) = self.tessera_json("copy", first, f"{to}_dry", "--format", to, "--dry-run")["arrays"]
             self.assertIn(says[0], " ".join(plan["changes"]))
             self.assertEqual(self.content(to), self.content(first))
 
@@ -207,10 +207,10 @@ class Groups(ProgramTest):
     def test_a_dry_run_of_a_group_lists_its_arrays(self):
         self.make_survey("survey")
         before = digest(self.folder)
-        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--dry-run")
+        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--dry-run")["arrays"]
         self.assertEqual({p["path"]: p["chunks_copied_as_they_are"] for p in plans},
                          {"old/2026/grid": True, "old/line": True})
-        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--codec", "zstd:3", "--dry-run")
+        plans = self.tessera_json("copy", "survey", "old", "--format", "v2", "--codec", "zstd:3", "--dry-run")["arrays"]
         self.assertEqual([p["chunks_copied_as_they_are"] for p in plans], [False, False])
         self.assertEqual(digest(self.folder), before)
 

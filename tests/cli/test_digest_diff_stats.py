@@ -255,7 +255,7 @@ class Diff(ProgramTest):
                     with self.subTest(dtype=dtype, atol=atol, rtol=rtol):
                         unequal = ~np.isclose(*wide, atol=atol, rtol=rtol, equal_nan=True)
                         found = self.check(a, b, unequal, "--atol", atol, "--rtol", rtol)
-                        self.assertEqual(found["largest"], math.inf, "a NaN on one side alone")
+                        self.assertEqual(found["largest"], "Infinity", "a NaN on one side alone")
 
     def test_largest_difference(self):
         a = normal(50, 60)
@@ -364,17 +364,18 @@ class Stats(ProgramTest):
         if values.dtype.kind == "c" or good.size == 0:
             self.assertIsNone(found["min"])
             return
-        kind = float if values.dtype.kind == "f" else int
-        if values.dtype.kind != "b":
-            self.assertEqual(values.dtype.type(kind(found["min"])), good.min())
-            self.assertEqual(values.dtype.type(kind(found["max"])), good.max())
-        else:
-            self.assertEqual((found["min"], found["max"]), (str(good.min()).lower(), str(good.max()).lower()))
+        kind = {"f": float, "b": bool}.get(values.dtype.kind, int)
+        for name, expected in (("min", good.min()), ("max", good.max())):
+            shown = float(found[name]) if found[name] in ("Infinity", "-Infinity") else found[name]
+            self.assertIs(type(shown), kind)
+            self.assertEqual(values.dtype.type(shown), expected)
         with np.errstate(all="ignore"):
             # Integers of 64 bits are rounded to double first.
             exact = (good.astype("f8") if values.dtype.kind in "iu" else good).astype("longdouble")
-            np.testing.assert_allclose(found["mean"], float(exact.mean()), rtol=1e-12, atol=1e-300)
-            np.testing.assert_allclose(found["deviation"], float(exact.std()), rtol=1e-9)
+            for name, expected, rtol in (("mean", exact.mean(), 1e-12), ("deviation", exact.std(), 1e-9)):
+                if not np.isfinite(expected):
+                    self.assertIsInstance(found[name], str)
+                np.testing.assert_allclose(float(found[name]), float(expected), rtol=rtol, atol=1e-300)
         self.check_histogram(found.get("histogram"), good)
 
     def check_histogram(self, histogram, good):
@@ -396,13 +397,17 @@ class Stats(ProgramTest):
             self.assertIsNone(found["min"])
             return
         ticks = good.astype("i8")
-        np.testing.assert_allclose(found["mean"], ticks.mean(), rtol=1e-12)
+        if values.dtype.kind == "M":
+            mean = np.datetime64(found["mean"]) - np.datetime64(0, "s")
+            np.testing.assert_allclose(mean / np.timedelta64(1, np.datetime_data(values.dtype)[0]), ticks.mean(), rtol=1e-9)
+        else:
+            np.testing.assert_allclose(found["mean"], ticks.mean(), rtol=1e-12)
         np.testing.assert_allclose(found["deviation"], ticks.std(), rtol=1e-12)
         if values.dtype.kind == "M":
             self.assertEqual(np.datetime64(found["min"]), good.min())
             self.assertEqual(np.datetime64(found["max"]), good.max())
         else:
-            self.assertEqual((found["min"], found["max"]), (f"{ticks.min()} ms", f"{ticks.max()} ms"))
+            self.assertEqual((found["min"], found["max"]), (ticks.min(), ticks.max()))
 
     def check_text(self, found, values):
         texts = sorted(v.encode() if isinstance(v, str) else v for v in values.flat)
@@ -446,12 +451,12 @@ class Stats(ProgramTest):
                                       ([-1.0] * 2000 + [-0.0], "-1.0", "-0.0"), ([0.0] * 1500 + [-0.0], "-0.0", "0.0")):
                 with self.subTest(dtype=dtype, values=values[-3:]):
                     found = self.stats(np.array(values, dtype))
-                    self.assertEqual((found["min"], found["max"]), (low, high))
+                    self.assertEqual((repr(found["min"]), repr(found["max"])), (low, high))
 
     def test_without_histogram(self):
         values = with_nan(normal(3000))
         with_bins = self.stats(values)
-        del with_bins["histogram"]
+        with_bins["histogram"] = None
         self.assertEqual(self.tessera_json("stats", "a.npy", "--bins", 0), with_bins)
 
     def test_fill_of_structures_field_by_field(self):
@@ -462,7 +467,7 @@ class Stats(ProgramTest):
         values["c"] = RANDOM.integers(0, 2, 2000)
         self.save("a.npy", values)
         self.tessera("import", "a.npy", "a.zarr", "--format", "v2", "--chunks", "300", "--fill", "[0, [7, 9], 1.0]")
-        found = {one["field"]: one["fill"] for one in self.tessera_json("stats", "a.zarr")}
+        found = {one["field"]: one["fill"] for one in self.tessera_json("stats", "a.zarr")["fields"]}
         self.assertEqual(found, {"a": 2000, "b": 2000, "c": int(values["c"].sum())})
 
     def test_every_field_of_structures(self):
@@ -471,7 +476,7 @@ class Stats(ProgramTest):
             for field in fields:
                 column = column_values(values, field)
                 column[...] = RANDOM.integers(0, 200, column.shape)
-            found = {one["field"]: one for one in self.stats(values)}
+            found = {one["field"]: one for one in self.stats(values)["fields"]}
             for field in fields:
                 with self.subTest(field):
                     column = column_values(values, field)

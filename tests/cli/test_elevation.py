@@ -75,7 +75,7 @@ class Elevation(program.ProgramTest):
 
     def test_whole_npz(self):
         made = self.tessera_json("import", TOPO, "topo")
-        self.assertEqual(sorted(m["path"] for m in made), ["topo/latitude", "topo/longitude", "topo/topo"])
+        self.assertEqual(sorted(m["path"] for m in made["arrays"]), ["topo/latitude", "topo/longitude", "topo/topo"])
         with np.load(TOPO) as arrays:
             for name in arrays.files:
                 np.testing.assert_array_equal(self.exported(f"topo/{name}"), arrays[name])

@@ -62,6 +62,16 @@ std::vector<std::optional<std::string>> names_from(const Value& json) {
     return names;
 }
 
+/// What `set` and `rm` did, for programs: a person who changes an attribute knows.
+void report_change(const Session& session, const AttrsOptions& o) {
+    if (!session.options().json) return;
+    Value value = Value::object();
+    value.set("path", path_value(o.path));
+    value.set("action", o.action);
+    value.set("key", o.key);
+    print_json(value);
+}
+
 int attrs(Session& session, const AttrsOptions& o) {
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
@@ -74,11 +84,8 @@ int attrs(Session& session, const AttrsOptions& o) {
     };
     if (o.action.empty()) {
         const Value all = attributes_at(o.path, {.read_only = true}).all();
-        if (session.options().json) {
-            print(all.dump() + "\n");
-        } else {
-            print_json(all);
-        }
+        // Without --json as Python spells it, with bare NaN.
+        session.options().json ? print_json(all) : print(all.dump({.indent = 2}) + "\n");
     } else if (o.action == "get") {
         require(true, false);
         std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
@@ -87,7 +94,7 @@ int attrs(Session& session, const AttrsOptions& o) {
             value = dimension_names_json(named->metadata().dimension_names);
         }
         if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
-        print(value->dump() + "\n");
+        session.options().json ? print_json(*value) : print(value->dump() + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);
@@ -99,6 +106,7 @@ int attrs(Session& session, const AttrsOptions& o) {
             attributes_at(o.path, session.store()).set(o.key, value);
         }
         note_stale(session, {o.path});
+        report_change(session, o);
     } else if (o.action == "rm") {
         require(true, false);
         auto named = array_of_names(o.path, o.key, session.store());
@@ -110,6 +118,7 @@ int attrs(Session& session, const AttrsOptions& o) {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
         note_stale(session, {o.path});
+        report_change(session, o);
     } else {
         throw invalid_argument(fmt::format("attrs: expected get, set or rm after the path, found '{}'", o.action));
     }

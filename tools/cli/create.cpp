@@ -73,7 +73,7 @@ int create(Session& session, const CreateOptions& o) {
         Value report = Value::object();
         report.set("path", path_value(o.path));
         report.set("format", array.dialect().name);
-        report.set("dtype", array.dtype().descr());
+        report.set("dtype", array.dtype().to_string());
         report.set("shape", shape_value(array.shape()));
         report.set("chunks", shape_value(array.chunks()));
         report.set("chunks_chosen", chosen);

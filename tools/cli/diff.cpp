@@ -33,8 +33,8 @@ Value difference_value(const Difference& found) {
     for (const Difference::Place& place : found.first) {
         Value one = Value::object();
         one.set("index", shape_value(place.index));
-        one.set("a", place.a);
-        one.set("b", place.b);
+        one.set("a", place.json_a);
+        one.set("b", place.json_b);
         first.push_back(std::move(one));
     }
     value.set("first", std::move(first));

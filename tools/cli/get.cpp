@@ -5,6 +5,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/json.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -85,7 +86,7 @@ bool is_text(const DType& dtype) {
 }
 
 std::string element_text(const DType& dtype, const std::byte* p, bool json) {
-    return json || is_text(dtype) ? element_to_value(dtype, p).dump() : printable(element_to_text(dtype, p));
+    return json || is_text(dtype) ? json_text(element_to_json(dtype, p)) : printable(element_to_text(dtype, p));
 }
 
 /// Calls `each` with every element of a packed C-order array.

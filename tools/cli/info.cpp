@@ -7,6 +7,7 @@
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
+#include <tessera/json.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -46,9 +47,15 @@ std::string fill_text(const ArrayMetadata& metadata) {
 
 Value fill_json(const ArrayMetadata& metadata) {
     const FillValue& fill = metadata.fill;
-    if (fill.spelling) return *fill.spelling;
-    if (!fill.bytes || metadata.dtype.is_variable()) return nullptr;
-    return element_to_value(metadata.dtype, fill.bytes->data());
+    if (!fill.error.empty() || !fill.bytes) return nullptr;
+    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
+    const bool variable = metadata.dtype.is_variable();
+    return element_to_json(metadata.dtype, variable ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data());
+}
+
+/// The fields of a structure, as NumPy's descr; none of other dtypes.
+Value fields_json(const DType& dtype) {
+    return dtype.kind() == Kind::structure ? dtype.descr() : Value::array();
 }
 
 std::string abbreviated(std::string text, std::size_t most = 100) {
@@ -124,7 +131,8 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("path", path_value(path));
     report.set("kind", "array");
     report.set("format", array.dialect().name);
-    report.set("dtype", array.dtype().descr());
+    report.set("dtype", array.dtype().to_string());
+    report.set("fields", fields_json(array.dtype()));
     report.set("shape", shape_value(array.shape()));
     report.set("chunks", shape_value(layout.chunks));
     if (!layout.shards.empty()) report.set("shards", shape_value(layout.shards));
@@ -134,6 +142,7 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("separator", metadata.keys.separator);
     if (!metadata.dimension_names.empty()) report.set("dimension_names", dimension_list(metadata));
     report.set("fill_value", fill_json(metadata));
+    report.set("fill_spelling", metadata.fill.spelling ? Value(metadata.fill.spelling->dump()) : Value());
     report.set("chunks_stored", stored.chunks);
     report.set("chunks_possible", stored.chunks_possible);
     const bool exact = stored.sized == stored.chunks;
@@ -310,7 +319,8 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         report.set("format", format.name);
         report.set("file_bytes", fs::file_size(path.path));
         if (source) {
-            report.set("dtype", source->info().dtype.descr());
+            report.set("dtype", source->info().dtype.to_string());
+            report.set("fields", fields_json(source->info().dtype));
             report.set("shape", shape_value(source->info().shape));
         }
         report.set("header", header);

@@ -4,6 +4,7 @@
 
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -49,7 +50,11 @@ IoOptions Session::io() {
 void Session::note(std::string_view text) {
     if (common_.quiet) return;
     clear_progress();
-    fmt::print(stderr, "tessera: note: {}\n", printable(text));
+    if (common_.json) {
+        fmt::print(stderr, "{}\n", note_json(text));
+    } else {
+        fmt::print(stderr, "tessera: note: {}\n", printable(text));
+    }
 }
 
 void Session::clear_progress() {
@@ -106,7 +111,8 @@ struct CommonTexts {
                      "write and delete through links to folders below PATH (reading always follows links; removing\n"
                      "and moving remove and move the links themselves)")
             ->group(group);
-        app.add_flag("--json", json, "report as JSON")->group(group);
+        app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
+            ->group(group);
         app.add_flag("--quiet", quiet, "no progress, no report")->group(group);
         app.set_help_flag("-h,--help", "this text")->group(group);
     }
@@ -120,12 +126,28 @@ struct CommonTexts {
     }
 };
 
-/// One line on stderr, whatever the message holds.
-void complain(std::string message) {
-    for (char& c : message) {
-        if (c == '\n') c = ' ';
+/// Whether --json is among the words, also where the others make no sense.
+bool wants_json(int argc, char** argv) {
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+        if (std::string_view(argv[i]) == "--json") return true;
     }
+    return false;
+}
+
+/// One line on stderr, whatever the message holds. Returns the exit code.
+int complain(bool json, std::string_view code, int exit_code, std::string message) {
+    if (json) {
+        fmt::print(stderr, "{}\n", error_json(code, exit_code, message));
+        return exit_code;
+    }
+    std::ranges::replace(message, '\n', ' ');
     fmt::print(stderr, "tessera: {}\n", printable(message));
+    return exit_code;
+}
+
+int exit_code_of(ErrorCode code) {
+    if (code == ErrorCode::recorded) return exit_recorded;
+    return code == ErrorCode::cancelled ? exit_interrupted : exit_error;
 }
 
 int run(int argc, char** argv) {
@@ -138,6 +160,9 @@ int run(int argc, char** argv) {
         "`tessera COMMAND --help` explains a command, with an example.\n"
         "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
         "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...'.\n"
+        "--json: one JSON document on stdout; NaN and infinities are strings, integers have all\n"
+        "their digits, dates are ISO 8601 text, and a member has the same type in every run, or is\n"
+        "null. Errors and notes are JSON objects on stderr, one a line (tools/docs/json.md).\n"
         "Exit codes: 0 done, 1 differences or damage found, 2 error, 3 recorded and will take\n"
         "effect, do not repeat it, 130 interrupted.");
 
@@ -201,19 +226,17 @@ int main(int argc, char** argv) {
     using namespace tessera::cli;
     ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
     ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
+    const bool json = wants_json(argc, argv);
     try {
         return run(argc, argv);
     } catch (const ClosedPipe&) {
         return exit_done;
     } catch (const Error& e) {
-        complain(e.what());
-        if (e.code() == ErrorCode::recorded) return exit_recorded;
-        return e.code() == ErrorCode::cancelled ? exit_interrupted : exit_error;
+        return complain(json, code_name(e.code()), exit_code_of(e.code()), e.what());
     } catch (const std::bad_alloc&) {
-        complain("not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");
-        return exit_error;
+        return complain(json, "no_memory", exit_error,
+                        "not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");
     } catch (const std::exception& e) {
-        complain(e.what());
-        return exit_error;
+        return complain(json, "internal", exit_error, e.what());
     }
 }

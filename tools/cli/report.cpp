@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/json.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 namespace tessera::cli {
 
@@ -17,37 +18,84 @@ namespace {
     throw io_error("writing", "standard output", error_number);
 }
 
-/// Bytes of the UTF-8 character that the text begins with; 0 for what is none.
-std::size_t character_length(std::string_view text) {
+/// A character of UTF-8.
+struct Character {
+    std::uint32_t code = 0;
+    std::size_t length = 0;  ///< in bytes; 0 where the text begins with none
+};
+
+/// The character that the text begins with. Overlong forms and surrogates are none.
+Character first_character(std::string_view text) {
     const auto first = static_cast<unsigned char>(text[0]);
-    if (first < 0x80) return 1;
+    if (first < 0x80) return {first, 1};
     const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+    if (first < 0xc2 || first > 0xf4 || text.size() < length) return {};
+    std::uint32_t code = first & (0x7fU >> length);
     for (std::size_t i = 1; i < length; ++i) {
-        if ((static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80) return 0;
+        const auto next = static_cast<unsigned char>(text[i]);
+        if ((next & 0xc0U) != 0x80) return {};
+        code = code << 6U | (next & 0x3fU);
     }
-    return length;
+    constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+    const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+    return code < least[length] || surrogate || code > 0x10ffff ? Character{} : Character{code, length};
 }
 
-/// Whether the text begins with U+0000 to U+001F or U+007F to U+009F.
-bool is_control(std::string_view text) {
-    const auto first = static_cast<unsigned char>(text[0]);
-    return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+/// U+0000 to U+001F and U+007F to U+009F.
+bool is_control(std::uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/// The text with what is no UTF-8, and unless `keep_controls` control characters, as \xNN.
-std::string escaped(std::string_view text, bool keep_controls) {
+/// Characters that turn the direction of text round, so that a name may look like another one.
+bool is_direction(std::uint32_t code) {
+    return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
+}
+
+/// Copies text, with characters other than ASCII's printable ones replaced by what `how` makes of them.
+template <class How>
+std::string replaced(std::string_view text, const How& how) {
     std::string out;
     for (std::size_t i = 0; i < text.size();) {
-        const std::size_t length = character_length(text.substr(i));
-        if (length > 0 && (keep_controls || !is_control(text.substr(i)))) {
-            out += text.substr(i, length);
-            i += length;
-        } else {
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i++]));
+        if (text[i] >= ' ' && text[i] < '\x7f') {
+            out += text[i++];
+            continue;
         }
+        const Character c = first_character(text.substr(i));
+        const std::size_t length = std::max<std::size_t>(c.length, 1);
+        out += how(c, text.substr(i, length));
+        i += length;
     }
     return out;
+}
+
+std::string hex_bytes(std::string_view bytes) {
+    std::string text;
+    for (const char byte : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    return text;
+}
+
+/// The text with what is no UTF-8 as \xNN.
+std::string utf8_only(std::string_view text) {
+    return replaced(text, [](Character c, std::string_view bytes) {
+        return c.length == 0 ? hex_bytes(bytes) : std::string(bytes);
+    });
+}
+
+/// All strings in it, names of members too, as utf8_only.
+Value all_utf8(Value value) {
+    if (value.is_string()) return utf8_only(value.as_string());
+    if (value.is_array()) {
+        for (Value& item : value.as_array()) item = all_utf8(std::move(item));
+    } else if (value.is_object()) {
+        Value::Object members = value.as_object();
+        for (auto& [name, member] : members) {
+            name = utf8_only(name);
+            member = all_utf8(std::move(member));
+        }
+        return members;
+    }
+    return value;
 }
 
 }  // namespace
@@ -60,9 +108,58 @@ void flush_output() {
     if (std::fflush(stdout) != 0) throw_output_error(errno);
 }
 
+std::string json_text(const Value& value, JsonStyle style) {
+    // Outside strings there is nothing but ASCII, and controls in them are escaped already.
+    return replaced(all_utf8(standard_json(value)).dump(style), [](Character c, std::string_view bytes) {
+        const bool steers = is_direction(c.code) || (c.code >= 0x7f && c.code < 0xa0);
+        return steers ? fmt::format("\\u{:04x}", c.code) : std::string(bytes);
+    });
+}
+
 void print_json(const Value& value) {
-    print(value.dump({.indent = 2}));
-    print("\n");
+    print(json_text(value, {.indent = 2}) + "\n");
+}
+
+std::string error_json(std::string_view code, int exit_code, std::string_view message) {
+    Value value = Value::object();
+    value.set("level", "error");
+    value.set("code", code);
+    value.set("exit_code", exit_code);
+    value.set("message", message);
+    return json_text(value);
+}
+
+std::string note_json(std::string_view message) {
+    Value value = Value::object();
+    value.set("level", "note");
+    value.set("message", message);
+    return json_text(value);
+}
+
+std::string_view code_name(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::invalid_argument:
+            return "invalid_argument";
+        case ErrorCode::out_of_bounds:
+            return "out_of_bounds";
+        case ErrorCode::not_found:
+            return "not_found";
+        case ErrorCode::already_exists:
+            return "already_exists";
+        case ErrorCode::corrupt:
+            return "corrupt";
+        case ErrorCode::unsupported:
+            return "unsupported";
+        case ErrorCode::io:
+            return "io";
+        case ErrorCode::budget:
+            return "budget";
+        case ErrorCode::cancelled:
+            return "cancelled";
+        case ErrorCode::recorded:
+            return "recorded";
+    }
+    return "internal";
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -113,11 +210,14 @@ std::string count_text(std::int64_t n, std::string_view singular) {
 }
 
 std::string printable(std::string_view text) {
-    return escaped(text, false);
+    return replaced(text, [](Character c, std::string_view bytes) {
+        if (c.length == 0 || is_control(c.code)) return hex_bytes(bytes);
+        return is_direction(c.code) ? fmt::format("\\u{:04x}", c.code) : std::string(bytes);
+    });
 }
 
 Value path_value(std::string_view path) {
-    return escaped(path, true);
+    return utf8_only(path);
 }
 
 std::string codecs_text(const std::vector<CodecConfig>& codecs) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/error.h>
 #include <tessera/metadata.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
@@ -20,7 +21,15 @@ struct ClosedPipe {};
 void print(std::string_view text);
 /// Writes what is still buffered, with the same errors.
 void flush_output();
+/// JSON that every parser reads: NaN and infinities as strings, UTF-8 only, and characters that steer terminals as \u.
+[[nodiscard]] std::string json_text(const Value& value, JsonStyle style = {});
 void print_json(const Value& value);
+/// An error for `--json`, on one line: {"level": "error", "code": …, "exit_code": …, "message": …}.
+[[nodiscard]] std::string error_json(std::string_view code, int exit_code, std::string_view message);
+/// A note for `--json`, on one line: {"level": "note", "message": …}.
+[[nodiscard]] std::string note_json(std::string_view message);
+/// "not_found"
+[[nodiscard]] std::string_view code_name(ErrorCode code);
 
 /// "270.8 KiB"
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
@@ -37,7 +46,8 @@ void print_json(const Value& value);
 [[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
 /// "1 chunk", "12 chunks"
 [[nodiscard]] std::string count_text(std::int64_t n, std::string_view singular);
-/// The text with control characters and what is no UTF-8 as \xNN: a hostile name cannot steer a terminal.
+/// The text with control characters and what is no UTF-8 as \xNN, and characters that turn the direction of text as
+/// \uNNNN: a hostile name can neither steer a terminal nor look like another one.
 [[nodiscard]] std::string printable(std::string_view text);
 /// A path for JSON, which holds UTF-8 only: other bytes as \xNN.
 [[nodiscard]] Value path_value(std::string_view path);

@@ -3,6 +3,7 @@
 
 #include <tessera/array.h>
 #include <tessera/copy.h>
+#include <tessera/json.h>
 #include <tessera/statistics.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,29 +22,65 @@ struct StatsOptions {
     std::string path, bins = "32";
 };
 
-std::optional<Value> optional_value(const std::optional<double>& v) {
-    return v ? std::optional<Value>(*v) : std::nullopt;
+Value mean_value(const Statistics& s) {
+    if (!s.mean) return {};
+    if (const auto date = mean_date_text(s.dtype, *s.mean)) return *date;
+    return *s.mean;
 }
 
-Value statistics_value(const Statistics& s) {
+Value histogram_value(const std::optional<Histogram>& h) {
+    if (!h) return {};
     Value value = Value::object();
-    if (!s.field.empty()) value.set("field", s.field);
-    value.set("dtype", s.dtype.str());
+    value.set("start", h->start);
+    value.set("width", h->width);
+    value.set("counts", Value::Array(h->counts.begin(), h->counts.end()));
+    return value;
+}
+
+void set_statistics(Value& value, const Statistics& s) {
+    value.set("dtype", s.dtype.to_string());
     value.set("count", s.count);
     value.set("nan", s.nans);
     value.set("fill", s.fills);
-    value.set("min", s.min ? Value(*s.min) : Value());
-    value.set("max", s.max ? Value(*s.max) : Value());
-    value.set("mean", optional_value(s.mean).value_or(Value()));
-    value.set("deviation", optional_value(s.deviation).value_or(Value()));
-    if (s.histogram) {
-        Value histogram = Value::object();
-        histogram.set("start", s.histogram->start);
-        histogram.set("width", s.histogram->width);
-        histogram.set("counts", Value::Array(s.histogram->counts.begin(), s.histogram->counts.end()));
-        value.set("histogram", std::move(histogram));
+    value.set("min", s.min_json);
+    value.set("max", s.max_json);
+    value.set("mean", mean_value(s));
+    value.set("deviation", s.deviation ? Value(*s.deviation) : Value());
+    value.set("histogram", histogram_value(s.histogram));
+}
+
+/// Of plain elements themselves, of structures each field.
+Value statistics_value(const std::string& path, const ArrayInfo& info, const std::vector<Statistics>& found) {
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    Value fields = Value::array();
+    if (info.dtype.kind() != Kind::structure) {
+        set_statistics(value, found.front());
+    } else {
+        value.set("dtype", info.dtype.to_string());
+        value.set("count", element_count(info.shape));
+        for (const char* name : {"nan", "fill", "min", "max", "mean", "deviation", "histogram"})
+            value.set(name, Value());
+        for (const Statistics& s : found) {
+            Value field = Value::object();
+            field.set("field", s.field);
+            set_statistics(field, s);
+            fields.push_back(std::move(field));
+        }
     }
+    value.set("fields", std::move(fields));
     return value;
+}
+
+/// "3.5 D": a number of the dtype's unit.
+std::string deviation_text(const Statistics& s) {
+    const TimeUnit unit = s.dtype.time_unit();
+    const bool time = s.dtype.kind() == Kind::datetime || s.dtype.kind() == Kind::timedelta;
+    if (!time || unit.base == TimeUnit::Base::generic) return python_float_repr(*s.deviation);
+    const std::string dtype = s.dtype.str();  // "<M8[10ns]"
+    const std::size_t name = dtype.find_first_not_of("0123456789", dtype.find('[') + 1);
+    return fmt::format("{} {}", python_float_repr(*s.deviation * unit.multiple),
+                       dtype.substr(name, dtype.find(']') - name));
 }
 
 void print_histogram(const Histogram& h) {
@@ -76,8 +113,8 @@ void print_statistics(const Statistics& s) {
     facts.add("elements", grouped(static_cast<std::uint64_t>(s.count)));
     if (s.min) facts.add("min", *s.min);
     if (s.max) facts.add("max", *s.max);
-    if (s.mean) facts.add("mean", python_float_repr(*s.mean));
-    if (s.deviation) facts.add("deviation", python_float_repr(*s.deviation));
+    if (s.mean) facts.add("mean", mean_date_text(s.dtype, *s.mean).value_or(python_float_repr(*s.mean)));
+    if (s.deviation) facts.add("deviation", deviation_text(s));
     facts.add("NaN", grouped(static_cast<std::uint64_t>(s.nans)));
     facts.add("fill", grouped(static_cast<std::uint64_t>(s.fills)));
     facts.print();
@@ -92,9 +129,7 @@ int stats(Session& session, const StatsOptions& o) {
         statistics(*source, fill, parse_number("--bins", o.bins, 0, 10'000), session.io());
     session.clear_progress();
     if (session.options().json) {
-        Value list = Value::array();
-        for (const Statistics& s : found) list.push_back(statistics_value(s));
-        print_json(found.size() == 1 && found.front().field.empty() ? list.as_array().front() : list);
+        print_json(statistics_value(o.path, source->info(), found));
         return exit_done;
     }
     for (const Statistics& s : found) {

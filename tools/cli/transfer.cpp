@@ -49,7 +49,7 @@ Made made_of(const std::string& path, const Array& array) {
 Value made_value(const Made& made) {
     Value value = Value::object();
     value.set("path", path_value(made.path));
-    value.set("dtype", made.dtype.descr());
+    value.set("dtype", made.dtype.to_string());
     value.set("shape", shape_value(made.shape));
     if (made.chunk_shape) {
         value.set("chunks", shape_value(*made.chunk_shape));
@@ -195,7 +195,7 @@ Value planned_value(const TransferOptions& o, const Job& job) {
     value.set("source", path_value(job.source));
     value.set("path", path_value(place_of(o, job)));
     value.set("format", job.plan.dialect->name);
-    value.set("dtype", m.dtype.descr());
+    value.set("dtype", m.dtype.to_string());
     value.set("shape", shape_value(m.shape));
     value.set("chunks", shape_value(layout.chunks));
     if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
@@ -211,24 +211,42 @@ Value planned_value(const TransferOptions& o, const Job& job) {
 std::string planned_text(const TransferOptions& o, const Job& job) {
     const ArrayMetadata& m = job.plan.metadata;
     const ChunkLayout layout = chunk_layout(m);
-    std::string text =
-        fmt::format("{} → {}: {} {}, {}, chunks {}{}, {}\n", job.source, place_of(o, job), shape_text(m.shape),
-                    m.dtype.to_string(), job.plan.dialect->name, shape_text(layout.chunks),
-                    layout.shards.empty() ? "" : " in shards " + shape_text(layout.shards), codecs_text(layout.codecs));
-    text += job.plan.recode ? fmt::format("  chunks are encoded anew: {}\n", *job.plan.recode)
-                            : fmt::format("  chunk files are {} as they are\n", o.link ? "linked" : "copied");
-    for (const std::string& change : job.plan.changes) text += fmt::format("  {}\n", change);
-    return text;
+    std::string text = printable(fmt::format(
+        "{} → {}: {} {}, {}, chunks {}{}, {}", job.source, place_of(o, job), shape_text(m.shape), m.dtype.to_string(),
+        job.plan.dialect->name, shape_text(layout.chunks),
+        layout.shards.empty() ? "" : " in shards " + shape_text(layout.shards), codecs_text(layout.codecs)));
+    text += "\n";
+    text += job.plan.recode ? printable(fmt::format("  chunks are encoded anew: {}", *job.plan.recode))
+                            : fmt::format("  chunk files are {} as they are", o.link ? "linked" : "copied");
+    for (const std::string& change : job.plan.changes) text += "\n" + printable("  " + change);
+    return text + "\n";
 }
 
-void report_plan(Session& session, const TransferOptions& o, const std::vector<Job>& jobs) {
+/// What a transfer reports with --json, whatever it made: one array or several, directories or a file.
+Value transfer_value(const TransferOptions& o, Value arrays, const std::vector<Unreadable>& unreadable) {
+    Value left_out = Value::array();
+    for (const Unreadable& array : unreadable) {
+        Value one = Value::object();
+        one.set("source", path_value(join_key(o.source, array.node)));
+        one.set("because", array.why);
+        left_out.push_back(std::move(one));
+    }
+    Value value = Value::object();
+    value.set("path", path_value(o.destination));
+    value.set("dry_run", o.dry_run);
+    value.set("arrays", std::move(arrays));
+    value.set("left_out", std::move(left_out));
+    return value;
+}
+
+void report_plan(Session& session, const TransferOptions& o, const Plan& plan) {
     if (session.options().json) {
         Value list = Value::array();
-        for (const Job& job : jobs) list.push_back(planned_value(o, job));
-        print_json(list);
+        for (const Job& job : plan.jobs) list.push_back(planned_value(o, job));
+        print_json(transfer_value(o, std::move(list), plan.unreadable));
         return;
     }
-    for (const Job& job : jobs) print(planned_text(o, job));
+    for (const Job& job : plan.jobs) print(planned_text(o, job));
 }
 
 void require_free_file(const TransferOptions& o) {
@@ -532,20 +550,20 @@ std::vector<Made> copy_planned(Session& session, const TransferOptions& o, Plan&
     return made;
 }
 
-/// `left_out` becomes the number of arrays that could not be read.
+/// `left_out` becomes the arrays that could not be read.
 std::vector<Made> copy_to_arrays(Session& session, const TransferOptions& o, const DestinationLock& building,
-                                 std::size_t& left_out) {
+                                 std::vector<Unreadable>& left_out) {
     Plan plan = plan_jobs(session, o);
     if (o.dry_run) {
-        report_plan(session, o, plan.jobs);
+        report_plan(session, o, plan);
     } else if (!plan.groups.empty() && plan.groups.front().attributes) {
         require_free_group(o);
     }
     std::vector<Made> made = o.dry_run ? std::vector<Made>() : copy_planned(session, o, plan, building);
-    left_out = plan.unreadable.size();
     for (const Unreadable& array : plan.unreadable) {
         session.note(fmt::format("{} is left out: {}", join_key(o.source, array.node), array.why));
     }
+    left_out = std::move(plan.unreadable);
     return made;
 }
 
@@ -589,11 +607,14 @@ void report_bundle(Session& session, const TransferOptions& o, const std::vector
                    std::string_view done) {
     const std::uint64_t bytes = fs::file_size(o.destination);
     if (session.options().json) {
-        Value value = Value::object();
-        value.set("path", path_value(o.destination));
         Value members = Value::array();
-        for (const std::string& name : names) members.push_back(path_value(name));
-        value.set("members", std::move(members));
+        for (const std::string& name : names) {
+            Value member = Value::object();
+            member.set("source", path_value(join_key(o.source, name)));
+            member.set("path", path_value(o.destination + "::" + name));
+            members.push_back(std::move(member));
+        }
+        Value value = transfer_value(o, std::move(members), {});
         value.set("stored_bytes", bytes);
         print_json(value);
     } else if (!session.options().quiet) {
@@ -644,7 +665,7 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
 
     const bool existed = fs::exists(split_array_path(o.destination).path);
     std::vector<Made> made;
-    std::size_t left_out = 0;
+    std::vector<Unreadable> left_out;
     try {
         if (!bundle.empty()) {
             write_bundle(session, o, bundle);
@@ -660,18 +681,20 @@ int transfer(Session& session, const TransferOptions& o, std::string_view done) 
     }
     session.clear_progress();
 
-    const int exit = left_out > 0 ? exit_differences : exit_done;
+    const int exit = left_out.empty() ? exit_done : exit_differences;
     if (o.dry_run) return exit;
     if (!bundle.empty()) {
         report_bundle(session, o, bundle, done);
     } else if (session.options().json) {
-        if (made.size() == 1 && made.front().path == o.destination) {
-            print_json(made_value(made.front()));
-        } else {
-            Value list = Value::array();
-            for (const Made& one : made) list.push_back(made_value(one));
-            print_json(list);
+        Value list = Value::array();
+        std::uint64_t bytes = 0;
+        for (const Made& one : made) {
+            list.push_back(made_value(one));
+            bytes += one.bytes;
         }
+        Value value = transfer_value(o, std::move(list), left_out);
+        value.set("stored_bytes", bytes);
+        print_json(value);
     } else if (!session.options().quiet) {
         for (const Made& one : made) print(printable(made_text(one, done)) + "\n");
     }

@@ -187,7 +187,7 @@ Value node_value(const TreeNode& node) {
         value.set("error", node.leaf->error);
         return value;
     }
-    value.set("dtype", node.leaf->dtype.descr());
+    value.set("dtype", node.leaf->dtype.to_string());
     value.set("shape", shape_value(node.leaf->shape));
     if (node.leaf->chunks) value.set("chunks", shape_value(*node.leaf->chunks));
     if (!node.leaf->shards.empty()) value.set("shards", shape_value(node.leaf->shards));

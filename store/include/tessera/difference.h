@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -26,7 +27,8 @@ struct Difference {
     std::int64_t different = 0;  ///< of these
     struct Place {
         Index index;
-        std::string a, b;  ///< the two elements, for a person
+        std::string a, b;      ///< the two elements, for a person
+        Value json_a, json_b;  ///< the same as element_to_json
     };
     std::vector<Place> first;  ///< the first ones in C order
     /// The largest |a − b| of numbers, infinite where one is not finite; none where elements are no numbers.

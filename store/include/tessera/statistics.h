@@ -8,6 +8,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/element.h>
+#include <tessera/value.h>
 
 namespace tessera {
 
@@ -29,6 +30,7 @@ struct Statistics {
     /// Elements of the dtype, of numbers and times but complex ones; −0.0 counts as less than 0.0. Of text and bytes
     /// the first and last in byte order.
     std::optional<std::string> min, max;  ///< as element_to_text
+    Value min_json, max_json;             ///< the same as element_to_json; null where there is none
     /// Of real numbers; of times in their unit; integers of 64 bits are rounded to double first. However far from zero
     /// the values lie, the deviation has a relative error of about 1e-13, and the mean an error of about 1e-13 of the
     /// mean distance from it, beside the last place of the double (store/moments.h says how). The last places may
