@@ -186,6 +186,7 @@ class Case:
         self.bench = bench
         self.number = number
         self.rng = np.random.default_rng([bench.seed, number])
+        self.extra = np.random.default_rng([bench.seed, number, 1])  # what was thought of later, the rest as it was
         self.commands = []
 
     def tessera(self, *words):
@@ -250,6 +251,14 @@ class Case:
         """Writes by the program; returns what it must hold."""
         rng = self.rng
         self.draw_options()
+        if self.format != "v3" and self.dtype not in ("string", "bytes") and self.extra.random() < 0.15:
+            # A fill of null: all is written at once, because what is not is anything at all to Python.
+            self.options = [word for n, word in enumerate(self.options)
+                            if not word.startswith("--fill") and self.options[n - 1] != "--fill"]
+            array = elements(rng, self.dtype, self.shape)
+            self.tessera("import", self.saved("first", array), path, *self.options, "--fill", "null")
+            self.bench.read["tessera of fills of null"] += 1
+            return array
         if rng.random() < 0.5:
             if self.dtype == "bytes":
                 self.shape = [max(n, 1) for n in self.shape]
@@ -378,6 +387,12 @@ class Case:
         elif kind == "f":
             filters = one_of(rng, [[], [numcodecs.BitRound(5)] if self.dtype in ("<f4", "<f8") else [],
                                    [numcodecs.Shuffle(numpy_dtype(self.dtype).itemsize)]])
+            if numpy_dtype(self.dtype).itemsize >= 4 and self.extra.random() < 0.5:
+                filters = one_of(self.extra, [
+                    [numcodecs.BitRound(5)] if self.dtype[0] == "<" else [],  # it has no other order
+                    [numcodecs.Quantize(2, self.dtype)], [numcodecs.AsType("<f8", self.dtype)],
+                    [numcodecs.AsType(">f8", self.dtype)], [numcodecs.FixedScaleOffset(0, 8, self.dtype, "<f8")],
+                    [numcodecs.Delta(self.dtype)], [numcodecs.Shuffle(numpy_dtype(self.dtype).itemsize)]])
         elif kind == "b":
             filters = one_of(rng, [[], [numcodecs.PackBits()]])
         elif kind == "U":
@@ -584,7 +599,7 @@ def main():
         print(f"not known: {what}: {count}")
     missing = {"zarr-python of v2", "zarr-python of v3", "zarr-python of v1", "zarr-python of zmeta", "zarrita of v2",
                "zarrita of v3", "GDAL of v2", "tessera of zarr-python", "tessera of zarrita",
-               "zarr-python of conversions", "refusals of json2"} - set(bench.read)
+               "zarr-python of conversions", "refusals of json2", "tessera of fills of null"} - set(bench.read)
     absent = [name for name in ("zarrita", "GDAL") if not peers.installed(name)]
     missing = {what for what in missing if not any(name in what for name in absent)}
     if missing and options.count >= 300 and options.only is None:
