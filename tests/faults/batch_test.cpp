@@ -32,11 +32,7 @@ protected:
         EXPECT_FALSE(before_ == after_);
     }
 
-    void start_afresh() const {
-        fs::remove_all(folder_.data());
-        fs::create_directory(folder_.data());
-        fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
-    }
+    void start_afresh() const { folder_.start_afresh(array()); }
     [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
     [[nodiscard]] Table table() const { return table_of(Array::open(array(), {.read_only = true})); }
     [[nodiscard]] bool pending() const { return fs::exists(array() / ".tessera/batch/journal"); }

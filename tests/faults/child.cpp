@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -9,11 +10,32 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 
 namespace tessera::faults {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view outside_text = "somebody else's";
+
+/// Links and foreign files as a hostile or careless sender leaves them: in place of a chunk folder's neighbour, of what
+/// Tessera keeps, and of chunks outside the grid.
+void add_foreign(const fs::path& array, const fs::path& outside) {
+    fs::create_directories(array / ".tessera/foreign");
+    std::ofstream(array / ".tessera/foreign/journal") << "not ours";
+    fs::create_directory_symlink(outside, array / ".tessera/elsewhere");
+    fs::create_directory_symlink(outside, array / "elsewhere");
+    fs::create_symlink(outside / "file", array / "file");
+    for (const auto& entry : fs::directory_iterator(array)) {
+        if (!entry.is_directory() || entry.is_symlink() || entry.path().filename() == ".tessera") continue;
+        fs::create_directory_symlink(outside, entry.path() / "elsewhere");
+    }
+}
+
+}  // namespace
 
 Folder::Folder() {
     // In memory where nothing else is asked for: no test here depends on a disk, and all are slow on a busy one.
@@ -22,6 +44,27 @@ Folder::Folder() {
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
     path_ = fs::canonical(name);
     fs::create_directory(data());
+    fs::create_directory(path_ / "outside");
+    std::ofstream(path_ / "outside/file") << outside_text;
+}
+
+void Folder::start_afresh(const fs::path& to) const {
+    fs::remove_all(data());
+    fs::create_directory(data());
+    fs::copy(path_ / "first", to, fs::copy_options::recursive);
+    if (std::getenv("TESSERA_FAULTS_FOREIGN") == nullptr) return;
+    if (to != data()) {
+        add_foreign(to, path_ / "outside");
+        return;
+    }
+    for (const auto& entry : fs::directory_iterator(to)) {
+        if (entry.is_directory()) add_foreign(entry.path(), path_ / "outside");
+    }
+}
+
+bool Folder::is_outside_untouched() const {
+    const auto there = fs::directory_iterator(path_ / "outside");
+    return std::distance(begin(there), end(there)) == 1 && text_of(path_ / "outside/file") == outside_text;
 }
 
 Folder::~Folder() {
@@ -96,7 +139,9 @@ Ended Child::wait() {
 }
 
 Ended run(const Folder& folder, std::vector<std::string> words, const std::optional<Fault>& fault) {
-    return Child(folder, std::move(words), fault).wait();
+    Ended ended = Child(folder, std::move(words), fault).wait();
+    EXPECT_TRUE(folder.is_outside_untouched()) << ended.to_string();
+    return ended;
 }
 
 std::string worker() {

@@ -22,6 +22,11 @@ public:
     Folder& operator=(const Folder&) = delete;
     [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
     [[nodiscard]] std::filesystem::path data() const { return path_ / "data"; }
+    /// Empties `data` and copies what lies in `first` to `to`. With TESSERA_FAULTS_FOREIGN set each array there also
+    /// has links that lead out of `data`, and a `.tessera` with files of somebody else: see is_outside_untouched().
+    void start_afresh(const std::filesystem::path& to) const;
+    /// Whether what those links lead to is as it was. Asked after each child, too.
+    [[nodiscard]] bool is_outside_untouched() const;
 
 private:
     std::filesystem::path path_;

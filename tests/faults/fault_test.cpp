@@ -44,9 +44,7 @@ protected:
     Faults() { create_first(folder_ / "first", GetParam()); }
 
     Ended run_steps(const Fault& fault, const char* durability, int steps = count) {
-        fs::remove_all(folder_.data());
-        fs::create_directory(folder_.data());
-        fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
+        folder_.start_afresh(array());
         return run(folder_,
                    {worker(), "steps", array(), std::to_string(seed_), "0", std::to_string(steps), durability, "1"},
                    fault);

@@ -18,11 +18,7 @@ class Kill : public testing::TestWithParam<const char*> {
 protected:
     Kill() { create_first(folder_ / "first", GetParam()); }
 
-    void start_afresh() {
-        fs::remove_all(folder_.data());
-        fs::create_directory(folder_.data());
-        fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
-    }
+    void start_afresh() { folder_.start_afresh(array()); }
     [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
     [[nodiscard]] std::vector<std::string> steps(unsigned seed, int count, int threads) const {
         return {worker(), "steps",

@@ -80,10 +80,7 @@ protected:
 
     [[nodiscard]] bool directory() const { return fs::path(GetParam().destination).extension() == ".zarr"; }
     [[nodiscard]] fs::path destination() const { return folder_.data() / GetParam().destination; }
-    void start_afresh() {
-        fs::remove_all(folder_.data());
-        fs::copy(folder_ / "first", folder_.data(), fs::copy_options::recursive);
-    }
+    void start_afresh() { folder_.start_afresh(folder_.data()); }
     [[nodiscard]] Ended run_command(const std::optional<Fault>& fault, const std::string& more = "",
                                     const fs::path& root = {}) const {
         std::vector<std::string> words{program()};
@@ -266,9 +263,7 @@ protected:
         return run(folder_, words, fault);
     }
     [[nodiscard]] Ended run_afresh(const Fault& fault) const {
-        fs::remove_all(folder_.data());
-        fs::create_directory(folder_.data());
-        fs::copy(folder_ / "first", array(), fs::copy_options::recursive);
+        folder_.start_afresh(array());
         return run_command(fault);
     }
 

@@ -99,7 +99,8 @@ std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const st
     if (info.dtype.kind() == Kind::object) {
         // What the file's reader found says more than that there are objects; reading nothing makes it say so.
         const Region nothing(Index::filled(info.shape.rank(), 0), Shape::filled(info.shape.rank(), 0));
-        source->read_into(nothing, NDArray(info.dtype, nothing.extent), {});
+        NDArray none(info.dtype, nothing.extent);
+        source->read_into(nothing, none, {});
     }
     if (o.points) return elements_at(std::move(source), open_source(*o.points));
     return source;

@@ -69,6 +69,8 @@ public:
 
 /// Elements in memory as a source. The caller keeps them alive.
 [[nodiscard]] std::unique_ptr<ArraySource> view_source(const ArrayView& elements, std::string name);
+std::unique_ptr<ArraySource> view_source(const NDArray&& elements, std::string name) = delete;
+std::unique_ptr<ArraySource> view_source(const TemporaryView&& elements, std::string name) = delete;
 
 /// Reads what a selection picks into `out`, whose shape is selection.full_shape() (dropped dimensions as 1). Memory
 /// beyond `out` stays within a few MiB, whatever the steps.

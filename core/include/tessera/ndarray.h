@@ -1,15 +1,25 @@
 // NDArray: an array that owns its elements, contiguous in C or Fortran order.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include <tessera/buffer.h>
 #include <tessera/view.h>
 
 namespace tessera {
 
-/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as a std::vector.
+template <class T>
+class OwnedValues;
+
+/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as a std::vector. An array that was moved
+/// from is empty.
+/// A temporary array is an argument for whatever reads elements (`b.write(region, a.read(region))`), and its values()
+/// and bytes() own the elements. No ArrayView, span or reference to it can be kept.
 class NDArray {
 public:
     NDArray() = default;
@@ -18,42 +28,101 @@ public:
     NDArray(const DType& dtype, const Shape& shape, Order order = Order::C);
     /// The same in memory that is there, C order.
     NDArray(const DType& dtype, const Shape& shape, Buffer memory);
+    NDArray(NDArray&& other) noexcept;
+    NDArray& operator=(NDArray&& other) noexcept;
+    ~NDArray() = default;
     /// A packed C-order copy of a view.
     [[nodiscard]] static NDArray copy_of(const ArrayView& v);
 
-    [[nodiscard]] const DType& dtype() const { return dtype_; }
-    [[nodiscard]] const Shape& shape() const { return shape_; }
+    [[nodiscard]] const DType& dtype() const& { return view_.dtype; }
+    [[nodiscard]] DType dtype() && { return std::move(view_.dtype); }
+    [[nodiscard]] const Shape& shape() const& { return view_.shape; }
+    [[nodiscard]] Shape shape() && { return view_.shape; }
     [[nodiscard]] Order order() const { return order_; }
-    [[nodiscard]] std::int64_t count() const { return element_count(shape_); }
-    [[nodiscard]] ByteSpan bytes() const { return buffer_.span(); }
-    [[nodiscard]] MutableByteSpan bytes() { return buffer_.span(); }
+    [[nodiscard]] std::int64_t count() const { return view_.count(); }
+    [[nodiscard]] ByteSpan bytes() const& { return buffer_.span(); }
+    [[nodiscard]] MutableByteSpan bytes() & { return buffer_.span(); }
+    [[nodiscard]] OwnedValues<std::byte> bytes() &&;
 
-    [[nodiscard]] ArrayView view() const;
-    [[nodiscard]] MutableArrayView view();
-    operator ArrayView() const { return view(); }
-    operator MutableArrayView() { return view(); }
+    [[nodiscard]] const ArrayView& view() const& { return view_; }
+    [[nodiscard]] MutableArrayView view() &;
+    [[nodiscard]] TemporaryView view() && { return TemporaryView(view_); }
+    operator const ArrayView&() const { return view_; }
+    operator MutableArrayView() & { return view(); }
 
     /// The same elements in memory order under another shape of as many elements.
     [[nodiscard]] NDArray reshaped(const Shape& shape) &&;
 
     /// All elements in memory order, as T. Throws invalid_argument unless the dtype is exactly T in host order.
     template <class T>
-    [[nodiscard]] std::span<const T> values() const {
-        detail::require_typed(view(), DType::of<T>(), alignof(T));
+    [[nodiscard]] std::span<const T> values() const& {
+        detail::require_typed(view_, DType::of<T>(), alignof(T));
         return {reinterpret_cast<const T*>(buffer_.data()), static_cast<std::size_t>(count())};
     }
     template <class T>
-    [[nodiscard]] std::span<T> values() {
-        detail::require_typed(view(), DType::of<T>(), alignof(T));
+    [[nodiscard]] std::span<T> values() & {
+        detail::require_typed(view_, DType::of<T>(), alignof(T));
         return {reinterpret_cast<T*>(buffer_.data()), static_cast<std::size_t>(count())};
     }
+    template <class T>
+    [[nodiscard]] OwnedValues<T> values() &&;
 
 private:
-    DType dtype_;
-    Shape shape_;
+    ArrayView view_;  ///< of all elements
     Order order_ = Order::C;
     Buffer buffer_;
     std::unique_ptr<Arena> arena_;
 };
+
+/// The elements of an array that was a temporary, which it owns: `for (float x : a.read("0").values<float>())`.
+/// It becomes a span only where it is a variable.
+template <class T>
+class OwnedValues {
+public:
+    /// Not contiguous by intent: std::span would take a temporary of contiguous elements.
+    class Iterator {
+    public:
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const T*;
+        using reference = const T&;
+
+        Iterator() = default;
+        explicit Iterator(const T* at) : at_(at) {}
+        reference operator*() const { return *at_; }
+        Iterator& operator++() { return ++at_, *this; }
+        Iterator operator++(int) { return Iterator(at_++); }
+        bool operator==(const Iterator&) const = default;
+
+    private:
+        const T* at_ = nullptr;
+    };
+
+    OwnedValues(NDArray&& array, std::size_t size) : array_(std::move(array)), size_(size) {}
+    [[nodiscard]] Iterator begin() const { return Iterator(data()); }
+    [[nodiscard]] Iterator end() const { return Iterator(data() + size_); }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] const T& operator[](std::size_t i) const& { return data()[i]; }
+    [[nodiscard]] T operator[](std::size_t i) && { return data()[i]; }
+    operator std::span<const T>() const& { return {data(), size_}; }
+    operator std::span<const T>() const&& = delete;
+
+private:
+    [[nodiscard]] const T* data() const { return reinterpret_cast<const T*>(array_.bytes().data()); }
+    NDArray array_;
+    std::size_t size_;
+};
+
+inline OwnedValues<std::byte> NDArray::bytes() && {
+    const std::size_t size = buffer_.size();
+    return {std::move(*this), size};
+}
+
+template <class T>
+OwnedValues<T> NDArray::values() && {
+    const std::size_t size = std::as_const(*this).values<T>().size();
+    return {std::move(*this), size};
+}
 
 }  // namespace tessera

@@ -14,6 +14,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <tessera/buffer.h>
 #include <tessera/dtype.h>
@@ -73,12 +74,23 @@ private:
     Strides strides_;
 };
 
+class NDArray;
+class TemporaryView;
+
 /// Elements that somebody else owns, read-only. Thread rule: a value; the data are read without locks.
+/// A temporary array, or a view of temporary elements, converts to a parameter `const ArrayView&`, which ends before
+/// the elements do. It does not convert to an ArrayView that could outlive them.
 struct ArrayView {
     const std::byte* data = nullptr;
     DType dtype;
     Shape shape;
     Strides strides;
+
+    ArrayView() = default;
+    ArrayView(const std::byte* first, DType type, const Shape& extent, const Strides& steps)
+        : data(first), dtype(std::move(type)), shape(extent), strides(steps) {}
+    ArrayView(const NDArray&&) = delete;        // keep the array in a variable of its own
+    ArrayView(const TemporaryView&&) = delete;  // keep the elements in a variable of their own
 
     [[nodiscard]] std::int64_t count() const { return element_count(shape); }
     [[nodiscard]] bool contiguous(Order order = Order::C) const;  ///< packed without gaps in that order
@@ -89,6 +101,20 @@ struct ArrayView {
     /// Typed access; throws invalid_argument unless dtype is exactly T in host order and every element is aligned.
     template <class T>
     [[nodiscard]] TypedView<const T> typed() const;
+};
+
+/// A view of elements that end with the full expression: an argument of a function that reads them, and nothing else.
+/// A variable of this type cannot be used.
+class TemporaryView {
+public:
+    explicit TemporaryView(const ArrayView& elements) : elements_(elements) {}
+    TemporaryView(const TemporaryView&) = delete;
+    TemporaryView& operator=(const TemporaryView&) = delete;
+    ~TemporaryView() = default;
+    operator const ArrayView&() const&& { return elements_; }
+
+private:
+    ArrayView elements_;
 };
 
 /// Elements that somebody else owns, to be written. `arena` is needed for variable-length dtypes only.
@@ -119,15 +145,17 @@ void require_count(std::int64_t elements, const Shape& shape);
 void require_typed(const ArrayView& v, const DType& wanted, std::size_t alignment);
 }  // namespace detail
 
-/// A view of contiguous elements (vector, array, span, C array …) as an array of `shape`, in `order`.
-/// Throws invalid_argument when the number of elements is not the shape's.
+/// A view of contiguous elements (vector, array, span, C array …) as an array of `shape`, in `order`. Elements that a
+/// temporary owns give a TemporaryView. Throws invalid_argument when the number of elements is not the shape's.
 template <std::ranges::contiguous_range R>
 [[nodiscard]] auto view(R&& elements, const Shape& shape, Order order = Order::C) {
     using T = std::remove_reference_t<std::ranges::range_reference_t<R>>;
     detail::require_count(static_cast<std::int64_t>(std::ranges::size(elements)), shape);
     auto* p = std::ranges::data(elements);
     const DType dtype = DType::of<std::remove_const_t<T>>();
-    if constexpr (std::is_const_v<T>) {
+    if constexpr (!std::ranges::borrowed_range<R>) {
+        return TemporaryView(view_bytes(reinterpret_cast<const std::byte*>(p), dtype, shape, order));
+    } else if constexpr (std::is_const_v<T>) {
         return view_bytes(reinterpret_cast<const std::byte*>(p), dtype, shape, order);
     } else {
         return view_bytes(reinterpret_cast<std::byte*>(p), dtype, shape, order);
@@ -137,7 +165,7 @@ template <std::ranges::contiguous_range R>
 /// A view of contiguous elements as a 1-D array.
 template <std::ranges::contiguous_range R>
 [[nodiscard]] auto view(R&& elements) {
-    return view(elements, Shape{static_cast<std::int64_t>(std::ranges::size(elements))});
+    return view(std::forward<R>(elements), Shape{static_cast<std::int64_t>(std::ranges::size(elements))});
 }
 
 /// Anything shaped like std::mdspan / Kokkos::mdspan: rank(), extent(i), stride(i), data_handle().
