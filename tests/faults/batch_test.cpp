@@ -32,22 +32,22 @@ protected:
         EXPECT_FALSE(before_ == after_);
     }
 
-    void start_afresh() const { folder_.start_afresh(array()); }
+    void start_afresh() { folder_.start_afresh(array()); }
     [[nodiscard]] fs::path array() const { return folder_.data() / "array"; }
     [[nodiscard]] Table table() const { return table_of(Array::open(array(), {.read_only = true})); }
     [[nodiscard]] bool pending() const { return fs::exists(array() / ".tessera/batch/journal"); }
 
-    Ended tessera(std::vector<std::string> words, const std::optional<Fault>& fault) const {
+    Ended tessera(std::vector<std::string> words, const std::optional<Fault>& fault) {
         words.insert(words.begin(), program());
         return run(folder_, words, fault);
     }
-    Ended edit(const std::optional<Fault>& fault, bool json = false) const {
+    Ended edit(const std::optional<Fault>& fault, bool json = false) {
         std::vector<std::string> words{"edit", array(), "--script", folder_ / "script", "--threads", "1"};
         if (json) words.emplace_back("--json");
         return tessera(words, fault);
     }
     /// Leaves a batch that is recorded, and of which a part is in place. How many renames the program could do.
-    long leave_pending() const {
+    long leave_pending() {
         for (long n = 1;; ++n) {
             start_afresh();
             (void)edit(Fault{.calls = "rename", .at = n, .action = std::to_string(EIO), .sticky = true});

@@ -2,15 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 namespace tessera::faults {
@@ -19,20 +20,31 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view outside_text = "somebody else's";
-
-/// Links and foreign files as a hostile or careless sender leaves them: in place of a chunk folder's neighbour, of what
-/// Tessera keeps, and of chunks outside the grid.
+/// What a hostile or careless sender leaves and no command refuses: files and a link in `.tessera`, and a link in the
+/// place of a chunk, to a copy of it.
 void add_foreign(const fs::path& array, const fs::path& outside) {
     fs::create_directories(array / ".tessera/foreign");
     std::ofstream(array / ".tessera/foreign/journal") << "not ours";
     fs::create_directory_symlink(outside, array / ".tessera/elsewhere");
-    fs::create_directory_symlink(outside, array / "elsewhere");
-    fs::create_symlink(outside / "file", array / "file");
-    for (const auto& entry : fs::directory_iterator(array)) {
-        if (!entry.is_directory() || entry.is_symlink() || entry.path().filename() == ".tessera") continue;
-        fs::create_directory_symlink(outside, entry.path() / "elsewhere");
+    for (const auto& entry : fs::recursive_directory_iterator(array)) {
+        const std::string name = entry.path().filename();
+        if (!entry.is_regular_file() || name[0] < '0' || name[0] > '9') continue;
+        const fs::path copy = outside / fmt::format("{}-{}", array.filename().string(), name);
+        fs::copy_file(entry.path(), copy);
+        fs::remove(entry.path());
+        fs::create_symlink(copy, entry.path());
+        return;
     }
+}
+
+/// The names and bytes of the files in a folder.
+std::string contents(const fs::path& folder) {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        files.push_back(entry.path().filename().string() + ' ' + text_of(entry.path()));
+    }
+    std::ranges::sort(files);
+    return fmt::format("{}", fmt::join(files, "\n"));
 }
 
 }  // namespace
@@ -44,27 +56,29 @@ Folder::Folder() {
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
     path_ = fs::canonical(name);
     fs::create_directory(data());
-    fs::create_directory(path_ / "outside");
-    std::ofstream(path_ / "outside/file") << outside_text;
 }
 
-void Folder::start_afresh(const fs::path& to) const {
+void Folder::start_afresh(const fs::path& to) {
     fs::remove_all(data());
     fs::create_directory(data());
     fs::copy(path_ / "first", to, fs::copy_options::recursive);
     if (std::getenv("TESSERA_FAULTS_FOREIGN") == nullptr) return;
+    const fs::path outside = path_ / "outside";
+    fs::remove_all(outside);
+    fs::create_directory(outside);
+    std::ofstream(outside / "file") << "somebody else's";
     if (to != data()) {
-        add_foreign(to, path_ / "outside");
-        return;
+        add_foreign(to, outside);
+    } else {
+        for (const auto& entry : fs::directory_iterator(to)) {
+            if (entry.is_directory()) add_foreign(entry.path(), outside);
+        }
     }
-    for (const auto& entry : fs::directory_iterator(to)) {
-        if (entry.is_directory()) add_foreign(entry.path(), path_ / "outside");
-    }
+    outside_ = contents(outside);
 }
 
 bool Folder::is_outside_untouched() const {
-    const auto there = fs::directory_iterator(path_ / "outside");
-    return std::distance(begin(there), end(there)) == 1 && text_of(path_ / "outside/file") == outside_text;
+    return outside_.empty() || contents(path_ / "outside") == outside_;
 }
 
 Folder::~Folder() {

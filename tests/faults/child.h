@@ -24,12 +24,13 @@ public:
     [[nodiscard]] std::filesystem::path data() const { return path_ / "data"; }
     /// Empties `data` and copies what lies in `first` to `to`. With TESSERA_FAULTS_FOREIGN set each array there also
     /// has links that lead out of `data`, and a `.tessera` with files of somebody else: see is_outside_untouched().
-    void start_afresh(const std::filesystem::path& to) const;
+    void start_afresh(const std::filesystem::path& to);
     /// Whether what those links lead to is as it was. Asked after each child, too.
     [[nodiscard]] bool is_outside_untouched() const;
 
 private:
     std::filesystem::path path_;
+    std::string outside_;  ///< what lies there, when anything does
 };
 
 /// What is to happen to one of a program's system calls: see interpose.cpp.

@@ -262,7 +262,7 @@ protected:
         words.insert(words.end(), {"--threads", "1"});
         return run(folder_, words, fault);
     }
-    [[nodiscard]] Ended run_afresh(const Fault& fault) const {
+    [[nodiscard]] Ended run_afresh(const Fault& fault) {
         folder_.start_afresh(array());
         return run_command(fault);
     }
