@@ -85,7 +85,7 @@ int attrs(Session& session, const AttrsOptions& o) {
     if (o.action.empty()) {
         const Value all = attributes_at(o.path, {.read_only = true}).all();
         // Without --json as Python spells it, with bare NaN.
-        session.options().json ? print_json(all) : print(all.dump({.indent = 2}) + "\n");
+        session.options().json ? print_json(all) : print(unsteering(all.dump({.indent = 2})) + "\n");
     } else if (o.action == "get") {
         require(true, false);
         std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
@@ -94,7 +94,7 @@ int attrs(Session& session, const AttrsOptions& o) {
             value = dimension_names_json(named->metadata().dimension_names);
         }
         if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
-        session.options().json ? print_json(*value) : print(value->dump() + "\n");
+        session.options().json ? print_json(*value) : print(unsteering(value->dump()) + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command.h"
+#include "options.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -18,8 +19,7 @@ namespace {
 int digest_each(Session& session, const std::vector<std::string>& paths) {
     Value list = Value::array();
     for (const std::string& path : paths) {
-        const std::unique_ptr<ArraySource> source = open_source(path);
-        const std::string sum = digest(*source, session.io());
+        const std::string sum = about_path(path, [&] { return digest(*open_source(path), session.io()); });
         session.clear_progress();
         if (session.options().json) {
             Value value = Value::object();

@@ -116,7 +116,7 @@ struct SetOptions {
 
 int set(Session& session, const SetOptions& o) {
     Array array = open_to_edit(session, o.path);
-    const Selection selection = Selection::parse(o.selection, array.shape());
+    const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
     run_edit("a part of the selection is already written", [&] { set_elements(session, array, selection, o.value); });
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();

@@ -12,6 +12,7 @@
 
 #include "blocks.h"
 #include "command.h"
+#include "options.h"
 #include "points.h"
 #include "report.h"
 #include "transfer.h"
@@ -161,7 +162,8 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
 int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all) {
     std::unique_ptr<ArraySource> source = open_source(o.source, {.reverse_dims = o.reverse_dims});
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
-    const Selection selection = Selection::parse(selection_text, source->info().shape);
+    const Selection selection =
+        about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });
     const Shape shape = selection.shape();
     const bool json = session.options().json;
     IoOptions io = session.io();

@@ -5,13 +5,26 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/dtype.h>
+#include <tessera/error.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
 namespace tessera::cli {
+
+/// Runs `body`; an error about what lies at `path` that does not name it yet gets that before its message.
+template <class Body>
+decltype(auto) about_path(const std::string& path, Body&& body) {
+    try {
+        return std::forward<Body>(body)();
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled || std::string_view(e.what()).find(path) != std::string_view::npos) throw;
+        throw e.within(path);
+    }
+}
 
 /// "512M": a whole number of bytes, with K, M, G or T as units of 1024.
 [[nodiscard]] std::uint64_t parse_bytes(std::string_view option, std::string_view text);

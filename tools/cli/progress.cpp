@@ -31,7 +31,7 @@ bool ProgressBar::wanted() {
 
 void ProgressBar::start(std::int64_t total_bytes, std::string_view what) {
     const std::lock_guard lock(drawing_);
-    what_ = what;
+    what_ = printable(what);
     total_ = total_bytes;
     begun_ = Clock::now();
     done_ = 0;

@@ -108,12 +108,16 @@ void flush_output() {
     if (std::fflush(stdout) != 0) throw_output_error(errno);
 }
 
-std::string json_text(const Value& value, JsonStyle style) {
+std::string unsteering(std::string_view json) {
     // Outside strings there is nothing but ASCII, and controls in them are escaped already.
-    return replaced(all_utf8(standard_json(value)).dump(style), [](Character c, std::string_view bytes) {
+    return replaced(json, [](Character c, std::string_view bytes) {
         const bool steers = is_direction(c.code) || (c.code >= 0x7f && c.code < 0xa0);
         return steers ? fmt::format("\\u{:04x}", c.code) : std::string(bytes);
     });
+}
+
+std::string json_text(const Value& value, JsonStyle style) {
+    return unsteering(all_utf8(standard_json(value)).dump(style));
 }
 
 void print_json(const Value& value) {

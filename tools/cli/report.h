@@ -23,6 +23,8 @@ void print(std::string_view text);
 void flush_output();
 /// JSON that every parser reads: NaN and infinities as strings, UTF-8 only, and characters that steer terminals as \u.
 [[nodiscard]] std::string json_text(const Value& value, JsonStyle style = {});
+/// The text of a JSON document with characters that steer terminals as \u.
+[[nodiscard]] std::string unsteering(std::string_view json);
 void print_json(const Value& value);
 /// An error for `--json`, on one line: {"level": "error", "code": …, "exit_code": …, "message": …}.
 [[nodiscard]] std::string error_json(std::string_view code, int exit_code, std::string_view message);

@@ -122,7 +122,7 @@ void print_statistics(const Statistics& s) {
 }
 
 int stats(Session& session, const StatsOptions& o) {
-    const std::unique_ptr<ArraySource> source = open_source(o.path);
+    const std::unique_ptr<ArraySource> source = about_path(o.path, [&] { return open_source(o.path); });
     std::optional<ElementBytes> fill;
     if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
     const std::vector<Statistics> found =
