@@ -13,6 +13,7 @@
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 #include <tessera/raw_array.h>
+#include <tessera/single_array.h>
 
 #include "convert_source.h"
 
@@ -28,7 +29,8 @@ bool starts_with(ByteSpan bytes, std::string_view text) {
 
 void require_no_member(const ArrayPath& path) {
     if (!path.member) return;
-    throw not_found(fmt::format("{} is a single array; leave out '::{}'", path.path.string(), *path.member));
+    const auto source = open_array_file({path.path, std::nullopt});
+    throw not_found(single_array_message(path.path.string(), source->info().dtype, *path.member));
 }
 
 Value npy_facts(const ByteSource& file) {

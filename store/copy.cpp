@@ -6,6 +6,7 @@
 #include <tessera/error.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
+#include <tessera/single_array.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -435,6 +436,10 @@ std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileO
     const ArrayPath parts = split_array_path(path);
     if (auto place = probe_place(parts.path, {.read_only = true})) {
         if (parts.member) {
+            if (probe_dialect(*place->store, place->prefix) != nullptr) {
+                const Array array = Array::open(place->store, place->prefix);
+                throw invalid_argument(single_array_message(array.name(), array.dtype(), *parts.member));
+            }
             throw invalid_argument(
                 fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,
                             parts.path.string(), *parts.member));

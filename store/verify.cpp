@@ -19,6 +19,7 @@
 #include "check_chunk.h"
 #include "destination_lock_file.h"
 #include "keys.h"
+#include "lost_separator.h"
 #include "metadata_json.h"
 #include "region_io.h"
 #include "resize.h"
@@ -352,15 +353,35 @@ private:
                 add_stray(path, join_key(path, name), "a file that is no part of the array");
             }
         }
+        bool lost_separator = false;
         for (const std::string& name : listing.prefixes) {
             if (check_own_folder(path, name)) continue;
             if (dialect.owns(loaded->metadata, name)) {
                 check_chunk_folders(path, join_key(path, name));
+            } else if (const auto key = chunk_of_lost_separator(*store_, array.prefix, loaded->metadata, name)) {
+                if (!lost_separator) add_lost_separator(path, dialect, *key);
+                lost_separator = true;
             } else {
                 add_stray(path, join_key(path, name), "a directory that is no part of the array");
             }
         }
         check_chunks(path, array, *loaded);
+    }
+
+    void add_lost_separator(const std::string& path, const Dialect& dialect, const std::string& key) {
+        add({.node = path,
+             .key = join_key(path, key),
+             .text = fmt::format(
+                 "is a chunk by the dimension_separator \"/\", which {} does not say, so that chunks like it "
+                 "read as the fill value: zarr-python 2.13 loses it when it appends or resizes. Add "
+                 "\"dimension_separator\": \"/\" to {}; chunks that were written since, such as {}, then "
+                 "belong in folders",
+                 dialect.metadata_key, dialect.metadata_key, dotted(key))});
+    }
+
+    static std::string dotted(std::string key) {
+        std::ranges::replace(key, '/', '.');
+        return key;
     }
 
     /// Temporary files in the folders of chunks, however deep.

@@ -100,6 +100,11 @@ CODECS = {
 }
 
 
+# What programs read that are not among the peers: they were run elsewhere, on arrays that the program wrote.
+ELSEWHERE = {("structure", "zmeta"): "(zarr-python 0.4.0)", ("structure", "v1"): "(zarr-python 1.1.0)",
+             ("structure", "v3"): "(zarr-python 3.3.0)"}
+
+
 class Bench:
     def __init__(self, folder):
         self.folder = folder
@@ -146,7 +151,7 @@ class Bench:
             self.fail(label, fmt, "does not come back:", done.stderr)
         elif not peers.same(array, np.load(back, allow_pickle=True)):
             self.fail(label, fmt, "comes back otherwise")
-        return ", ".join(readers) or "itself only"
+        return ", ".join(readers) or ELSEWHERE.get((label, fmt), "itself only")
 
     @staticmethod
     def knows_better(peer, label):
@@ -229,7 +234,8 @@ def page(bench):
 What Tessera writes and who read it again, and what it reads of others. This page is written by
 `tests/python/test_conformance.py --update` from the program's own tables (`tessera formats`), and the same test, run by
 `tools/test`, fails when a cell is no longer true. “–” means that the generation cannot express it: the program says so
-and writes nothing. “itself only” means that no peer here knows it. Every cell was read again by Tessera as well.
+and writes nothing. “itself only” means that no peer here knows it; a version in brackets is one that is not installed
+here, and read it when it was tried. Every cell was read again by Tessera as well.
 The peers: {", ".join(f"{peer.name} {peer.version}" for peer in bench.readers)}; no living program writes or reads
 zmeta and v1.
 

@@ -309,8 +309,10 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
               bool reverse_dims) {
     const std::vector<std::string> members = path.member ? std::vector<std::string>{} : format.members(path.path);
     const Value header = format.describe(path);
+    // A file that could hold several arrays, and holds none, still has a header.
+    const bool several = !path.member && (format.name == "npz" || format.name == "mldf");
     const std::unique_ptr<ArraySource> source =
-        members.empty() ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
+        members.empty() && !several ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
 
     if (session.options().json) {
         Value report = Value::object();
@@ -343,7 +345,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         if (key == "format" || key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
     }
-    if (!members.empty()) facts.add("members", grouped(members.size()));
+    if (!source) facts.add("members", grouped(members.size()));
     facts.print();
     for (const TreeNode& member : scan(path.path).children) {
         if (members.empty()) break;

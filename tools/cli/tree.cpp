@@ -9,6 +9,7 @@
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "command.h"
@@ -68,8 +69,14 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::pa
     }
     if (members.empty()) return file_array_node(std::move(name), format, {path, {}});
     TreeNode node{.name = std::move(name), .is_file = true};
-    for (const std::string& member : members) {
-        node.children.push_back(file_array_node(member, format, {path, member}));
+    for (auto member = members.begin(); member != members.end(); ++member) {
+        if (std::find(std::next(member), members.end(), *member) != members.end()) {
+            Leaf leaf{.format = std::string(format.name),
+                      .error = "one of two members of this name; only the last can be read"};
+            node.children.push_back({.name = *member, .leaf = std::move(leaf)});
+        } else {
+            node.children.push_back(file_array_node(*member, format, {path, *member}));
+        }
     }
     return node;
 }
