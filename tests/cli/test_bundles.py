@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 import warnings
 import zipfile
 
@@ -93,6 +94,30 @@ class Npz(ProgramTest):
                             file.writestr(name + ".npy", content.getvalue())
                     self.refused("import", "two.npz", "out", "--format", fmt, says=["two.npz", "import"])
                     self.assertFalse((self.folder / "out").exists())
+
+    def test_two_members_of_one_name_are_called_that(self):
+        with zipfile.ZipFile(self.folder / "two.npz", "w") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for array in np.arange(4), np.ones((2, 2)):
+                content = io.BytesIO()
+                np.save(content, array)
+                file.writestr("a.npy", content.getvalue())
+        self.assertIn("a  npz: one of two members of this name", self.tessera("tree", "two.npz", code=1))
+        self.assertIn("::a  one of two members of this name", self.tessera("info", "two.npz"))
+        for command in ("copy", "import"):
+            self.refused(command, "two.npz", "out", says="two.npz holds two members of the name a")
+        self.refused("copy", "two.npz", "out.npz", says="two.npz holds two members of the name a")
+        self.assertEqual(self.tessera_json("get", "two.npz::a"), [[1.0, 1.0], [1.0, 1.0]])
+
+    def test_a_file_without_fields_shows_its_header(self):
+        content = bytearray((MLDF / "one_field_label.mldf").read_bytes())
+        struct.pack_into("<Q", content, 9 + 8, 0)   # num_samples
+        struct.pack_into("<H", content, 9 + 16, 0)  # num_fields
+        (self.folder / "none.mldf").write_bytes(content)
+        self.assertEqual(self.tessera_json("info", "none.mldf")["header"]["num_fields"], 0)
+        self.assertIn("page_size", self.tessera("info", "none.mldf"))
+        np.savez(self.folder / "none.npz")
+        self.assertEqual(self.tessera_json("info", "none.npz")["header"]["members"], [])
 
     def test_a_directory_of_arrays_becomes_an_npz(self):
         arrays = {"x": np.arange(5), "deep/y": np.ones((2, 3), order="F"), "z": np.float64(2)}

@@ -189,6 +189,91 @@ class Groups(ExchangeTest):
         self.noted("copy", "h", "two", "--overwrite", "--skip-bad", code=1)
         self.assertEqual(zarr.open_group(self.path("two"))["good"][:].tolist(), list(range(6)))
 
+    def test_an_incomplete_zip(self):
+        self.hierarchy_with_a_bad_array()
+        notes = self.noted("copy", "h", "new.zip", code=1)
+        self.assertIn("h/torn is left out: ", notes)
+        self.assertIn("h/strange is left out: ", notes)
+        self.assertEqual(self.tessera_json("get", "new.zip/good"), list(range(6)))
+        self.refused("get", "new.zip/torn", says="torn")
+        np.savez(self.folder / "plain.npz", good=np.zeros(3))
+        self.tessera("import", "plain.npz", "plain/good", "--quiet")
+        self.tessera("copy", "plain", "old.zip", "--quiet")
+        before = (self.folder / "old.zip").read_bytes()
+        notes = self.noted("copy", "h", "old.zip", "--overwrite", code=1)
+        self.assertIn("old.zip is as it was", notes)
+        self.assertIn("lies in old.zip.incomplete.zip", notes)
+        self.assertEqual((self.folder / "old.zip").read_bytes(), before)
+        self.assertEqual(self.tessera_json("get", "old.zip.incomplete.zip/good"), list(range(6)))
+        self.noted("copy", "h", "old.zip", "--overwrite", "--skip-bad", code=1)
+        self.assertEqual(self.tessera_json("get", "old.zip/good"), list(range(6)))
+        self.assertEqual([p.name for p in self.folder.iterdir() if "tessera-tmp" in p.name], [])
+
+    def test_an_incomplete_file_of_several(self):
+        self.hierarchy_with_a_bad_array()
+        for name in "new.npz", "new.mldf":
+            with self.subTest(name):
+                notes = self.noted("export", "h", name, code=1)
+                self.assertIn("h/torn is left out: ", notes)
+                self.assertIn("h/strange is left out: ", notes)
+                self.assertEqual(self.tessera_json("get", f"{name}::good"), list(range(6)))
+        before = (self.folder / "new.npz").read_bytes()
+        notes = self.noted("export", "h", "new.npz", "--overwrite", code=1)
+        self.assertIn("new.npz is as it was", notes)
+        self.assertIn("lies in new.npz.incomplete.npz", notes)
+        self.assertEqual((self.folder / "new.npz").read_bytes(), before)
+        self.assertEqual(np.load(self.folder / "new.npz.incomplete.npz").files, ["good"])
+        done = json.loads(self.run_program("export", "h", "new.npz", "--overwrite", "--skip-bad", "--json").stdout)
+        self.assertEqual(sorted(a["source"] for a in done["left_out"]), ["h/strange", "h/torn"])
+        self.assertEqual([a["path"] for a in done["arrays"]], ["new.npz::good"])
+        # What is not about one of the arrays stops it all, as before.
+        shutil.rmtree(self.folder / "h" / "good")
+        self.refused("export", "h", "none.npz", says="strange")
+        self.assertFalse((self.folder / "none.npz").exists())
+
+    def test_files_of_several_to_files_of_several(self):
+        arrays = {"x": np.arange(4), "deep/y": np.ones((4, 3), ">f4"), "..": np.array(["a", "bcd", "", "d"])}
+        np.savez(self.folder / "a.npz", **arrays)
+        self.assertIn("3 arrays", self.tessera("copy", "a.npz", "b.npz"))
+        with np.load(self.folder / "b.npz") as npz:
+            self.assertEqual(sorted(npz.files), sorted(arrays))
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(npz[name], array)
+                self.assertEqual(npz[name].dtype, array.dtype)
+        self.tessera("copy", "a.npz", "c.mldf", "--quiet")
+        self.assertEqual(self.tessera_json("get", "c.mldf::x"), [0, 1, 2, 3])
+        np.savez(self.folder / "one.npz", only=np.arange(2))
+        self.tessera("copy", "one.npz", "two.npz", "--quiet")
+        self.assertEqual(np.load(self.folder / "two.npz").files, ["only"])
+        self.tessera("copy", "a.npz::x", "three.npz", "--quiet")
+        self.assertEqual(np.load(self.folder / "three.npz").files, ["x"])
+        self.tessera("import", "one.npz", "array", "--quiet")
+        self.assertEqual(self.tessera_json("get", "array"), [0, 1])
+
+    def test_a_separator_that_was_lost(self):
+        store = zarr.NestedDirectoryStore(self.path("a"))
+        array = zarr.open_array(store, mode="w", shape=(4, 4), chunks=(2, 2), dtype="<i4", dimension_separator="/")
+        array[...] = 7
+        array.append(np.ones((2, 4), "<i4"))
+        self.assertNotIn("dimension_separator", self.document("a/.zarray"))  # what zarr-python 2.13 does
+        report = self.tessera("verify", "a", code=1)
+        self.assertIn('0/0: is a chunk by the dimension_separator "/", which .zarray does not say', report)
+        self.assertIn("zarr-python 2.13", report)
+        self.assertEqual(report.count("dimension_separator \"/\""), 1, "once for all chunks")
+        # A folder with another name, and one of an array that has no such chunks, is none.
+        self.tessera("create", "b", "--shape", "4,4", "--chunks", "2,2", "--dtype", "<i4", "--format", "v2", "--quiet")
+        (self.folder / "b" / "0").mkdir()
+        (self.folder / "b" / "0" / "notes").write_text("x")
+        self.assertNotIn("dimension_separator", self.tessera("verify", "b"))
+
+    def test_a_field_is_named_as_one(self):
+        table = np.zeros(5, [("open", "<f8"), ("close", "<f8")])
+        np.save(self.folder / "t.npy", table)
+        self.tessera("import", "t.npy", "table", "--format", "v2", "--quiet")
+        for name in "table", "t.npy":
+            self.refused("get", f"{name}::close", says=["'close' is a field", f"tessera stats {name}", '["close"]'])
+            self.refused("get", f"{name}::volume", says=["is a single array"])
+
     def test_a_node_takes_the_format_of_its_group(self):
         np.save(self.folder / "a.npy", np.arange(4))
         zarr.open_group(self.path("g"), mode="w")

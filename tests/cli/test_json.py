@@ -203,6 +203,35 @@ class Json(ProgramTest):
         notes = [strict(line) for line in done.stderr.decode().splitlines()]
         self.assertEqual({n["level"] for n in notes}, {"note"})
 
+    def test_errors_name_the_path(self):
+        self.save("a.npy", np.arange(4))
+        self.tessera("import", "a.npy", "grid")
+        (self.folder / "bad.ra").write_bytes((GOLDEN / "bad" / "ra" / "lz4_too_long.ra").read_bytes())
+        for words in (["get", "grid", "9"], ["set", "grid", "9", "1"], ["export", "grid", "o.npy", "--sel", "9"],
+                      ["copy", "grid", "b", "--sel", "0, 0"], ["get", "grid", "x"]):
+            self.refused(*words, says="tessera: grid: selection")
+        for command in (["digest", "grid", "bad.ra"], ["diff", "bad.ra", "bad.ra"], ["stats", "bad.ra"]):
+            done = self.run_program(*command)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("bad.ra: ", done.stderr)
+
+    def test_direction_marks_in_names_are_shown(self):
+        marks = "".join(map(chr, [*range(0x202a, 0x202f), *range(0x2066, 0x206a), 0x200e, 0x200f, 0x61c]))
+        name = f"x{marks}gpj.y"
+        self.save("a.npy", np.zeros(2, [(name, "<i4")]))
+        self.tessera("group", "g", "--format", "v2", "--quiet")
+        self.tessera("import", "a.npy", f"g/{name}", "--quiet")
+        self.tessera("attrs", f"g/{name}", "set", name, '"v"')
+        for words in (["tree", "g"], ["info", f"g/{name}"], ["attrs", f"g/{name}"], ["verify", f"g/{name}"],
+                      ["stats", f"g/{name}"], ["digest", f"g/{name}"], ["info", f"g/{name}/none"],
+                      ["copy", "g", "h", "--dry-run"]):
+            for more in ([], ["--json"]):
+                done = self.run_program(*words, *more)
+                shown = done.stdout + done.stderr
+                with self.subTest(words[0], more=more):
+                    self.assertFalse(set(shown) & set(marks), ascii(shown))
+                    self.assertIn(r"\u202e", shown.replace("\\\\", "\\"))
+
     def test_names_that_are_no_utf8(self):
         name = os.fsdecode(b"\xed\xa0\x80\xff")
         self.tessera("create", f"h/{name}", "--shape", "1", "--dtype", "i4", "--quiet")

@@ -1,11 +1,12 @@
-// Several arrays into one file: the way back from what importing a file of several arrays makes.
+// Several arrays into one file: the way back from what importing a file of several arrays makes, and from one such file
+// to another.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "command.h"
-#include "transfer.h"
+#include "transfer_report.h"
 
 namespace tessera::cli {
 
@@ -13,8 +14,9 @@ namespace tessera::cli {
 /// files are not among them; an array itself, or another file, has none.
 [[nodiscard]] std::vector<std::string> arrays_below(const std::string& path);
 
-/// Writes those arrays of the directory options.source as members of the .npz or fields of the .mldf
-/// options.destination. Throws invalid_argument for a file of one array.
-void write_bundle(Session& session, const TransferOptions& options, const std::vector<std::string>& names);
+/// Writes the arrays `names` of the directory, zip or file options.source as members of the .npz or fields of the .mldf
+/// options.destination, and says what they are. Throws invalid_argument for a file of one array; then, and when one of
+/// them cannot be read, what is at the destination stays as it is.
+std::vector<Made> write_bundle(Session& session, const TransferOptions& options, const std::vector<std::string>& names);
 
 }  // namespace tessera::cli

@@ -76,7 +76,8 @@ constexpr Command table[] = {
      declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
      "FILE is .npy, .npz, .npz::member, .ra, .mldf or .mldf::field. An .npz or .mldf of several arrays becomes one\n"
-     "array each, PATH/member.\n"
+     "array each, PATH/member. One that holds a single array becomes PATH itself, as the array that a person names;\n"
+     "PATH/NAME puts it where one of several would be.\n"
      "Without --format they take the format of the group around PATH, and are zmeta where there is none.\n"
      "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
      "\n"
@@ -85,7 +86,9 @@ constexpr Command table[] = {
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
      "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
-     "field, data, or FILE.mldf::name). A directory of arrays becomes one .npz or .mldf with an array each.\n\n"
+     "field, data, or FILE.mldf::name). A directory of arrays becomes one .npz or .mldf with an array each. Arrays\n"
+     "that cannot be read are named and left out, and the command ends with 1; with --overwrite such a file is put\n"
+     "beside what is there, unless --skip-bad accepts it.\n\n"
      "Examples:\n"
      "  tessera export elevation.zarr elevation.npy --sel '0:100, :'\n"
      "  tessera export measurements measurements.npz",

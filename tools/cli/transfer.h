@@ -24,7 +24,8 @@ struct TransferOptions {
     bool link = false;
     bool dry_run = false;
     bool object_strings = false;
-    bool reverse_dims = false;  ///< for a .ra on either side
+    bool reverse_dims = false;     ///< for a .ra on either side
+    bool several_members = false;  ///< the source is a file of several arrays; found out by transfer()
     bool overwrite = false;
     bool resume = false;
 };

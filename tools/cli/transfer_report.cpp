@@ -1,0 +1,132 @@
+#include "transfer_report.h"
+
+#include <fmt/format.h>
+
+#include <tessera/convert.h>
+#include <utility>
+
+#include "report.h"
+
+namespace tessera::cli {
+
+namespace {
+
+Value made_value(const Made& made) {
+    Value value = Value::object();
+    value.set("path", path_value(made.path));
+    value.set("dtype", made.dtype.to_string());
+    value.set("shape", shape_value(made.shape));
+    if (made.chunk_shape) {
+        value.set("chunks", shape_value(*made.chunk_shape));
+        value.set("chunks_stored", made.chunks);
+    }
+    value.set("logical_bytes", made.logical());
+    if (made.bytes) {
+        value.set("stored_bytes", *made.bytes);
+        value.set("ratio", ratio(made.logical(), *made.bytes));
+    }
+    return value;
+}
+
+std::string made_text(const Made& made, std::string_view done) {
+    const std::uint64_t bytes = made.bytes.value_or(0);
+    const std::string chunks =
+        made.chunk_shape ? fmt::format("{} of {}, ", count_text(made.chunks, "chunk"), shape_text(*made.chunk_shape))
+                         : "";
+    return fmt::format("{} {} {}, {} → {} ({}{}, ratio {})", done, shape_text(made.shape), made.dtype.to_string(),
+                       bytes_text(made.logical()), made.path, chunks, bytes_text(bytes),
+                       ratio_text(made.logical(), bytes));
+}
+
+Value planned_value(const TransferOptions& o, const Job& job) {
+    const ArrayMetadata& m = job.plan.metadata;
+    const ChunkLayout layout = chunk_layout(m);
+    Value value = Value::object();
+    value.set("source", path_value(job.source));
+    value.set("path", path_value(place_of(o, job)));
+    value.set("format", job.plan.dialect->name);
+    value.set("dtype", m.dtype.to_string());
+    value.set("shape", shape_value(m.shape));
+    value.set("chunks", shape_value(layout.chunks));
+    if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
+    value.set("codec", codecs_text(layout.codecs));
+    value.set("chunks_copied_as_they_are", !job.plan.recode);
+    value.set("because", job.plan.recode ? Value(*job.plan.recode) : Value());
+    Value changes = Value::array();
+    for (const std::string& change : job.plan.changes) changes.push_back(change);
+    value.set("changes", std::move(changes));
+    return value;
+}
+
+std::string planned_text(const TransferOptions& o, const Job& job) {
+    const ArrayMetadata& m = job.plan.metadata;
+    const ChunkLayout layout = chunk_layout(m);
+    std::string text = printable(fmt::format(
+        "{} → {}: {} {}, {}, chunks {}{}, {}", job.source, place_of(o, job), shape_text(m.shape), m.dtype.to_string(),
+        job.plan.dialect->name, shape_text(layout.chunks),
+        layout.shards.empty() ? "" : " in shards " + shape_text(layout.shards), codecs_text(layout.codecs)));
+    text += "\n";
+    text += job.plan.recode ? printable(fmt::format("  chunks are encoded anew: {}", *job.plan.recode))
+                            : fmt::format("  chunk files are {} as they are", o.link ? "linked" : "copied");
+    for (const std::string& change : job.plan.changes) text += "\n" + printable("  " + change);
+    return text + "\n";
+}
+
+/// What a transfer reports with --json, whatever it made: one array or several, directories or a file.
+Value transfer_value(const TransferOptions& o, const std::string& path, Value arrays,
+                     const std::vector<Unreadable>& unreadable) {
+    Value left_out = Value::array();
+    for (const Unreadable& array : unreadable) {
+        Value one = Value::object();
+        one.set("source", path_value(part_path(o, array.node)));
+        one.set("because", array.why);
+        left_out.push_back(std::move(one));
+    }
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("dry_run", o.dry_run);
+    value.set("arrays", std::move(arrays));
+    value.set("left_out", std::move(left_out));
+    return value;
+}
+
+}  // namespace
+
+Made made_of(const std::string& path, const Array& array) {
+    const StoredSize stored = array.stored_size();
+    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes};
+}
+
+void note_left_out(Session& session, const TransferOptions& o, const std::vector<Unreadable>& left_out) {
+    for (const Unreadable& array : left_out) {
+        session.note(fmt::format("{} is left out: {}", part_path(o, array.node), array.why));
+    }
+}
+
+void report_plan(Session& session, const TransferOptions& o, const Plan& plan) {
+    if (session.options().json) {
+        Value list = Value::array();
+        for (const Job& job : plan.jobs) list.push_back(planned_value(o, job));
+        print_json(transfer_value(o, o.destination, std::move(list), plan.unreadable));
+        return;
+    }
+    for (const Job& job : plan.jobs) print(planned_text(o, job));
+}
+
+void report_transferred(Session& session, const TransferOptions& o, const Transferred& result, std::string_view done) {
+    if (session.options().json) {
+        Value list = Value::array();
+        for (const Made& one : result.made) list.push_back(made_value(one));
+        Value value = transfer_value(o, result.path, std::move(list), result.left_out);
+        value.set("stored_bytes", result.bytes);
+        print_json(value);
+    } else if (result.bundle && !session.options().quiet) {
+        print(printable(fmt::format("{} {} → {} ({})", done, count_text(std::ssize(result.made), "array"), result.path,
+                                    bytes_text(result.bytes))) +
+              "\n");
+    } else if (!session.options().quiet) {
+        for (const Made& one : result.made) print(printable(made_text(one, done)) + "\n");
+    }
+}
+
+}  // namespace tessera::cli
