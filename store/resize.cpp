@@ -6,6 +6,8 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 #include "region_io.h"
 
@@ -126,6 +128,122 @@ private:
     Region place_;
 };
 
+// ---- an append that fails
+
+/// The chunks of `grown` from `first` on along the axis, `count` of them, and all of them along the others.
+Region chunks_along(const LoadedArray& grown, int axis, std::int64_t first, std::int64_t count) {
+    Region box = Region::whole(grown.grid.grid());
+    box.start[axis] = first;
+    box.extent[axis] = count;
+    return box;
+}
+
+/// What is needed to take an append back.
+class Append {
+public:
+    Append(ArrayState& array, std::shared_ptr<const LoadedArray> old, std::shared_ptr<const LoadedArray> grown,
+           int axis, const IoOptions& io)
+        : array_(array),
+          old_(std::move(old)),
+          grown_(std::move(grown)),
+          axis_(axis),
+          io_{.threads = io.threads},  // no stop: it may be the reason
+          begun_(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())) {
+        // A chunk at the old edge that holds nothing but the fill can be removed; where there is no fill, it has to be
+        // known which were there.
+        if (old_->may_omit()) return;
+        for_each_edge([&](const std::string& key, const Index&) {
+            if (!array_.store->contains(key)) absent_.push_back(key);
+        });
+    }
+
+    /// Makes the old shape visible again, should the new one be, and removes the chunks that the append has written.
+    /// Those that lay about before, and were not replaced, stay. The caller holds the shape lock exclusively, so that
+    /// no other writer of ours has written any. Throws what keeps it from doing so.
+    void take_back() {
+        const auto present = array_.refresh();
+        if (present->grid.shape() == grown_->grid.shape()) {
+            array_.save(old_);
+            array_.sync();
+        } else if (present->grid.shape() != old_->grid.shape()) {
+            return;  // another program's shape, and perhaps its chunks
+        }
+        const std::int64_t first = ceil_div(old_->grid.shape()[axis_], old_->grid.chunks()[axis_]);
+        const Region added = chunks_along(*grown_, axis_, first, grown_->grid.grid()[axis_] - first);
+        constexpr std::int64_t few = 1000;  // asking for each is then quicker than listing everything
+        const auto erase = [&](const std::string& key) {
+            if (is_new(key)) array_.store->erase(key);
+        };
+        if (added.count() <= few) {
+            for_each_index(added, io_, [&](const Index& chunk) { erase(array_.chunk_key(*grown_, chunk)); });
+        } else {
+            std::vector<std::string> keys;
+            for_each_stored(
+                array_, *grown_,
+                [&](const Index& chunk, const std::string& key, const auto&) {
+                    if (in_grid(grown_->grid, chunk) && !in_grid(old_->grid, chunk)) keys.push_back(key);
+                },
+                [](const std::string&) {});
+            parallel_for(std::ssize(keys), io_, [&](std::int64_t i) { erase(keys[static_cast<std::size_t>(i)]); });
+        }
+        for_each_edge([&](const std::string& key, const Index& chunk) { take_back_edge(key, chunk); });
+        array_.sync();
+    }
+
+private:
+    /// Calls each(key, chunk) for the chunks at the old edge that the append writes into.
+    template <class Each>
+    void for_each_edge(const Each& each) const {
+        const std::int64_t from = old_->grid.shape()[axis_];
+        const std::int64_t chunk = old_->grid.chunks()[axis_];
+        if (from % chunk == 0) return;
+        const Region edge = chunks_along(*grown_, axis_, from / chunk, 1);
+        for (std::int64_t n = 0; n < edge.count(); ++n) {
+            const Index index = index_in(edge, n);
+            each(array_.chunk_key(*grown_, index), index);
+        }
+    }
+
+    /// Whether a stored value is no older than the append. Where the file system keeps whole seconds, so does this.
+    [[nodiscard]] bool is_new(const std::string& key) const {
+        const auto stamp = array_.store->stamp(key);
+        const std::chrono::nanoseconds begun = begun_.time_since_epoch();
+        return stamp && (stamp->modified == 0 || stamp->modified >= begun.count());
+    }
+
+    /// What was appended to a chunk at the old edge shows nowhere. A chunk that was made for it goes.
+    void take_back_edge(const std::string& key, const Index& chunk) {
+        if (!is_new(key)) return;
+        bool made = std::ranges::find(absent_, key) != absent_.end();
+        if (old_->may_omit()) {
+            const Region inside = old_->grid.chunk_region(chunk);
+            NDArray elements(old_->metadata.dtype, inside.extent);
+            read_region(array_, *old_, inside, elements.view(), io_);
+            made = all_elements_equal(elements.view(), old_->fill());
+        }
+        if (made) array_.store->erase(key);
+    }
+
+    ArrayState& array_;
+    std::shared_ptr<const LoadedArray> old_;
+    std::shared_ptr<const LoadedArray> grown_;
+    int axis_;
+    IoOptions io_;
+    std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds> begun_;
+    std::vector<std::string> absent_;  ///< chunks at the old edge, without a fill
+};
+
+/// Takes an append back that failed for the reason given. Throws an error with both reasons where that fails too.
+void take_back(Append& append, ErrorCode code, std::string_view reason) {
+    try {
+        append.take_back();
+    } catch (const std::exception& e) {
+        throw Error(code, fmt::format("{}; chunks that were appended by then are left, because removing them failed "
+                                      "too: {}; they show nowhere, and `tessera repair` sets them aside",
+                                      reason, e.what()));
+    }
+}
+
 }  // namespace
 
 bool in_grid(const ChunkGrid& grid, const Index& chunk) {
@@ -194,10 +312,19 @@ std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, co
     // elements cover all that is newly exposed.
     OffsetSink sink(array, grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
-    copy_array(in, sink, {.io = io, .selection = {}});
-    array.sync();
-    array.save(grown);
-    array.sync();
+    Append append(array, old, grown, axis, io);
+    try {
+        copy_array(in, sink, {.io = io, .selection = {}});
+        array.sync();
+        array.save(grown);
+        array.sync();
+    } catch (const Error& e) {
+        take_back(append, e.code(), e.what());
+        throw;
+    } catch (const std::exception& e) {
+        take_back(append, ErrorCode::io, e.what());
+        throw;
+    }
     return from[axis];
 }
 

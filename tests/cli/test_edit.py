@@ -84,6 +84,20 @@ class Edits(ProgramTest):
         self.tessera("set", "grid.zarr", "0,0", "8")
         self.assertIn("was changed after the batch", self.refused("undo", "grid.zarr"))
         self.assertEqual(zarr.open(str(self.folder / "grid.zarr"), "r")[0, 0], 8)
+        self.assertFalse((self.folder / "grid.zarr/.tessera/batch").exists())
+
+    def test_a_failed_append_leaves_nothing(self):
+        values = np.random.default_rng(1).integers(0, 1 << 30, (4000, 50), "<i4")
+        np.save(self.folder / "more.npy", values)
+        self.tessera("import", "more.npy", "more.zarr", "--chunks", "100,50", "--format", "v2", "--quiet")
+        (self.folder / "more.zarr/39.0").write_bytes(b"no chunk")
+        self.tessera("create", "a.zarr", "--shape", "5,50", "--chunks", "10,50", "--dtype", "<i4", "--format", "v2",
+                     "--quiet")
+        before = sorted(p.name for p in (self.folder / "a.zarr").iterdir() if p.name != ".tessera")
+        self.refused("append", "a.zarr", "more.zarr", "--max-memory", "1M")
+        self.assertEqual(self.tessera_json("info", "a.zarr")["shape"], [5, 50])
+        self.assertEqual(sorted(p.name for p in (self.folder / "a.zarr").iterdir() if p.name != ".tessera"), before)
+        self.assertNotIn("leftover", self.tessera("verify", "a.zarr"))
 
     def test_without_undo_nothing_is_kept(self):
         self.tessera("edit", "grid.zarr", "--script", "script", "--no-undo")
