@@ -483,6 +483,51 @@ std::int64_t Edit::commit() {
     return static_cast<std::int64_t>(journal.entries.size());
 }
 
+namespace {
+
+/// Removes what was staged of a batch that is not to be. The caller has the shape lock.
+void discard_staged(KeyValueStore& store, const std::string& folder) {
+    try {
+        store.erase_below(folder);
+    } catch (const Error&) {
+        // Without a journal it is nothing: the next opening discards it.
+    }
+}
+
+/// The batch that takes the last one back, with what it stages in place.
+Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Journal& last, const std::string& name) {
+    Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};
+    for (std::size_t i = last.entries.size(); i-- > 0;) {
+        const Entry& done = last.entries[i];
+        if (!is_as_left(store, prefix, done)) {
+            throw invalid_argument(fmt::format(
+                "{}: {} was changed after the batch; taking the batch back would lose that", name, done.key));
+        }
+        const bool now = done.kind == Entry::Kind::put;
+        if (!now && !done.had_old) continue;
+        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
+                    .had_old = now,
+                    .number = i,
+                    .stamp = {},
+                    .key = done.key};
+        if (done.had_old) {
+            const std::string old = kept_key(prefix, last, i);
+            const std::string staged = staged_key(prefix, i);
+            keep(store, old, staged);
+            const auto stamp = store.stamp(staged);
+            if (!stamp) {
+                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the batch cannot be taken back",
+                                          name, old, done.key));
+            }
+            entry.stamp = *stamp;
+        }
+        journal.entries.push_back(std::move(entry));
+    }
+    return journal;
+}
+
+}  // namespace
+
 std::int64_t undo(const Array& array) {
     KeyValueStore& store = *array.state_->store;
     const std::string& prefix = array.state_->prefix;
@@ -497,37 +542,15 @@ std::int64_t undo(const Array& array) {
     require_own_keys(store, prefix, *last, join_key(store.name(), journal_key(prefix, undo_folder)));
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
-    Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};
-    for (std::size_t i = last->entries.size(); i-- > 0;) {
-        const Entry& done = last->entries[i];
-        const std::string key = join_key(prefix, done.key);
-        if (!is_as_left(store, prefix, done)) {
-            throw invalid_argument(fmt::format(
-                "{}: {} was changed after the batch; taking the batch back would lose that", array.name(), done.key));
-        }
-        const bool now = done.kind == Entry::Kind::put;
-        if (!now && !done.had_old) continue;
-        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
-                    .had_old = now,
-                    .number = i,
-                    .stamp = {},
-                    .key = done.key};
-        if (done.had_old) {
-            const std::string old = kept_key(prefix, *last, i);
-            const std::string staged = staged_key(prefix, i);
-            keep(store, old, staged);
-            const auto stamp = store.stamp(staged);
-            if (!stamp) {
-                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the batch cannot be taken back",
-                                          array.name(), old, done.key));
-            }
-            entry.stamp = *stamp;
-        }
-        journal.entries.push_back(std::move(entry));
+    try {
+        Journal journal = stage_undo(store, prefix, *last, array.name());
+        sort_entries(journal, array.dialect().metadata_key);
+        record(store, prefix, journal);
+        return static_cast<std::int64_t>(journal.entries.size());
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::recorded) discard_staged(store, batch);
+        throw;
     }
-    sort_entries(journal, array.dialect().metadata_key);
-    record(store, prefix, journal);
-    return static_cast<std::int64_t>(journal.entries.size());
 }
 
 }  // namespace tessera

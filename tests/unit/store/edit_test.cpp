@@ -218,6 +218,7 @@ TEST(Edit, UndoRefusesToLoseWhatCameAfter) {
     const Content now = content(Array::open(store));
     expect_error(ErrorCode::invalid_argument, "was changed after the batch", [&] { undo(array); });
     EXPECT_EQ(content(Array::open(store)), now);
+    EXPECT_FALSE(std::filesystem::exists(folder / "a/.tessera/batch")) << "what was refused leaves nothing";
 }
 
 TEST(Edit, CanForgetTheOldValues) {
