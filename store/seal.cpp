@@ -17,6 +17,7 @@
 #include "lines.h"
 #include "metadata_json.h"
 #include "replace_directory.h"
+#include "resize.h"
 #include "sha256.h"
 
 namespace tessera {
@@ -49,6 +50,36 @@ std::vector<File> files_below(const KeyValueStore& store, std::string_view prefi
     }
     std::ranges::sort(files, {}, &File::path);
     return files;
+}
+
+/// Takes out the chunks that lie outside of their arrays: no array shows them, and `repair` sets them aside.
+void leave_out_stale(const KeyValueStore& store, std::string_view prefix, std::vector<File>& files) {
+    std::vector<char> stale(files.size());
+    for (const Node& node : all_nodes(store, prefix)) {
+        if (node.kind != NodeKind::array) continue;
+        ArrayMetadata metadata;
+        std::optional<ChunkGrid> grid;
+        try {
+            metadata = load_metadata(*node.dialect, store, node.path);
+            grid.emplace(metadata.shape, metadata.chunks);
+        } catch (const Error&) {
+            continue;  // which chunks lie outside is not known
+        }
+        std::string folder =
+            prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
+        if (!folder.empty()) folder += '/';
+        const int rank = metadata.shape.rank();
+        for (auto file = std::ranges::lower_bound(files, folder, {}, &File::path);
+             file != files.end() && file->path.starts_with(folder); ++file) {
+            const auto chunk = metadata.keys.parse(std::string_view(file->path).substr(folder.size()), rank);
+            if (chunk && !in_grid(*grid, *chunk)) stale[static_cast<std::size_t>(file - files.begin())] = 1;
+        }
+    }
+    std::vector<File> kept;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        if (stale[i] == 0) kept.push_back(std::move(files[i]));
+    }
+    files = std::move(kept);
 }
 
 std::uint64_t bytes_of(const std::vector<File>& files) {
@@ -197,9 +228,10 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
     SealState state;
     state.present = true;
     const std::vector<File> files = files_below(store, prefix);
-    for (const File& file : files) {
-        if (!manifest->contains(file.path)) state.added.push_back(file.path);
-    }
+    std::vector<File> added = files;
+    std::erase_if(added, [&](const File& file) { return manifest->contains(file.path); });
+    if (!added.empty()) leave_out_stale(store, prefix, added);
+    for (File& file : added) state.added.push_back(std::move(file.path));
     std::vector<File> sealed;
     for (const auto& [path, sum] : *manifest) {
         const auto there = std::ranges::lower_bound(files, path, {}, &File::path);
@@ -226,7 +258,8 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
 
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const IoOptions& io) {
     const LockedNodes locked = lock_settled_nodes(store, prefix);
-    const std::vector<File> files = files_below(store, prefix);
+    std::vector<File> files = files_below(store, prefix);
+    leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
     Sealed result{.files = std::ssize(files), .bytes = bytes_of(files)};
     if (!overwrite) {
@@ -322,7 +355,8 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
         throw already_exists(fmt::format("{}: something is there already", bag.string()));
     LockedNodes locked;  // after the lock of the bag, for which another run may wait
     if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
-    const std::vector<File> files = files_below(store, prefix);
+    std::vector<File> files = files_below(store, prefix);
+    leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);

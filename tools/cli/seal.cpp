@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <tessera/error.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include "command.h"
 #include "findings.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
@@ -32,7 +34,10 @@ bool is_sound(Session& session, const SealOptions& o, const Place& place) {
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {
         session.note(
-            fmt::format("{} holds leftovers, which are not sealed; `tessera verify {}` lists them", o.path, o.path));
+            fmt::format("{0} holds leftovers: chunks outside of their arrays, temporary files and empty lock files are "
+                        "not sealed, anything else is; `tessera verify {0}` lists them, `tessera repair {0}` sets such "
+                        "chunks aside",
+                        o.path));
     }
     if (report.sound()) return true;
     if (session.options().json) {
@@ -67,6 +72,12 @@ void report_sealed(const Session& session, const SealOptions& o, const Sealed& s
 }
 
 int seal_path(Session& session, const SealOptions& o) {
+    if (o.overwrite && !o.bag.empty()) {
+        throw invalid_argument(fmt::format(
+            "--overwrite: it seals {} anew, and --bagit leaves {} as it is; a bag is never replaced: choose "
+            "another name, or remove the old bag first",
+            o.path, o.path));
+    }
     StoreOptions options = session.store();
     // Who may not write there cannot lock it either; a bag can be made all the same.
     options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
@@ -76,6 +87,7 @@ int seal_path(Session& session, const SealOptions& o) {
                                         : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
                                                    o.bag, session.io(), session.store());
     session.clear_progress();
+    require_present(place);
     report_sealed(session, o, sealed);
     return exit_done;
 }
@@ -87,9 +99,9 @@ Run declare_seal(CLI::App& app) {
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");
-    app.add_flag("--overwrite", o->overwrite, "seal anew what was changed since it was sealed");
+    app.add_flag("--overwrite", o->overwrite, "seal anew what was changed since it was sealed; not with --bagit");
     app.add_flag("--unchecked", o->unchecked, "do not verify first: damage is sealed too");
-    return [o](Session& session) { return seal_path(session, *o); };
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return seal_path(session, *o); }); };
 }
 
 }  // namespace tessera::cli

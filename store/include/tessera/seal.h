@@ -5,7 +5,8 @@
 // else looks there: Zarr readers, consolidation, copies and the sealing of a group above all pass it by.
 //
 // It lists every file below the root, sorted by path, but what Tessera keeps for itself (names that begin with
-// ".tessera") and empty lock files of other programs.
+// ".tessera"), empty lock files of other programs, and chunks outside of their arrays, which nobody reads and `repair`
+// sets aside.
 #pragma once
 
 #include <cstdint>
