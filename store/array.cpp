@@ -57,9 +57,24 @@ void ScratchPool::give_back(std::unique_ptr<WorkerScratch> scratch) {
 NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d)
     : store(std::move(s)), prefix(p), dialect(d), name(join_key(store->name(), prefix)) {}
 
+namespace {
+
+/// What an array or group has not may be because all of it was removed.
+void require_present(const NodeState& node) {
+    for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
+        if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
+    }
+    throw not_found(fmt::format("{}: is gone: it was removed, or another took its place; open it again", node.name));
+}
+
+}  // namespace
+
 std::optional<Value> NodeState::attributes() const {
     if (!published) return unpublished_attributes;
-    return dialect == nullptr ? std::nullopt : dialect->load_attributes(*store, prefix);
+    if (dialect == nullptr) return std::nullopt;
+    auto values = dialect->load_attributes(*store, prefix);
+    if (!values) require_present(*this);
+    return values;
 }
 
 void NodeState::save_attributes(const Value& attributes) {
@@ -213,8 +228,7 @@ void Attributes::replace(const Value& attributes) {
 // ---- opening and creating
 
 Array Array::open(const std::filesystem::path& path, const StoreOptions& options) {
-    Place place = find_place(path, options);
-    return open(std::move(place.store), place.prefix);
+    return at_place(path, options, [](const Place& place) { return open(place.store, place.prefix); });
 }
 
 Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {

@@ -434,7 +434,7 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     const ArrayPath parts = split_array_path(path);
-    if (auto place = probe_place(parts.path, {.read_only = true})) {
+    if (const auto place = probe_place(parts.path, {.read_only = true})) {
         if (parts.member) {
             if (probe_dialect(*place->store, place->prefix) != nullptr) {
                 const Array array = Array::open(place->store, place->prefix);
@@ -444,7 +444,15 @@ std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileO
                 fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,
                             parts.path.string(), *parts.member));
         }
-        return std::make_unique<Array>(Array::open(std::move(place->store), place->prefix));
+        const auto open = [](const Place& there) {
+            return std::make_unique<Array>(Array::open(there.store, there.prefix));
+        };
+        try {
+            return open(*place);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::not_found || !was_replaced(*place)) throw;
+        }
+        return at_place(parts.path, {.read_only = true}, open);
     }
     std::error_code ignored;
     if (!std::filesystem::exists(parts.path, ignored)) {

@@ -129,6 +129,13 @@ public:
     /// Whether there is such a directory.
     [[nodiscard]] bool exists() const { return find_root() >= 0; }
 
+    [[nodiscard]] bool has_lost_its_name() const {
+        const int root = root_.load(std::memory_order_acquire);
+        struct stat status {};
+        return root >= 0 && ::fstat(root, &status) == 0 &&
+               directory_id(name_) != DirectoryId{.device = status.st_dev, .inode = status.st_ino};
+    }
+
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         Descriptor fd = open_value(key);
         struct stat status {};
@@ -799,6 +806,11 @@ private:
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
     return std::make_shared<DirectoryStore>(root, options);
+}
+
+bool has_lost_its_name(const KeyValueStore& store) {
+    const auto* directory = dynamic_cast<const DirectoryStore*>(&store);
+    return directory != nullptr && directory->has_lost_its_name();
 }
 
 std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root, const StoreOptions& options) {

@@ -10,4 +10,7 @@ namespace tessera {
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root,
                                                                    const StoreOptions& options);
 
+/// Whether a directory_store() has a directory open to which its path does not lead any more.
+[[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);
+
 }  // namespace tessera

@@ -300,8 +300,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
 // ---- Group
 
 Group Group::open(const fs::path& path, const StoreOptions& options) {
-    Place place = find_place(path, options);
-    return open(std::move(place.store), place.prefix);
+    return at_place(path, options, [](const Place& place) { return open(place.store, place.prefix); });
 }
 
 Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {

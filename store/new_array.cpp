@@ -21,6 +21,7 @@
 
 #include "array_state.h"
 #include "replace_directory.h"
+#include "set_aside.h"
 
 namespace tessera {
 
@@ -231,6 +232,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         require_same_copy(state_->built, marker);
         state_->resumed = true;
     } else if (state_->built != state_->place) {
+        rescue_set_aside(state_->built, state_->place, existing.store);
         remove_tree(state_->built);  // what an earlier attempt left: a copy, or a part of the array that it replaced
     } else if (before == Occupant::unfinished) {
         erase_own(state_->built);

@@ -6,6 +6,8 @@
 #include <tessera/error.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "array_state.h"
@@ -47,11 +49,36 @@ std::string names_text(const Listing& listing) {
     return names;
 }
 
+/// Of a path of which `part` exists: where the next part was moved to by a run that replaces it in two steps, because
+/// the file system cannot exchange directories (replace_directory.cpp).
+fs::path moved_to(const fs::path& part, const fs::path& path) {
+    const std::string rest = prefix_after(part, path);
+    return rest.empty() ? fs::path() : part / hidden_name(rest.substr(0, rest.find('/')), "old");
+}
+
+bool is_between(const fs::path& part, const fs::path& path) {
+    std::error_code ignored;
+    const fs::path moved = moved_to(part, path);
+    return !moved.empty() && fs::is_directory(fs::symlink_status(moved, ignored));
+}
+
+/// Waits until what is being replaced is there again: a moment, unless the run was killed in between.
+void await_replacement(const fs::path& part, const fs::path& path) {
+    constexpr int most = 200;
+    for (int n = 0; n < most && is_between(part, path) && existing_part(path) == part; ++n) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
 }  // namespace
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
     if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
     const fs::path part = existing_part(path);
+    if (is_between(part, path)) {
+        await_replacement(part, path);
+        if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
+    }
     std::error_code ignored;
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;
     auto zip = probe_zip_store(part);
@@ -63,11 +90,24 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
     if (auto place = probe_place(path, options)) return *std::move(place);
     std::error_code ignored;
     const fs::path part = existing_part(path);
+    if (is_between(part, path)) {
+        throw not_found(fmt::format("{}: a run was killed while it replaced this; {} is what was there: move it back",
+                                    path.string(), moved_to(part, path).string()));
+    }
     if (fs::is_directory(part, ignored) || part.empty()) {
         throw not_found(fmt::format("{}: no such file or directory", path.string()));
     }
     throw invalid_argument(
         fmt::format("{}: a file, not the directory or zip archive of an array or group", part.string()));
+}
+
+bool was_replaced(const Place& place) {
+    return has_lost_its_name(*place.store);
+}
+
+void require_present(const Place& place) {
+    if (!was_replaced(place)) return;
+    throw not_found(fmt::format("{}: was removed, or replaced by another, while it was read", place.store->name()));
 }
 
 namespace {
@@ -135,7 +175,7 @@ Place enclosing_place(const fs::path& path, const StoreOptions& options) {
     const fs::path node = real_path(path);
     fs::path root = node.parent_path();
     for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {
-        if (probe_group_dialect(*directory_store(above, {.read_only = true}), "") != nullptr) root = above;
+        if (is_group_at(above)) root = above;
     }
     return {directory_store(root, options), prefix_after(root, node)};
 }

@@ -15,12 +15,11 @@
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
 #include "resize.h"
+#include "set_aside.h"
 
 namespace tessera {
 
 namespace {
-
-constexpr std::string_view damaged_folder = ".tessera/damaged";
 
 /// What became of one finding.
 struct Outcome {
@@ -252,6 +251,19 @@ void require_direct(const KeyValueStore& store, std::string_view prefix, const F
     }
 }
 
+/// Counts what was set aside in these nodes, and drops it when that is asked for.
+void count_set_aside(KeyValueStore& store, std::string_view prefix, const std::set<std::string>& nodes,
+                     const RepairOptions& options, RepairReport& report) {
+    for (const std::string& node : nodes) {
+        const std::string place = join_key(prefix, node);
+        if (!options.drop_damaged) {
+            report.set_aside += set_aside_in(store, place);
+        } else {
+            report.dropped += options.dry_run ? set_aside_in(store, place) : drop_set_aside(store, place);
+        }
+    }
+}
+
 /// Removes what stands in the places of Tessera's own files, without the lock, which may be one of them.
 void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
                     bool dry_run) {
@@ -278,7 +290,9 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     RepairReport report;
     // By node, those that hold others last: what is mended below may make consolidated metadata stale or fresh.
     Findings by_node;
+    std::set<std::string> nodes;  // in which something was or may be set aside
     for (Finding& finding : verify(store, prefix, {.io = options.io}).findings) {
+        nodes.insert(finding.node);
         if (finding.remedy != Remedy::none) {
             by_node[finding.node].push_back(std::move(finding));
         } else if (finding.kind != FindingKind::note) {
@@ -313,6 +327,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         }
     }
     if (!options.dry_run) store->sync();
+    count_set_aside(*store, prefix, nodes, options, report);
     return report;
 }
 

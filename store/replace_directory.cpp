@@ -25,7 +25,9 @@
 #include "batch.h"
 #include "beneath.h"
 #include "descriptor.h"
+#include "directory_store.h"
 #include "node_files.h"
+#include "set_aside.h"
 
 namespace tessera {
 
@@ -141,6 +143,14 @@ std::optional<DirectoryId> directory_id(const fs::path& path) {
     return DirectoryId{.device = status.st_dev, .inode = status.st_ino};
 }
 
+bool is_group_at(const fs::path& path) {
+    for (;;) {
+        const auto store = directory_store(path, {.read_only = true});
+        if (probe_group_dialect(*store, "") != nullptr) return true;
+        if (!has_lost_its_name(*store)) return false;
+    }
+}
+
 BuiltDirectory::BuiltDirectory(fs::path path, Durability durability) : path_(std::move(path)) {
     remove_tree(path_);
     (void)make_directories(path_, durability);
@@ -203,6 +213,8 @@ void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes 
     if (options.durability != Durability::none && !sync_directory(AT_FDCWD, above.c_str())) {
         throw io_error("writing to the disk", above.string(), errno);
     }
+    in_context([&] { return fmt::format("the old one is in {} still", built.string()); },
+               [&] { carry_set_aside(built, place, options); });
     for (const std::string& key : vital) store.erase(key);  // of the old directory, with which the store stays
     locked.locks.clear();
     remove_tree(built);

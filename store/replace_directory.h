@@ -41,6 +41,9 @@ struct DirectoryId {
 /// Of what a path leads to; nothing when there is nothing.
 [[nodiscard]] std::optional<DirectoryId> directory_id(const std::filesystem::path& path);
 
+/// Whether a group (with metadata) lies at a path, also while another one takes its place.
+[[nodiscard]] bool is_group_at(const std::filesystem::path& path);
+
 /// A directory that one run builds, and removes when it fails: as long as the path still leads to it.
 class BuiltDirectory {
 public:
@@ -76,6 +79,7 @@ struct LockedNodes {
 
 /// Puts the complete directory `built` in the place of the array or group that `store` has as its root, and removes
 /// that. `locked` are the nodes of `store`: writers that wait for one of them find it gone or go on with the new one.
+/// What repair has set aside goes on into the new one.
 void replace_directory(const std::filesystem::path& built, KeyValueStore& store, LockedNodes locked,
                        const StoreOptions& options);
 

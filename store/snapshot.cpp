@@ -19,6 +19,7 @@
 #include "lines.h"
 #include "node_files.h"
 #include "replace_directory.h"
+#include "set_aside.h"
 #include "snapshot_record.h"
 
 namespace tessera {
@@ -53,7 +54,7 @@ Where where_of(const fs::path& path) {
     Where where{.path = real_path(path), .node = {}, .folder = {}};
     const Place outermost = enclosing_place(where.path, {.read_only = true});
     fs::path root = where.path;
-    if (probe_group_dialect(*outermost.store, "") != nullptr) {
+    if (is_group_at(outermost.store->name())) {
         root = outermost.store->name();
         where.node = outermost.prefix;
     }
@@ -273,6 +274,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     std::string made;
     {
         const LockedNodes locked = lock_settled_nodes(from);
+        if (locked.nodes.empty()) throw not_found(absence_message(from, "", "array or group"));
         made = utc_now();
         sharer.share(locked.nodes, [&](const FileRecord& file) {
             const std::string line = line_of(file);
@@ -350,11 +352,10 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
                              const IoOptions& io) {
     require_name(name);
     const Where where = where_of(path);
-    (void)find_place(where.path);
-    const auto from = directory_store(where.path, options);
-    if (!probe_node(*from, "") && child_nodes(*from, "").empty()) {
-        throw not_found(absence_message(*from, "", "array or group"));
-    }
+    at_place(where.path, {.read_only = true}, [](const Place& from) {
+        if (probe_node(*from.store, "") || !child_nodes(*from.store, "").empty()) return;
+        throw not_found(absence_message(*from.store, "", "array or group"));
+    });
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = directory_store(where.folder, options);
     const fs::path place = where.folder / name;
@@ -364,7 +365,10 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     BuiltDirectory directory(where.folder / hidden, options.durability);
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
-    SnapshotInfo info = build_snapshot(*from, *built, where, io);
+    SnapshotInfo info = at_place(where.path, options, [&](const Place& from) {
+        built->erase_below("");  // of what was replaced meanwhile
+        return build_snapshot(*from.store, *built, where, io);
+    });
     info.name = name;
     info.path = place;
     one_at_a_time.require_held();
@@ -403,6 +407,7 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
     if (nodes.empty()) throw not_found(absence_message(*from, "", "array or group"));
     fs::path built = where.path;
     built.replace_filename(hidden_name(where.path, "new"));
+    rescue_set_aside(built, where.path, options);
     BuiltDirectory directory(built, options.durability);
     const auto to = directory_store(built, options);
     to->sync_later();

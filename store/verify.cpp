@@ -5,6 +5,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
+#include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/shard.h>
 #include <tessera/snapshot.h>
@@ -296,11 +297,14 @@ private:
             check_temporaries(node, key);
             if (check_place(node, join_key(key, "journal"))) check_batch(node, key);
         } else if (name == "damaged") {
-            add({.kind = FindingKind::note,
-                 .node = node,
-                 .key = key,
-                 .text = "what repair set aside; remove it when it is of no use any more"});
+            add({.kind = FindingKind::note, .node = node, .key = key, .text = set_aside_text(node)});
         }
+    }
+
+    [[nodiscard]] std::string set_aside_text(const std::string& node) const {
+        const SetAside size = set_aside_in(*store_, place(node));
+        return fmt::format("what repair set aside: {} files, {} bytes; `tessera repair --drop-damaged` deletes it",
+                           size.files, size.bytes);
     }
 
     void check_batch(const std::string& node, const std::string& key) {

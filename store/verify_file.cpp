@@ -128,7 +128,11 @@ VerifyReport verify(std::string_view text, const VerifyOptions& options) {
     std::optional<Place> place;
     const bool readable = guarded_damage(broken, [&] { place = probe_place(path.path, {.read_only = true}); });
     if (!readable) return broken;  // a zip that cannot be opened
-    if (place) return verify(place->store, place->prefix, options);
+    if (place) {
+        VerifyReport report = verify(place->store, place->prefix, options);
+        require_present(*place);  // else it is of something that is being removed
+        return report;
+    }
     return verify_file(path, options.io);
 }
 

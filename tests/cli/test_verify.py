@@ -152,7 +152,30 @@ class Repair(VerifyTest):
         expected[:20, 20:40] = 0
         np.testing.assert_array_equal(self.exported("a.zarr"), expected)
         self.assertTrue(self.verify("a.zarr")["sound"])
-        self.assertEqual(self.tessera("repair", "a.zarr"), "a.zarr: nothing to mend\n")
+        self.assertEqual(self.tessera("repair", "a.zarr"),
+                         "a.zarr: nothing to mend\na.zarr: 1 file, 7 bytes set aside in .tessera/damaged; --drop-damaged "
+                         "deletes them, and gives the space back\n")
+
+    def test_what_was_set_aside_is_counted_and_dropped_on_request(self):
+        group = self.make_group()
+        (group / "one" / "90.0").write_bytes(b"stale")
+        self.tessera("repair", "g.zarr", "--quiet")
+        (group / "two" / "90.0").write_bytes(b"stale too")
+        damaged = group / "one" / ".tessera" / "damaged"
+        self.assertEqual(self.tessera_json("info", "g.zarr/one")["set_aside_bytes"], 5)
+        self.assertRegex(self.tessera("info", "g.zarr/one"), r"set aside +1 file in .tessera/damaged, 5 bytes; .*--drop")
+        self.assertNotIn("set aside", self.tessera("info", "g.zarr/two"))
+        self.assertIn("1 files, 5 bytes", self.tessera("verify", "g.zarr"))
+        self.assertIn("1 file, 5 bytes in .tessera/damaged would be deleted",
+                      self.tessera("repair", "g.zarr", "--drop-damaged", "--dry-run"))
+        self.assertTrue(damaged.exists())
+        # What replaces the array keeps it.
+        self.tessera("copy", "g.zarr/two", "g.zarr/one", "--overwrite", "--quiet")
+        self.assertEqual((damaged / "90.0").read_bytes(), b"stale")
+        report = self.tessera_json("repair", "g.zarr", "--drop-damaged")
+        self.assertEqual((report["dropped"], report["set_aside"]), ({"files": 2, "bytes": 14}, {"files": 0, "bytes": 0}))
+        self.assertFalse(damaged.exists())
+        self.assertEqual(self.verify("g.zarr")["findings"], [])
 
     def test_a_shard_loses_its_damaged_chunks_only(self):
         root = self.make("s.zarr", "--format", "v3", "--shard", "40,40", "--codec", "crc32c")
@@ -309,7 +332,43 @@ class Seal(VerifyTest):
                           if "tessera" in n], [])
 
 
+    def test_chunks_outside_of_the_array_are_not_sealed(self):
+        root = self.make("a.zarr", "--format", "v2")
+        stale = root / "90.0"
+        stale.write_bytes(b"stale")
+        said = self.run_program("seal", "a.zarr")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("chunks outside of their arrays", said.stderr)
+        self.assertIn("not sealed", said.stderr)
+        manifest = (root / ".tessera" / "sha256sums.txt").read_text()
+        self.assertNotIn("90.0", manifest)
+        self.assertIn("  0.0\n", manifest)
+        # It is no part of what is sealed: it may change and go.
+        stale.write_bytes(b"other")
+        report = self.verify("a.zarr")
+        self.assertTrue(report["sound"])
+        self.assertEqual(self.keys(report, "added"), [])
+        self.tessera("repair", "a.zarr", "--quiet")
+        self.assertIn("sealed already", self.tessera("seal", "a.zarr"))
+        # Of a group too, and in a bag.
+        group = self.make_group()
+        (group / "one" / "90.0").write_bytes(b"stale")
+        self.run_program("seal", "g.zarr", "--quiet")
+        self.assertNotIn("90.0", (group / ".tessera" / "sha256sums.txt").read_text())
+        self.run_program("seal", "g.zarr", "--bagit", "bag", "--quiet")
+        self.assertFalse((self.folder / "bag/data/g.zarr/one/90.0").exists())
+        self.assertTrue((self.folder / "bag/data/g.zarr/one/0.0").exists())
+
+
 class Bag(VerifyTest):
+    def test_overwrite_is_of_seals_alone(self):
+        self.make("a.zarr")
+        self.tessera("seal", "a.zarr", "--bagit", "bag", "--quiet")
+        self.refused("seal", "a.zarr", "--bagit", "bag", "--overwrite", says=("--overwrite", "a bag is never replaced"))
+        self.refused("seal", "a.zarr", "--bagit", "new", "--overwrite", says="--overwrite")
+        self.assertFalse((self.folder / "new").exists())
+        self.check_bag(self.folder / "bag")
+
     def check_bag(self, bag):
         """RFC 8493, by hashlib."""
         self.assertEqual((bag / "bagit.txt").read_text(), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "hierarchy.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
@@ -133,7 +134,7 @@ Run declare_attrs(CLI::App& app) {
     app.add_option("ACTION", o->action, "get, set or rm")->option_text(" ");
     app.add_option("KEY", o->key, "the attribute's name")->option_text(" ");
     app.add_option("JSON", o->json, "its new value")->option_text(" ");
-    return [o](Session& session) { return attrs(session, *o); };
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return attrs(session, *o); }); };
 }
 
 }  // namespace tessera::cli

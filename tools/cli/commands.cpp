@@ -210,11 +210,13 @@ constexpr Command table[] = {
      "  tessera verify survey.zarr\n"
      "  tessera verify backup.npz --json",
      declare_verify},
-    {"repair", check, "mend what can be mended", "repair PATH [--dry-run] [--give-up-batches] [options]",
+    {"repair", check, "mend what can be mended",
+     "repair PATH [--dry-run] [--give-up-batches] [--drop-damaged] [options]",
      "Damaged chunks, and chunks outside their array, are set aside in .tessera/damaged of the array, and then read "
      "as\n"
-     "the fill value; of a shard only the damaged chunks are lost. No data are ever deleted. What killed writers left "
-     "is\n"
+     "the fill value; of a shard only the damaged chunks are lost. No data are deleted, but on request: with\n"
+     "--drop-damaged what this run and those before have set aside goes, and the space returns. What killed writers "
+     "left is\n"
      "removed: a temporary file once no process of this machine has its writer's number, or after an hour without a\n"
      "change. Stale consolidated metadata are written anew. Each array is mended under its lock. A batch of edits that "
      "is\n"

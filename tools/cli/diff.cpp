@@ -11,6 +11,7 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
@@ -68,10 +69,12 @@ int diff(Session& session, const DiffOptions& o) {
     if (!(o.tolerance.atol >= 0) || !(o.tolerance.rtol >= 0)) {
         throw invalid_argument("--atol and --rtol must be 0 or more");
     }
-    const std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(o.a); });
-    const std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(o.b); });
     const int places = parse_number("--places", o.places, 0, 1'000'000);
-    const Difference found = difference(*a, *b, o.tolerance, places, session.io());
+    const Difference found = retry_when_replaced({o.a, o.b}, [&] {
+        const std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(o.a); });
+        const std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(o.b); });
+        return difference(*a, *b, o.tolerance, places, session.io());
+    });
     session.clear_progress();
     if (session.options().json) {
         print_json(difference_value(found));

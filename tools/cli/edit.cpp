@@ -16,6 +16,7 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
+#include "retry.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -174,7 +175,7 @@ Run declare_set(CLI::App& app) {
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
     app.add_option("VALUE", o->value, "one value for every element, or an array file")->required()->option_text(" ");
-    return [o](Session& session) { return set(session, *o); };
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return set(session, *o); }); };
 }
 
 Run declare_append(CLI::App& app) {
@@ -182,14 +183,14 @@ Run declare_append(CLI::App& app) {
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
     app.add_option("--axis", o->axis, "the dimension that grows (default 0)")->option_text("N");
-    return [o](Session& session) { return append(session, *o); };
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return append(session, *o); }); };
 }
 
 Run declare_resize(CLI::App& app) {
     auto o = std::make_shared<ResizeOptions>();
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("SHAPE", o->shape, "its new lengths, such as 2000000,1000")->required()->option_text(" ");
-    return [o](Session& session) { return resize(session, *o); };
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return resize(session, *o); }); };
 }
 
 }  // namespace tessera::cli

@@ -15,6 +15,7 @@
 #include "options.h"
 #include "points.h"
 #include "report.h"
+#include "retry.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -213,7 +214,10 @@ Run declare_get(CLI::App& app) {
     app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--all", o->all, "print every element");
     return [o](Session& session) {
-        if (o->out.destination.empty()) return get(session, o->out, o->selection, o->all);
+        const auto print = [&] { return get(session, o->out, o->selection, o->all); };
+        // What is printed while it is read cannot be begun anew.
+        const bool streamed = o->all || session.options().json;
+        if (o->out.destination.empty()) return streamed ? print() : retry_when_replaced({o->out.source}, print);
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(
                 fmt::format("--out: expected a file that ends in .npy, .npz or .ra, found {}", o->out.destination));

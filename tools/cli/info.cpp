@@ -9,6 +9,7 @@
 #include <tessera/group.h>
 #include <tessera/json.h>
 #include <tessera/place.h>
+#include <tessera/repair.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +17,7 @@
 
 #include "command.h"
 #include "report.h"
+#include "retry.h"
 #include "tree.h"
 
 namespace tessera::cli {
@@ -124,7 +126,8 @@ std::vector<std::string> remarks_of(const std::string& path, const Array& array)
     return remarks;
 }
 
-Value info_array_value(const std::string& path, const Array& array, const StoredSize& stored, std::uint64_t logical) {
+Value info_array_value(const std::string& path, const Array& array, const StoredSize& stored, std::uint64_t logical,
+                       const SetAside& set_aside) {
     const ArrayMetadata metadata = array.metadata();
     const ChunkLayout layout = chunk_layout(metadata);
     Value report = Value::object();
@@ -151,6 +154,8 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("logical_bytes", logical);
     report.set("ratio", exact ? Value(ratio(logical, stored.bytes)) : Value());
     report.set("stray_files", stored.strays);
+    report.set("set_aside_files", set_aside.files);
+    report.set("set_aside_bytes", set_aside.bytes);
     report.set("attributes", array.attributes().all());
     if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
     Value remarks = Value::array();
@@ -196,8 +201,9 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     const ArrayMetadata metadata = array.metadata();
     const StoredSize stored = exact ? array.stored_size() : array.stored_size(most_sizes);
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
+    const SetAside set_aside = set_aside_in(*place.store, place.prefix);
     if (session.options().json) {
-        print_json(info_array_value(path, array, stored, logical));
+        print_json(info_array_value(path, array, stored, logical, set_aside));
         return exit_done;
     }
     Facts facts;
@@ -214,6 +220,11 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     if (stored.strays > 0) {
         facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
+    }
+    if (set_aside.files > 0) {
+        facts.add("set aside",
+                  fmt::format("{} in .tessera/damaged, {}; `tessera repair {} --drop-damaged` deletes them",
+                              count_text(set_aside.files, "file"), bytes_text(set_aside.bytes), path));
     }
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
@@ -365,6 +376,7 @@ int info(Session& session, const std::string& name, bool reverse_dims, bool exac
             !child_nodes(*place->store, place->prefix).empty()) {
             return info_group(session, name, *place);
         }
+        require_present(*place);
         if (fs::is_directory(name)) return info_directory(session, name);
         throw not_found(absence_message(*place->store, place->prefix, "array or group"));
     }
@@ -390,7 +402,9 @@ Run declare_info(CLI::App& app) {
         ->option_text(" ");
     app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--exact", *exact, "ask for the size of every chunk, where 50,000 and a sample would do");
-    return [path, reverse_dims, exact](Session& session) { return info(session, *path, *reverse_dims, *exact); };
+    return [path, reverse_dims, exact](Session& session) {
+        return retry_when_replaced({*path}, [&] { return info(session, *path, *reverse_dims, *exact); });
+    };
 }
 
 }  // namespace tessera::cli

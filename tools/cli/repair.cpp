@@ -12,10 +12,22 @@
 #include "command.h"
 #include "findings.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
 namespace {
+
+Value set_aside_value(const SetAside& files) {
+    Value value = Value::object();
+    value.set("files", files.files);
+    value.set("bytes", files.bytes);
+    return value;
+}
+
+std::string set_aside_text(const SetAside& files) {
+    return fmt::format("{}, {}", count_text(files.files, "file"), bytes_text(files.bytes));
+}
 
 Value repair_value(const std::string& path, const RepairReport& report, bool dry_run) {
     Value value = Value::object();
@@ -34,6 +46,8 @@ Value repair_value(const std::string& path, const RepairReport& report, bool dry
     Value remaining = Value::array();
     for (const Finding& finding : report.remaining) remaining.push_back(finding_value(finding));
     value.set("remaining", std::move(remaining));
+    value.set("set_aside", set_aside_value(report.set_aside));
+    value.set("dropped", set_aside_value(report.dropped));
     return value;
 }
 
@@ -48,19 +62,41 @@ void print_repair(const std::string& path, const RepairReport& report, bool dry_
     if (report.actions.empty() && left == 0) line = fmt::format("{}: nothing to mend", path);
     if (left > 0) line += fmt::format(", {} left that repair can do nothing about", left);
     print(printable(line) + "\n");
+    if (report.set_aside.files > 0) {
+        print(printable(fmt::format("{}: {} set aside in .tessera/damaged; --drop-damaged deletes them, and gives the "
+                                    "space back",
+                                    path, set_aside_text(report.set_aside))) +
+              "\n");
+    }
+    if (report.dropped.files > 0) {
+        print(printable(fmt::format("{}: {} in .tessera/damaged {}deleted", path, set_aside_text(report.dropped),
+                                    dry_run ? "would be " : "")) +
+              "\n");
+    }
 }
 
-int repair_path(Session& session, const std::string& path, bool dry_run, bool give_up_batches) {
+struct Options {
+    std::string path;
+    bool dry_run = false;
+    bool give_up_batches = false;
+    bool drop_damaged = false;
+};
+
+int repair_path(Session& session, const Options& o) {
     StoreOptions options = session.store();
-    options.read_only = dry_run;
-    const Place place = find_place(path, options);
-    const RepairReport report =
-        repair(place.store, place.prefix, {.io = session.io(), .dry_run = dry_run, .give_up_batches = give_up_batches});
+    options.read_only = o.dry_run;
+    const Place place = find_place(o.path, options);
+    const RepairReport report = repair(place.store, place.prefix,
+                                       {.io = session.io(),
+                                        .dry_run = o.dry_run,
+                                        .give_up_batches = o.give_up_batches,
+                                        .drop_damaged = o.drop_damaged});
     session.clear_progress();
+    require_present(place);
     if (session.options().json) {
-        print_json(repair_value(path, report, dry_run));
+        print_json(repair_value(o.path, report, o.dry_run));
     } else if (!session.options().quiet) {
-        print_repair(path, report, dry_run);
+        print_repair(o.path, report, o.dry_run);
     }
     return report.mended() ? exit_done : exit_differences;
 }
@@ -68,16 +104,15 @@ int repair_path(Session& session, const std::string& path, bool dry_run, bool gi
 }  // namespace
 
 Run declare_repair(CLI::App& app) {
-    auto path = std::make_shared<std::string>();
-    auto dry_run = std::make_shared<bool>(false);
-    app.add_option("PATH", *path, "an array or a group, with everything below it")->required()->option_text(" ");
-    app.add_flag("--dry-run", *dry_run, "change nothing, say what would be done");
-    auto give_up_batches = std::make_shared<bool>(false);
-    app.add_flag("--give-up-batches", *give_up_batches,
+    auto o = std::make_shared<Options>();
+    app.add_option("PATH", o->path, "an array or a group, with everything below it")->required()->option_text(" ");
+    app.add_flag("--dry-run", o->dry_run, "change nothing, say what would be done");
+    app.add_flag("--give-up-batches", o->give_up_batches,
                  "take a batch of edits back that is recorded but not in place, instead of\nfinishing it");
-    return [path, dry_run, give_up_batches](Session& session) {
-        return repair_path(session, *path, *dry_run, *give_up_batches);
-    };
+    app.add_flag("--drop-damaged", o->drop_damaged,
+                 "delete what was set aside in .tessera/damaged, by this run and by those before: data is\nlost, and "
+                 "the space returns");
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return repair_path(session, *o); }); };
 }
 
 }  // namespace tessera::cli

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
@@ -122,11 +123,14 @@ void print_statistics(const Statistics& s) {
 }
 
 int stats(Session& session, const StatsOptions& o) {
-    const std::unique_ptr<ArraySource> source = about_path(o.path, [&] { return open_source(o.path); });
-    std::optional<ElementBytes> fill;
-    if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
-    const std::vector<Statistics> found =
-        statistics(*source, fill, parse_number("--bins", o.bins, 0, 10'000), session.io());
+    const int bins = parse_number("--bins", o.bins, 0, 10'000);
+    std::unique_ptr<ArraySource> source;
+    const std::vector<Statistics> found = retry_when_replaced({o.path}, [&] {
+        source = about_path(o.path, [&] { return open_source(o.path); });
+        std::optional<ElementBytes> fill;
+        if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
+        return statistics(*source, fill, bins, session.io());
+    });
     session.clear_progress();
     if (session.options().json) {
         print_json(statistics_value(o.path, source->info(), found));

@@ -1,5 +1,6 @@
 // tessera tree
 #include "tree.h"
+#include "retry.h"
 
 #include <fmt/format.h>
 
@@ -222,6 +223,7 @@ TreeNode scan(const fs::path& path) {
         const bool directory = fs::is_directory(path);
         TreeNode node = store_node(path.string(), place->store, place->prefix, directory ? path : fs::path());
         node.is_file = !directory;
+        if (!node.leaf) require_present(*place);
         if (!place->prefix.empty() && !node.leaf && !node.group && node.children.empty()) {
             throw not_found(absence_message(*place->store, place->prefix, "array or group"));
         }
@@ -254,7 +256,7 @@ Run declare_tree(CLI::App& app) {
     auto path = std::make_shared<std::string>(".");
     app.add_option("PATH", *path, "a directory, a zip or an array file (default: the current directory)")
         ->option_text(" ");
-    return [path](Session& session) { return tree(session, *path); };
+    return [path](Session& session) { return retry_when_replaced({*path}, [&] { return tree(session, *path); }); };
 }
 
 }  // namespace tessera::cli

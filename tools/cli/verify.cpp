@@ -7,13 +7,14 @@
 #include "command.h"
 #include "findings.h"
 #include "report.h"
+#include "retry.h"
 
 namespace tessera::cli {
 
 namespace {
 
 int verify_path(Session& session, const std::string& path) {
-    const VerifyReport report = verify(path, {.io = session.io()});
+    const VerifyReport report = retry_when_replaced({path}, [&] { return verify(path, {.io = session.io()}); });
     session.clear_progress();
     if (session.options().json) {
         print_json(report_value(path, report));

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/error.h>
 #include <tessera/key_value_store.h>
 
 namespace tessera {
@@ -25,6 +26,27 @@ struct Place {
 
 /// The same; throws not_found or invalid_argument, saying what is there instead.
 [[nodiscard]] Place find_place(const std::filesystem::path& path, const StoreOptions& options = {});
+
+/// Whether the path of the place's directory leads to another directory, or nowhere, since it was opened: `copy
+/// --overwrite` and restored snapshots exchange directories.
+[[nodiscard]] bool was_replaced(const Place& place);
+/// Throws not_found where it was.
+void require_present(const Place& place);
+
+/// Calls look(place) with what find_place() finds, and anew where that ended with not_found because the directory was
+/// replaced meanwhile: a path that leads to an array before and after always leads to one.
+template <class Look>
+auto at_place(const std::filesystem::path& path, const StoreOptions& options, const Look& look) {
+    constexpr int most = 100;
+    for (int tries = 1;; ++tries) {
+        const Place place = find_place(path, options);
+        try {
+            return look(place);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::not_found || tries == most || !was_replaced(place)) throw;
+        }
+    }
+}
 
 /// What lies at a place that holds no `wanted` ("array", "group", "array or group"), for an error: what was looked for
 /// and found.

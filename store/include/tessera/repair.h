@@ -1,5 +1,6 @@
-// repair: mends what verify finds and can be mended. It never deletes data: damaged chunks, and chunks outside their
-// array, are set aside in `.tessera/damaged/` of the array, under their own keys. Where a link that must not be
+// repair: mends what verify finds and can be mended. Damaged chunks, and chunks outside their array, are set aside in
+// `.tessera/damaged/` of the array, under their own keys: it deletes no data, unless it is told to drop what was set
+// aside (RepairOptions::drop_damaged). Where a link that must not be
 // followed (StoreOptions::follow_links) leads to something that is to be mended, it mends nothing and says so.
 #pragma once
 
@@ -19,7 +20,24 @@ struct RepairOptions {
     /// A batch that was committed and is not in place yet is taken back instead of finished: all is as before it. One
     /// whose journal only a newer version of Tessera knows is set aside.
     bool give_up_batches = false;
+    /// Delete what was set aside, by this run and by those before: data is lost, and the space returns.
+    bool drop_damaged = false;
 };
+
+/// Files that repair has set aside.
+struct SetAside {
+    std::int64_t files = 0;
+    std::uint64_t bytes = 0;
+    SetAside& operator+=(const SetAside& more) {
+        files += more.files;
+        bytes += more.bytes;
+        return *this;
+    }
+};
+/// In one array or group, without those below.
+[[nodiscard]] SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix);
+/// Deletes them, and returns what they were.
+SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix);
 
 /// One finding, and what became of it.
 struct Repaired {
@@ -32,6 +50,8 @@ struct RepairReport {
     std::vector<Repaired> actions;      ///< findings that have a remedy
     std::vector<Finding> remaining;     ///< damage and leftovers that have none
     std::int64_t done = 0;              ///< of the actions
+    SetAside set_aside;                 ///< what lies in `.tessera/damaged` of the nodes afterwards
+    SetAside dropped;                   ///< what was deleted there, or with dry_run would be
     [[nodiscard]] bool mended() const;  ///< whether no damage and nothing unchecked is left
 };
 

@@ -1,0 +1,112 @@
+// What repair has set aside lies in `.tessera/damaged` of each array and group. It is data that somebody may want, so
+// nothing but repair on request (and the removal of the array) deletes it.
+#include "set_aside.h"
+
+#include <fmt/format.h>
+#include <tessera/dialect.h>
+#include <tessera/error.h>
+#include <tessera/repair.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "node_files.h"
+#include "replace_directory.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_empty(const Listing& listing) {
+    return listing.keys.empty() && listing.prefixes.empty();
+}
+
+/// Adds up the files at a prefix and below.
+void add_files(const KeyValueStore& store, const std::string& prefix, SetAside& sum) {
+    std::vector<std::string> folders{prefix};
+    while (!folders.empty()) {
+        const std::string folder = std::move(folders.back());
+        folders.pop_back();
+        store.for_each(folder, [&](std::string_view, const KeyValueStore::ValueSize& size) {
+            ++sum.files;
+            sum.bytes += size();
+        });
+        for (const std::string& name : store.list(folder).prefixes) {
+            const std::string below = join_key(folder, name);
+            if (!store.is_link(below)) folders.push_back(below);
+        }
+    }
+}
+
+/// Moves a folder to where nothing is: to `to`, or else to `to`/replaced.N.
+void move_aside(KeyValueStore& store, const std::string& from, const std::string& to) {
+    std::string target = to;
+    for (int n = 1;; ++n) {
+        try {
+            store.move(from, target);
+            return;
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::already_exists) throw;
+            target = fmt::format("{}/replaced.{}", to, n);
+        }
+    }
+}
+
+}  // namespace
+
+SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix) {
+    SetAside sum;
+    const std::string folder = join_key(prefix, damaged_folder);
+    // A link in its place is nothing that repair has made.
+    if (store.is_link(join_key(prefix, ".tessera")) || store.is_link(folder)) return sum;
+    add_files(store, folder, sum);
+    return sum;
+}
+
+SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix) {
+    const std::string folder = join_key(prefix, damaged_folder);
+    store.require_direct(folder);
+    StoreLock lock;
+    if (probe_dialect(store, prefix) != nullptr) lock = store.lock(prefix, 0, LockMode::exclusive);
+    const SetAside sum = set_aside_in(store, prefix);
+    store.erase_below(folder);
+    store.sync();
+    return sum;
+}
+
+void carry_set_aside(const fs::path& from, const fs::path& to, const StoreOptions& options) {
+    StoreOptions direct = options;
+    direct.follow_links = false;
+    std::vector<std::string> nodes{""};
+    {
+        const auto old = directory_store(from, {.read_only = true});
+        for (const Node& node : all_nodes(*old)) {
+            if (!node.path.empty() && is_direct(*old, node.path)) nodes.push_back(node.path);
+        }
+        std::erase_if(nodes, [&](const std::string& node) {
+            const std::string damaged = join_key(node, damaged_folder);
+            return old->is_link(join_key(node, ".tessera")) || old->is_link(damaged) || is_empty(old->list(damaged));
+        });
+    }
+    if (nodes.empty()) return;
+    const auto above = directory_store(from.parent_path(), direct);
+    const auto present = directory_store(to, {.read_only = true});
+    for (const std::string& node : nodes) {
+        const std::string damaged = join_key(node, damaged_folder);
+        const bool same = node.empty() || (probe_node(*present, node) && is_direct(*present, node));
+        const std::string place = same ? damaged : join_key(damaged_folder, node);
+        move_aside(*above, join_key(from.filename().string(), damaged), join_key(to.filename().string(), place));
+    }
+    above->sync();
+}
+
+void rescue_set_aside(const fs::path& from, const fs::path& to, const StoreOptions& options) {
+    std::error_code ignored;
+    if (!fs::is_directory(fs::symlink_status(from, ignored)) || !fs::is_directory(to, ignored)) return;
+    carry_set_aside(from, to, options);
+}
+
+}  // namespace tessera

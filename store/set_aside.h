@@ -1,0 +1,22 @@
+// What repair has set aside, when the array that it belongs to is replaced. Private to the store module.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include <tessera/key_value_store.h>
+
+namespace tessera {
+
+/// Where repair puts what is damaged, below an array or group.
+inline constexpr std::string_view damaged_folder = ".tessera/damaged";
+
+/// Moves what repair has set aside in `from`, and in all nodes below, on into the directory `to` beside it, each to the
+/// node of the same path, or to the root where there is none. `from` is an array or group that is to be removed,
+/// because `to` took its place. What is in the way there stays too. Throws io.
+void carry_set_aside(const std::filesystem::path& from, const std::filesystem::path& to, const StoreOptions& options);
+/// The same of what a run left that was killed after the exchange: `from` need not be there. The caller holds the
+/// DestinationLock of `to`.
+void rescue_set_aside(const std::filesystem::path& from, const std::filesystem::path& to, const StoreOptions& options);
+
+}  // namespace tessera
