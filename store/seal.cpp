@@ -19,6 +19,7 @@
 #include "replace_directory.h"
 #include "resize.h"
 #include "sha256.h"
+#include "sums.h"
 
 namespace tessera {
 
@@ -99,15 +100,6 @@ void for_each_file(const std::vector<File>& files, const IoOptions& io, std::str
     });
 }
 
-/// Nothing when the file is gone.
-std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key) {
-    const auto source = store.open(key);
-    if (source == nullptr) return std::nullopt;
-    Hasher hasher;
-    for_each_piece(*source, [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
-    return hasher.finish();
-}
-
 /// Of the files that are still there, sorted by path.
 using Sums = std::vector<std::pair<std::string, Sha256>>;
 
@@ -182,7 +174,7 @@ std::optional<std::string> parse_name(std::string_view text, bool escaped) {
     return name;
 }
 
-using Manifest = std::map<std::string, Sha256, std::less<>>;
+using Manifest = FileSums;
 
 Manifest read_manifest(const ByteSource& text) {
     constexpr std::size_t digits = 64;
@@ -201,8 +193,7 @@ Manifest read_manifest(const ByteSource& text) {
     return manifest;
 }
 
-std::optional<Manifest> load_manifest(const KeyValueStore& store, std::string_view prefix) {
-    const std::string key = join_key(prefix, seal_key);
+std::optional<Manifest> load_manifest(const KeyValueStore& store, const std::string& key) {
     const auto text = store.open(key);
     if (text == nullptr) return std::nullopt;
     return in_context([&] { return join_key(store.name(), key); }, [&] { return read_manifest(*text); });
@@ -222,8 +213,25 @@ std::string names_text(const SealState& state) {
 
 }  // namespace
 
+std::optional<FileSums> load_sums(const KeyValueStore& store, const std::string& key) {
+    return load_manifest(store, key);
+}
+
+std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key) {
+    const auto source = store.open(key);
+    if (source == nullptr) return std::nullopt;
+    Hasher hasher;
+    for_each_piece(*source, [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
+    return hasher.finish();
+}
+
+void save_sums(KeyValueStore& store, std::string_view prefix, const std::string& key, const IoOptions& io) {
+    const std::string manifest = manifest_of(sums_of(store, prefix, files_below(store, prefix), io));
+    store.put(key, std::as_bytes(std::span(manifest)));
+}
+
 SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const std::optional<Manifest> manifest = load_manifest(store, prefix);
+    const std::optional<Manifest> manifest = load_manifest(store, join_key(prefix, seal_key));
     if (!manifest) return {};
     SealState state;
     state.present = true;

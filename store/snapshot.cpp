@@ -10,17 +10,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <ctime>
+#include <set>
 #include <span>
 
 #include "copy_bytes.h"
 #include "keys.h"
-#include "lines.h"
 #include "node_files.h"
 #include "replace_directory.h"
 #include "set_aside.h"
 #include "snapshot_record.h"
+#include "sums.h"
 
 namespace tessera {
 
@@ -41,10 +41,6 @@ struct Where {
     std::string node;  ///< below the root; empty: the root itself
     fs::path folder;   ///< of the root's snapshots
 };
-
-bool is_snapshot(const KeyValueStore& store, std::string_view prefix) {
-    return store.contains(join_key(prefix, record_key));
-}
 
 Where where_of(const fs::path& path) {
     if (const auto place = probe_place(path); place && place->store->read_only()) {
@@ -128,42 +124,6 @@ void remove_interrupted(KeyValueStore& folder) {
     }
 }
 
-/// One file, as snapshot-files.txt has it.
-struct FileRecord {
-    std::string path;
-    std::uint64_t size = 0;
-    std::int64_t modified = 0;
-};
-
-std::string line_of(const FileRecord& file) {
-    std::string line = fmt::format("{} {} ", file.size, file.modified);
-    for (const char c : file.path) {
-        if (c == '\\' || c == '\n') line += '\\';
-        line += c == '\n' ? 'n' : c;
-    }
-    return line + '\n';
-}
-
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const auto length = static_cast<std::size_t>(end - text.data());
-    if (error != std::errc() || length >= text.size() || text[length] != ' ') return false;
-    text.remove_prefix(length + 1);
-    return true;
-}
-
-std::optional<FileRecord> parse_line(std::string_view line) {
-    FileRecord file;
-    if (!take_number(line, file.size) || !take_number(line, file.modified)) return std::nullopt;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const bool escaped = line[i] == '\\';
-        if (escaped && ++i == line.size()) return std::nullopt;
-        file.path += escaped && line[i] == 'n' ? '\n' : line[i];
-    }
-    return file;
-}
-
 // ---- sharing files
 
 /// Gives the files of nodes to another store, without copying their bytes where that can be done.
@@ -186,6 +146,9 @@ public:
         share(nodes, [](const FileRecord&) {});
     }
     [[nodiscard]] const SnapshotInfo& info() const { return info_; }
+
+    /// Keys that are left out.
+    void leave_out(std::set<std::string> keys) { left_out_ = std::move(keys); }
 
 private:
     template <class Each>
@@ -225,6 +188,7 @@ private:
             const std::string& name = names[static_cast<std::size_t>(n)];
             if (is_lock_name(name)) return;
             const std::string key = join_key(folder, name);
+            if (left_out_.contains(key)) return;
             if (!(chunks && share_file(key)) && !copy_file(key)) return;
             const ValueStamp stamp = to_.stamp(key).value_or(ValueStamp{});
             files[static_cast<std::size_t>(n)] = {key, stamp.size, stamp.modified};
@@ -261,6 +225,7 @@ private:
     const KeyValueStore& from_;
     KeyValueStore& to_;
     const IoOptions& io_;
+    std::set<std::string> left_out_;
     SnapshotInfo info_;
     std::atomic<bool> can_clone_ = true;
     std::atomic<std::int64_t> reflinked_ = 0;
@@ -268,7 +233,8 @@ private:
 };
 
 /// Fills the empty store `built` with a snapshot of all that `from` has.
-SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Where& where, const IoOptions& io) {
+SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Where& where, const IoOptions& io,
+                            bool sums) {
     const auto files = built.create(files_key);
     FileSharer sharer(from, built, io);
     std::string made;
@@ -286,9 +252,86 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     info.node = where.node;
     info.made = made;
     const std::string record = record_of(info).dump(python_json_style) + "\n";
+    if (sums) save_sums(built, "", std::string(snapshot_sums_key), io);
     built.put(record_key, std::as_bytes(std::span(record)));
     built.sync();
     return info;
+}
+
+// ---- putting back
+
+/// Of paths below a snapshot, those that are in the part of it that is at `prefix`, as paths below that.
+std::vector<std::string> within(const std::string& prefix, const std::vector<std::string>& paths) {
+    std::vector<std::string> found;
+    for (const std::string& path : paths) {
+        if (prefix.empty()) found.push_back(path);
+        if (!prefix.empty() && path.starts_with(prefix + '/')) found.push_back(path.substr(prefix.size() + 1));
+    }
+    return found;
+}
+
+/// Why a snapshot is not restored.
+std::string damage_text(const SnapshotInfo& info, const SnapshotState& state, std::string_view advice) {
+    if (!state.untold.empty()) {
+        return fmt::format(
+            "{}: not one of its {} files has the time that it had when it was made, though all have their sizes: it "
+            "was copied without them (cp -r; cp -a keeps them), and whether they hold the same cannot be told; "
+            "`tessera "
+            "snapshot PATH accept {}` takes them as they are",
+            info.path.string(), state.files, info.name);
+    }
+    const std::size_t count = state.changed.size() + state.missing.size();
+    return fmt::format("{}: {} of its files are not as they were when it was made, the first being {}{}",
+                       info.path.string(), count, (state.changed.empty() ? state.missing : state.changed).front(),
+                       advice);
+}
+
+/// Of the part of a snapshot that is to be restored: the files that are left out, as paths below the part. Throws where
+/// there are any and that was not asked for.
+std::vector<std::string> damaged_files(const KeyValueStore& folder, const SnapshotInfo& info, const std::string& part,
+                                       const IoOptions& io, bool skip_damaged) {
+    SnapshotState state = snapshot_state(folder, info.name, io).value();
+    for (auto* paths : {&state.changed, &state.missing, &state.untold}) *paths = within(part, *paths);
+    if (state.intact()) return {};
+    if (!state.untold.empty() || !skip_damaged) {
+        throw corrupt(
+            damage_text(info, state, "; --skip-damaged restores all others, `tessera copy` takes it as it is"));
+    }
+    std::vector<std::string> damaged = std::move(state.changed);
+    damaged.insert(damaged.end(), state.missing.begin(), state.missing.end());
+    std::ranges::sort(damaged);
+    return damaged;
+}
+
+/// Takes out of `nodes` the arrays whose metadata are among the damaged files. Returns what is lost: those files, and
+/// these arrays as a whole. Throws corrupt where groups, or the root, are among them.
+std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::vector<std::string>& damaged,
+                                         const SnapshotInfo& info) {
+    std::vector<std::string> lost = damaged;
+    std::erase_if(nodes, [&](const Node& node) {
+        if (node.dialect == nullptr) return false;
+        const bool is_array = node.kind == NodeKind::array;
+        const std::string key = join_key(node.path, is_array ? node.dialect->metadata_key : node.dialect->group_key);
+        if (!std::ranges::binary_search(damaged, key)) return false;
+        if (!is_array || node.path.empty()) {
+            throw corrupt(
+                fmt::format("{}: {} is not as it was when the snapshot was made, and without it nothing can be "
+                            "restored; `tessera copy` takes the snapshot as it is",
+                            info.path.string(), key));
+        }
+        lost.push_back(node.path);
+        return true;
+    });
+    // An array whose metadata are missing is no node.
+    for (const std::string& key : damaged) {
+        const std::size_t slash = key.rfind('/');
+        if (slash == std::string::npos || std::ranges::count(nodes, key.substr(0, slash), &Node::path) > 0) continue;
+        const bool metadata = std::ranges::any_of(
+            dialect_table(), [&](const Dialect& d) { return key.substr(slash + 1) == d.metadata_key; });
+        if (metadata && std::ranges::count(lost, key.substr(0, slash)) == 0) lost.push_back(key.substr(0, slash));
+    }
+    std::ranges::sort(lost);
+    return lost;
 }
 
 /// Puts the complete directory `built` at `path`.
@@ -307,12 +350,6 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
     }
     in_context([] { return "what is there now would be lost"; }, [&] { require_nothing_foreign(*old, locked.nodes); });
     replace_directory(built, *old, std::move(locked), options);
-}
-
-/// Of paths below a snapshot, those that are in the part of it that is at `prefix`.
-std::vector<std::string> within(const std::string& prefix, std::vector<std::string> paths) {
-    std::erase_if(paths, [&](const std::string& path) { return !prefix.empty() && !path.starts_with(prefix + '/'); });
-    return paths;
 }
 
 /// Of `where`, its path below what a snapshot was made of.
@@ -349,7 +386,7 @@ SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
 }
 
 SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
-                             const IoOptions& io) {
+                             const IoOptions& io, bool sums) {
     require_name(name);
     const Where where = where_of(path);
     at_place(where.path, {.read_only = true}, [](const Place& from) {
@@ -367,7 +404,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     built->sync_later();
     SnapshotInfo info = at_place(where.path, options, [&](const Place& from) {
         built->erase_below("");  // of what was replaced meanwhile
-        return build_snapshot(*from.store, *built, where, io);
+        return build_snapshot(*from.store, *built, where, io, sums);
     });
     info.name = name;
     info.path = place;
@@ -387,7 +424,8 @@ std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
     return snapshots;
 }
 
-void restore_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options, const IoOptions& io) {
+std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
+                                          const IoOptions& io, bool skip_damaged) {
     const Where where = where_of(path);
     const DestinationLock building(where.path, options);
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
@@ -395,15 +433,10 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
     remove_interrupted(*folder);
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const std::string part = part_of(where, info);
-    const auto changed = within(part, changed_since_snapshot(*folder, name).value());
-    if (!changed.empty()) {
-        throw corrupt(
-            fmt::format("{}: {} of its files are not as they were when it was made, the first being {}; `tessera copy` "
-                        "takes it as it is",
-                        info.path.string(), changed.size(), changed.front()));
-    }
+    const std::vector<std::string> damaged = damaged_files(*folder, info, part, io, skip_damaged);
     const auto from = directory_store(info.path / part, {.read_only = true});
-    const std::vector<Node> nodes = all_nodes(*from);
+    std::vector<Node> nodes = all_nodes(*from);
+    std::vector<std::string> lost = leave_out_nodes(nodes, damaged, info);
     if (nodes.empty()) throw not_found(absence_message(*from, "", "array or group"));
     fs::path built = where.path;
     built.replace_filename(hidden_name(where.path, "new"));
@@ -411,11 +444,32 @@ void restore_snapshot(const fs::path& path, std::string_view name, const StoreOp
     BuiltDirectory directory(built, options.durability);
     const auto to = directory_store(built, options);
     to->sync_later();
-    FileSharer(*from, *to, io).share(nodes);
+    FileSharer sharer(*from, *to, io);
+    sharer.leave_out({damaged.begin(), damaged.end()});
+    sharer.share(nodes);
     to->sync();
     building.require_held();
     put_in_place(built, where.path, options);
     directory.release();
+    return lost;
+}
+
+void accept_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options, const IoOptions& io,
+                     bool sums) {
+    const Where where = where_of(path);
+    const DestinationLock one_at_a_time = lock_folder(where.folder, options);
+    const auto folder = folder_with(where, name, options);
+    const SnapshotInfo info = load_record(*folder, std::string(name));
+    const SnapshotState state = snapshot_state(*folder, name, io).value();
+    // Of another time, but where some kept theirs: another program changed them.
+    if (!state.changed.empty() || !state.missing.empty()) throw corrupt(damage_text(info, state, ""));
+    std::string files;
+    for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+        files += line_of({file.path, file.size, now ? now->modified : file.modified});
+    });
+    if (sums) save_sums(*folder, name, join_key(name, snapshot_sums_key), io);
+    folder->put(join_key(name, files_key), std::as_bytes(std::span(files)));
+    folder->sync();
 }
 
 void remove_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options) {
@@ -428,27 +482,6 @@ void remove_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     folder->sync();  // else a power failure could bring the name back, with a part of what it led to
     folder->erase_below(hidden);
     folder->sync();
-}
-
-std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store, std::string_view prefix) {
-    if (!is_snapshot(store, prefix)) return std::nullopt;
-    const std::string key = join_key(prefix, files_key);
-    const auto text = store.open(key);
-    if (text == nullptr) throw corrupt(fmt::format("{} is missing", join_key(store.name(), key)));
-    std::vector<std::string> changed;
-    const auto compare = [&](std::string_view line, std::size_t number) {
-        const auto file = parse_line(line);
-        if (!file) return false;
-        const auto now = in_context([&] { return fmt::format("line {}", number); },
-                                    [&] { return store.stamp(join_key(prefix, file->path)); });
-        // A store without times (a zip) still has sizes.
-        const bool same = now && now->size == file->size && (now->modified == file->modified || now->modified == 0);
-        if (!same) changed.push_back(file->path);
-        return true;
-    };
-    in_context([&] { return join_key(store.name(), key); },
-               [&] { for_each_line(*text, "\"SIZE MTIME PATH\"", compare); });
-    return changed;
 }
 
 bool is_snapshot_folder(const KeyValueStore& store, std::string_view prefix) {

@@ -24,6 +24,7 @@
 #include "metadata_json.h"
 #include "region_io.h"
 #include "resize.h"
+#include "snapshot_record.h"
 
 namespace tessera {
 
@@ -505,12 +506,36 @@ private:
     }
 
     void check_snapshot(const std::string& path) {
-        const auto changed = changed_since_snapshot(*store_, place(path));
-        if (!changed) return;
-        for (const std::string& file : *changed) {
+        const auto state = snapshot_state(*store_, place(path), options_.io);
+        if (!state) return;
+        for (const std::string& file : state->changed) {
             add({.node = path,
                  .key = join_key(path, file),
                  .text = "is not as it was when the snapshot was made: another program changed it in place"});
+        }
+        for (const std::string& file : state->missing) {
+            add({.node = path,
+                 .key = join_key(path, file),
+                 .text = "was there when the snapshot was made, and is gone"});
+        }
+        const std::string files = join_key(path, snapshot_files_key);
+        if (!state->untold.empty()) {
+            add({.kind = FindingKind::unchecked,
+                 .node = path,
+                 .key = files,
+                 .text =
+                     fmt::format("not one of its {} files has the time that it had when the snapshot was made, though "
+                                 "{} have their sizes: it was copied without the times (cp -r; cp -a keeps them), "
+                                 "and no sums tell whether they hold the same; `tessera snapshot PATH accept NAME` "
+                                 "takes them as they are",
+                                 state->files, state->untold.size())});
+        }
+        if (state->moved > 0) {
+            add({.kind = FindingKind::note,
+                 .node = path,
+                 .key = files,
+                 .text = fmt::format("{} files have other times than when the snapshot was made, and the same content",
+                                     state->moved)});
         }
     }
 

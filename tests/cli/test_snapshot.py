@@ -48,6 +48,90 @@ class Snapshots(ProgramTest):
                 self.assertEqual(self.tessera("snapshot", path, "list"), "")
                 np.testing.assert_array_equal(self.exported(path), VALUES)
 
+    def copied(self, name):
+        """What a plain `cp -r` makes: hard links are files of their own, and all times are new."""
+        shutil.copytree(self.folder / "h.zarr", self.folder / name / "h.zarr", copy_function=shutil.copyfile)
+        shutil.copytree(self.folder / "h.zarr.snapshots", self.folder / name / "h.zarr.snapshots",
+                        copy_function=shutil.copyfile)
+        for file in (self.folder / name).rglob("*"):
+            os.utime(file, ns=(10**18, 10**18))
+        return self.folder / name / "h.zarr.snapshots"
+
+    def test_sums_tell_what_was_moved_from_what_was_changed(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "plain", "--quiet")
+        self.tessera("snapshot", "h.zarr", "create", "summed", "--sums", "--quiet")
+        self.tessera("set", "h.zarr/depth", "...", "0")
+        for name in "plain", "summed":
+            self.tessera("verify", f"h.zarr.snapshots/{name}")
+        snapshots = self.copied("copy")
+
+        # With sums the content tells.
+        report = self.tessera_json("verify", "copy/h.zarr.snapshots/summed")
+        self.assertEqual([(f["kind"], "the same content" in f["text"]) for f in report["findings"]], [("note", True)])
+        self.tessera("snapshot", "copy/h.zarr", "restore", "summed")
+        np.testing.assert_array_equal(self.exported("copy/h.zarr/depth"), VALUES)
+        chunk = snapshots / "summed" / "depth" / "1.1"
+        data = bytearray(chunk.read_bytes())
+        data[-1] ^= 1
+        chunk.write_bytes(data)  # the same size
+        report = self.tessera_json("verify", "copy/h.zarr.snapshots/summed", code=1)
+        self.assertEqual([f["key"] for f in report["findings"] if f["kind"] == "damage" and "in place" in f["text"]],
+                         ["depth/1.1"])
+        self.refused("snapshot", "copy/h.zarr", "accept", "summed", says="depth/1.1")
+
+        # Without, that nothing can be told is said once, and taken back on request.
+        report = self.tessera_json("verify", "copy/h.zarr.snapshots/plain", code=1)
+        self.assertEqual([f["kind"] for f in report["findings"]], ["unchecked"])
+        self.assertIn("accept", report["findings"][0]["text"])
+        self.refused("snapshot", "copy/h.zarr", "restore", "plain", says="accept plain")
+        self.refused("snapshot", "copy/h.zarr", "restore", "plain", "--skip-damaged", says="accept plain")
+        self.tessera("snapshot", "copy/h.zarr", "accept", "plain", "--sums")
+        self.tessera("verify", "copy/h.zarr.snapshots/plain")
+        self.tessera("snapshot", "copy/h.zarr", "restore", "plain")
+        self.assertEqual(self.tessera("diff", "copy/h.zarr/depth", "h.zarr.snapshots/plain/depth", "--quiet"), "")
+        self.tessera("verify", "copy/h.zarr")
+        self.refused("snapshot", "h.zarr", "list", "--sums", says="only of create and accept")
+        self.refused("snapshot", "h.zarr", "create", "x", "--skip-damaged", says="only of restore")
+
+    def test_a_seal_tells_too(self):
+        self.make_hierarchy()
+        self.tessera("seal", "h.zarr/sub", "--quiet")
+        self.tessera("snapshot", "h.zarr/sub", "create", "sealed", "--quiet")
+        self.copied("copy")
+        report = self.tessera_json("verify", "copy/h.zarr.snapshots/sealed", code=1)
+        # The manifest itself is in no seal.
+        self.assertEqual({f["kind"] for f in report["findings"]}, {"note", "unchecked"})
+
+    def test_what_is_not_damaged_is_restored_on_request(self):
+        self.make_hierarchy()
+        self.tessera("snapshot", "h.zarr", "create", "one", "--quiet")
+        self.tessera("set", "h.zarr/depth", "...", "7")
+        kept = self.folder / "h.zarr.snapshots" / "one"
+        (kept / "depth" / "0.0").write_bytes(b"no chunk")
+        (kept / "depth" / "1.1").unlink()
+        before = program.digest(self.folder / "h.zarr")
+        self.refused("snapshot", "h.zarr", "restore", "one", says=("2 of its files", "--skip-damaged"))
+        self.assertEqual(program.digest(self.folder / "h.zarr"), before)
+        result = self.run_program("snapshot", "h.zarr", "restore", "one", "--skip-damaged", "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["lost"], ["depth/0.0", "depth/1.1"])
+        expected = VALUES.copy()
+        expected[:2, :5] = 0
+        expected[2:4, 5:] = 0
+        np.testing.assert_array_equal(self.exported("h.zarr/depth"), expected)
+        np.testing.assert_array_equal(self.exported("h.zarr/sub/quality"), VALUES)
+        # Without its metadata an array is left out as a whole, and a group cannot be restored.
+        (kept / "depth" / ".zarray").write_text("{}")
+        result = self.run_program("snapshot", "h.zarr", "restore", "one", "--skip-damaged")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("depth is lost", result.stderr)
+        self.assertFalse((self.folder / "h.zarr" / "depth").exists())
+        np.testing.assert_array_equal(self.exported("h.zarr/sub/quality"), VALUES)
+        self.refused("snapshot", "h.zarr/depth", "restore", "one", "--skip-damaged", says=".zarray")
+        (kept / ".zgroup").write_text("{ }")
+        self.refused("snapshot", "h.zarr", "restore", "one", "--skip-damaged", says=".zgroup")
+
     def test_zarr_python_opens_a_snapshot_and_does_not_list_it(self):
         self.make_hierarchy()
         self.tessera("snapshot", "h.zarr", "create", "before")
@@ -108,7 +192,7 @@ class Snapshots(ProgramTest):
         self.make_hierarchy()
         self.refused("snapshot", "h.zarr", "create", says="no NAME")
         self.refused("snapshot", "h.zarr", "list", "x", says="'x' as well")
-        self.refused("snapshot", "h.zarr", "make", "x", says="expected create, list, restore or rm")
+        self.refused("snapshot", "h.zarr", "make", "x", says="expected create, list, restore, accept or rm")
         self.refused("snapshot", "h.zarr", "create", "a/b", says="no name for a snapshot")
         self.refused("snapshot", "h.zarr", "create", ".x", says="no name for a snapshot")
         self.refused("snapshot", "nothing", "create", "x", says="no such file or directory")

@@ -165,6 +165,8 @@ class Repair(VerifyTest):
         self.assertEqual(self.tessera_json("info", "g.zarr/one")["set_aside_bytes"], 5)
         self.assertRegex(self.tessera("info", "g.zarr/one"), r"set aside +1 file in .tessera/damaged, 5 bytes; .*--drop")
         self.assertNotIn("set aside", self.tessera("info", "g.zarr/two"))
+        self.assertEqual(self.tessera_json("info", "g.zarr")["set_aside_files"], 1)
+        self.assertIn("set aside", self.tessera("info", "g.zarr"))
         self.assertIn("1 files, 5 bytes", self.tessera("verify", "g.zarr"))
         self.assertIn("1 file, 5 bytes in .tessera/damaged would be deleted",
                       self.tessera("repair", "g.zarr", "--drop-damaged", "--dry-run"))

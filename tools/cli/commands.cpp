@@ -154,13 +154,20 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},
-    {"snapshot", edit, "keep what is there now, and put it back", "snapshot PATH create|list|restore|rm NAME [options]",
+    {"snapshot", edit, "keep what is there now, and put it back",
+     "snapshot PATH create|list|restore|accept|rm NAME [options]",
      "A snapshot of an array, or of a group with all below it, is a plain Zarr store, PATH.snapshots/NAME; of what "
      "lies\n"
      "in a group, beside the outermost group: ROOT.snapshots/NAME. Chunk files are reflinks where the file system has\n"
      "them, else hard links, else copies. Writers wait meanwhile, so that it shows one moment.\n"
      "`restore` puts the snapshot in the place of all that is there now, in one step; PATH may be a part of what the\n"
-     "snapshot was made of, or gone. Programs that have it open must open it again.\n\n"
+     "snapshot was made of, or gone. Programs that have it open must open it again.\n"
+     "Sizes and times of the files are recorded, so that `verify` and `restore` notice files that other programs "
+     "changed\n"
+     "in place. A copy without the times (cp -r) shows that only by SHA-256 sums: those of --sums, or of a seal. "
+     "Without\n"
+     "sums `accept` takes the files as they are. `restore --skip-damaged` restores what is as it was, and names the "
+     "rest.\n\n"
      "Examples:\n"
      "  tessera snapshot survey.zarr create before-cleaning\n"
      "  tessera diff survey.zarr/depth survey.zarr.snapshots/before-cleaning/depth\n"

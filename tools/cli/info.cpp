@@ -193,6 +193,13 @@ void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, b
     facts.add("ratio", fmt::format("{}{}", exact ? "" : "about ", ratio_text(logical, stored.bytes)));
 }
 
+/// What repair has set aside, if anything.
+void add_set_aside(Facts& facts, const std::string& path, const SetAside& set_aside) {
+    if (set_aside.files == 0) return;
+    facts.add("set aside", fmt::format("{} in .tessera/damaged, {}; `tessera repair {} --drop-damaged` deletes them",
+                                       count_text(set_aside.files, "file"), bytes_text(set_aside.bytes), path));
+}
+
 /// Counting a million chunks takes a second, asking for the size of each several: sizes beyond this many are estimated.
 constexpr std::int64_t most_sizes = 50'000;
 
@@ -221,11 +228,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
         facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
-    if (set_aside.files > 0) {
-        facts.add("set aside",
-                  fmt::format("{} in .tessera/damaged, {}; `tessera repair {} --drop-damaged` deletes them",
-                              count_text(set_aside.files, "file"), bytes_text(set_aside.bytes), path));
-    }
+    add_set_aside(facts, path, set_aside);
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
     return exit_done;
@@ -246,6 +249,8 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     const std::size_t children = group.children().size();
     const ConsolidatedState consolidated = group.consolidated_state();
     const bool zip = !fs::is_directory(path);
+    SetAside set_aside = set_aside_in(*place.store, place.prefix);
+    for (const tessera::Node& node : nodes) set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
@@ -256,6 +261,8 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("children", children);
         report.set("arrays", arrays);
         report.set("consolidated", state_name(consolidated));
+        report.set("set_aside_files", set_aside.files);
+        report.set("set_aside_bytes", set_aside.bytes);
         print_json(report);
         return exit_done;
     }
@@ -273,6 +280,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         facts.add("consolidated", consolidated_text(consolidated));
         add_attributes(facts, attributes);
     }
+    add_set_aside(facts, path, set_aside);
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
     return exit_done;

@@ -6,6 +6,8 @@
 #include <tessera/snapshot.h>
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "command.h"
 #include "hierarchy.h"
@@ -17,6 +19,8 @@ namespace {
 
 struct SnapshotOptions {
     std::string path, action, name;
+    bool sums = false;
+    bool skip_damaged = false;
 };
 
 /// A hierarchy is locked array by array, and each lock is an open file: as many as the system allows.
@@ -63,7 +67,8 @@ std::string text_of(const SnapshotInfo& info) {
 }
 
 int create(Session& session, const SnapshotOptions& o) {
-    const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io());
+    const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io(), o.sums);
+    session.clear_progress();
     report(session, value_of(info),
            fmt::format("created {}: {}, {} ({}), {}", info.path.string(), count_text(info.arrays, "array"),
                        count_text(info.files, "file"), how_text(info), bytes_text(info.bytes)));
@@ -91,9 +96,28 @@ Value value_of(const SnapshotOptions& o) {
 }
 
 int restore(Session& session, const SnapshotOptions& o) {
-    restore_snapshot(o.path, o.name, session.store(), session.io());
+    const std::vector<std::string> lost =
+        restore_snapshot(o.path, o.name, session.store(), session.io(), o.skip_damaged);
+    session.clear_progress();
     note_stale(session, {o.path});
-    report(session, value_of(o), fmt::format("restored {} from its snapshot {}", o.path, o.name));
+    Value value = value_of(o);
+    Value paths = Value::array();
+    for (const std::string& path : lost) {
+        if (!session.options().json)
+            session.note(fmt::format("{} is lost: the snapshot has it no more as it was", path));
+        paths.push_back(path_value(path));
+    }
+    value.set("lost", std::move(paths));
+    report(session, value,
+           fmt::format("restored {} from its snapshot {}{}", o.path, o.name,
+                       lost.empty() ? "" : fmt::format(", but for {}", count_text(std::ssize(lost), "path"))));
+    return lost.empty() ? exit_done : exit_differences;
+}
+
+int accept(Session& session, const SnapshotOptions& o) {
+    accept_snapshot(o.path, o.name, session.store(), session.io(), o.sums);
+    session.clear_progress();
+    report(session, value_of(o), fmt::format("accepted the snapshot {} of {} as it is now", o.name, o.path));
     return exit_done;
 }
 
@@ -103,17 +127,24 @@ int snapshot(Session& session, const SnapshotOptions& o) {
                                            o.action == "list" ? "list" : o.action + " NAME",
                                            o.name.empty() ? "no NAME" : fmt::format("'{}' as well", o.name)));
     }
+    if (o.sums && o.action != "create" && o.action != "accept") {
+        throw invalid_argument(fmt::format("--sums: only of create and accept, found {}", o.action));
+    }
+    if (o.skip_damaged && o.action != "restore") {
+        throw invalid_argument(fmt::format("--skip-damaged: only of restore, found {}", o.action));
+    }
     allow_many_files();
     if (o.action == "create") return create(session, o);
     if (o.action == "list") return list(session, o);
     if (o.action == "restore") return restore(session, o);
+    if (o.action == "accept") return accept(session, o);
     if (o.action == "rm") {
         remove_snapshot(o.path, o.name, session.store());
         report(session, value_of(o), fmt::format("removed the snapshot {} of {}", o.name, o.path));
         return exit_done;
     }
     throw invalid_argument(
-        fmt::format("snapshot: expected create, list, restore or rm after the path, found '{}'", o.action));
+        fmt::format("snapshot: expected create, list, restore, accept or rm after the path, found '{}'", o.action));
 }
 
 }  // namespace
@@ -121,8 +152,13 @@ int snapshot(Session& session, const SnapshotOptions& o) {
 Run declare_snapshot(CLI::App& app) {
     auto o = std::make_shared<SnapshotOptions>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
-    app.add_option("ACTION", o->action, "create, list, restore or rm")->required()->option_text(" ");
+    app.add_option("ACTION", o->action, "create, list, restore, accept or rm")->required()->option_text(" ");
     app.add_option("NAME", o->name, "the snapshot's name")->option_text(" ");
+    app.add_flag(
+        "--sums", o->sums,
+        "create, accept: record SHA-256 sums too, which tell later whether files hold the same\n(all are read)");
+    app.add_flag("--skip-damaged", o->skip_damaged,
+                 "restore: leave out what is not as it was, and name it (exit code 1)");
     return [o](Session& session) { return snapshot(session, *o); };
 }
 

@@ -52,12 +52,15 @@ std::vector<std::string> several_members(const std::string& name) {
 }
 
 std::optional<Group> group_at(const std::string& path) {
-    const std::optional<Place> place = probe_place(path, {.read_only = true});
-    if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
-    if (place->prefix.empty() && occupant(path) == Occupant::unfinished) return {};
-    const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
-                       !child_nodes(*place->store, place->prefix).empty();
-    return group ? std::optional(Group::open(place->store, place->prefix)) : std::nullopt;
+    for (;;) {
+        const std::optional<Place> place = probe_place(path, {.read_only = true});
+        if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
+        if (place->prefix.empty() && occupant(path) == Occupant::unfinished) return {};
+        const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
+                           !child_nodes(*place->store, place->prefix).empty();
+        if (group) return Group::open(place->store, place->prefix);
+        if (!was_replaced(*place)) return {};  // else there was a group, and is another one
+    }
 }
 
 std::string part_path(const TransferOptions& o, const std::string& name) {

@@ -10,6 +10,11 @@
 // NAME/.tessera/snapshot.json says of what it is a snapshot, when and how it was made; NAME/.tessera/snapshot-files.txt
 // has a line "SIZE MTIME PATH" for each file: bytes, nanoseconds since 1970, and the path below NAME with backslash and
 // the end of a line written as \\ and \n.
+//
+// A copy of a snapshot that does not keep the files' times (cp -r, some object stores) looks changed. Where SHA-256
+// sums are there (NAME/.tessera/snapshot-sums.txt, on request, or the seals that the original had), they tell whether a
+// file of another time still has its content. Where there are none, and not one file has its time while all have their
+// sizes, it is said that nothing can be told, and accept_snapshot() takes the files for what they are.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +46,9 @@ struct SnapshotInfo {
 /// of all arrays and groups below wait meanwhile (two file descriptors for each of them are needed), so that it shows
 /// one moment; a batch that was committed and interrupted is finished first. Files that belong to no array or group are
 /// left out. Throws not_found, already_exists, invalid_argument for a name that is hidden or holds a '/', and for what
-/// is a snapshot itself or lies in a zip.
+/// is a snapshot itself or lies in a zip. With `sums` the SHA-256 sums of the files are recorded too: all are read.
 SnapshotInfo create_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
-                             const IoOptions& io = {});
+                             const IoOptions& io = {}, bool sums = false);
 
 /// Those of the path's ROOT, sorted by name; of the ROOT itself and of whatever is below it.
 [[nodiscard]] std::vector<SnapshotInfo> list_snapshots(const std::filesystem::path& path);
@@ -53,14 +58,35 @@ SnapshotInfo create_snapshot(const std::filesystem::path& path, std::string_view
 /// handles to what was there do not see the new content: what they do ends with not_found until it is opened again.
 /// Throws not_found, corrupt for a snapshot whose files were changed, invalid_argument when there are files now that
 /// belong to no array or group.
-void restore_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
-                      const IoOptions& io = {});
+/// With `skip_damaged` files that are not as they were are left out, and what they held reads as the fill; so are
+/// arrays whose metadata are not as they were. Returns the paths of what is left out, sorted. Throws corrupt where it
+/// is the metadata of a group, or of all there is.
+std::vector<std::string> restore_snapshot(const std::filesystem::path& path, std::string_view name,
+                                          const StoreOptions& options = {}, const IoOptions& io = {},
+                                          bool skip_damaged = false);
+
+/// Records the times that the files of a snapshot have now, after it was copied by a program that does not keep them.
+/// Throws corrupt where a file is missing or has another size or content.
+void accept_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
+                     const IoOptions& io = {}, bool sums = false);
 
 /// Removes a snapshot of the path's ROOT. Throws not_found.
 void remove_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {});
 
-/// Of the snapshot at `prefix`: paths of the files that are not as they were when it was made, or are gone, by their
-/// size and time. Nothing when there is no snapshot. Throws corrupt for records that are none.
+/// What became of a snapshot's files since it was made. Paths are relative to it.
+struct SnapshotState {
+    std::int64_t files = 0;
+    std::int64_t moved = 0;            ///< of another time, with the same content by their sums
+    std::vector<std::string> changed;  ///< of another size or content, or of another time where nothing else tells
+    std::vector<std::string> missing;
+    std::vector<std::string> untold;  ///< all have their size, none its time, and there is no sum
+    [[nodiscard]] bool intact() const { return changed.empty() && missing.empty() && untold.empty(); }
+};
+/// Nothing when there is no snapshot. Reads files only where their times differ and sums are recorded. Throws corrupt
+/// for records that are none.
+[[nodiscard]] std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::string_view prefix,
+                                                          const IoOptions& io = {});
+/// The paths of all that are not as they were, or of which that cannot be told.
 [[nodiscard]] std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store,
                                                                              std::string_view prefix);
 

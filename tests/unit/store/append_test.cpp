@@ -123,7 +123,7 @@ TEST_P(FailedAppend, LeavesWhatWasThere) {
         EXPECT_FALSE(store->failed());
         break;
     }
-    EXPECT_GT(failures, 5);
+    EXPECT_GE(failures, 5);
     EXPECT_EQ(Array::open(folder / "a").read("-1, -1").values<std::int32_t>()[0], 50);
 }
 
@@ -174,9 +174,7 @@ TEST(AFailedAppend, OfASourceThatCannotBeRead) {
         folder / "a",
         {.shape = {4}, .chunks = {2}, .dtype = DType::of<std::int32_t>(), .codec = "none", .format = "v2"}, quick);
     const auto before = files_of(folder / "a");
-    // A budget of about one chunk, so that the first ones are written before the source fails.
-    expect_error(ErrorCode::corrupt, "cannot be read",
-                 [&] { array.append(BadSource(), 0, {.threads = 1, .max_memory = 64}); });
+    expect_error(ErrorCode::corrupt, "cannot be read", [&] { array.append(BadSource(), 0, one_thread); });
     EXPECT_EQ(files_of(folder / "a"), before);
     std::stop_source stop;
     stop.request_stop();

@@ -134,7 +134,7 @@ TEST(ReplacedParallel, WhoeverOpensItAlwaysFindsAnArray) {
             }
         });
     }
-    for (int n = 0; n < 60; ++n) {
+    for (int n = 0; n < 6; ++n) {
         replace(path, n % 2 == 0 ? "v3" : "v2");
         replace(path, "v2");
         restore_snapshot(group, "kept", quick, one_thread);
