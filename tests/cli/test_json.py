@@ -210,6 +210,8 @@ class Json(ProgramTest):
         for words in (["get", "grid", "9"], ["set", "grid", "9", "1"], ["export", "grid", "o.npy", "--sel", "9"],
                       ["copy", "grid", "b", "--sel", "0, 0"], ["get", "grid", "x"]):
             self.refused(*words, says="tessera: grid: selection")
+        self.tessera("import", "a.npy", "h")  # a name that is in many a word
+        self.refused("get", "h", "0, 0", says="tessera: h: selection")
         for command in (["digest", "grid", "bad.ra"], ["diff", "bad.ra", "bad.ra"], ["stats", "bad.ra"]):
             done = self.run_program(*command)
             self.assertEqual(done.returncode, 2)

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/array_file.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
 #include <tessera/shape.h>
@@ -15,13 +16,14 @@
 
 namespace tessera::cli {
 
-/// Runs `body`; an error about what lies at `path` that does not name it yet gets that before its message.
+/// Runs `body`; an error about what lies at `path` that does not begin with it gets it before its message.
 template <class Body>
 decltype(auto) about_path(const std::string& path, Body&& body) {
     try {
         return std::forward<Body>(body)();
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::cancelled || std::string_view(e.what()).find(path) != std::string_view::npos) throw;
+        const std::string file = split_array_path(path).path.string();  // without a member
+        if (e.code() == ErrorCode::cancelled || std::string_view(e.what()).starts_with(file)) throw;
         throw e.within(path);
     }
 }
