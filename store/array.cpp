@@ -401,21 +401,27 @@ StoredSize Array::stored_size(std::int64_t exactly) const {
     const auto l = state_->loaded();
     StoredSize size{.chunks_possible = l->grid.chunk_count()};
     constexpr std::int64_t sample = 64;
-    for_each_stored(
-        *state_, *l,
-        [&](const Index& chunk, const std::string&, const KeyValueStore::ValueSize& bytes) {
-            if (!in_grid(l->grid, chunk)) {
-                ++size.strays;
-                return;
-            }
-            const std::int64_t beyond = size.chunks++ - exactly;
-            if (beyond >= 0 && beyond % sample != 0) return;
-            ++size.sized;
-            size.bytes += bytes() * (beyond < 0 ? 1 : sample);
-        },
-        [&](const std::string& name) {
-            if (!state_->dialect->owns(l->metadata, name)) ++size.strays;
-        });
+    const auto count = [&](const Index& chunk, const std::string&, const KeyValueStore::ValueSize& bytes) {
+        if (!in_grid(l->grid, chunk)) {
+            ++size.strays;
+            return;
+        }
+        const std::int64_t beyond = size.chunks++ - exactly;
+        if (beyond >= 0 && beyond % sample != 0) return;
+        ++size.sized;
+        size.bytes += bytes() * (beyond < 0 ? 1 : sample);
+    };
+    for_each_stored(*state_, *l,
+                    {.each = count,
+                     .stray =
+                         [&](const std::string& name) {
+                             if (!state_->dialect->owns(l->metadata, name)) ++size.strays;
+                         },
+                     .in_the_way =
+                         [&](const Index* chunk, const std::string& key, const std::string&) {
+                             if (chunk != nullptr) return count(*chunk, key, [] { return 0U; });
+                             ++size.strays;
+                         }});
     return size;
 }
 

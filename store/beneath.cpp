@@ -29,6 +29,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 namespace tessera {
 
@@ -66,22 +68,39 @@ int open_part_by_part(int directory, const char* path, int flags, mode_t mode) {
     return open_part(above ? above.get() : directory, std::string(rest).c_str(), flags, mode);
 }
 
-int open_beneath(int directory, const char* path, int flags, mode_t mode) {
+namespace {
+
+/// openat2() that passes through no link; nothing where there is no such call, or a sandbox forbids it.
+std::optional<int> open_at_2(int directory, const char* path, int flags, mode_t mode) {
     static std::atomic<bool> has_openat2 = true;
-    if (has_openat2) {
-        open_how how{};
-        how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
-        how.mode = (flags & O_CREAT) != 0 ? mode : 0;
-        how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-        long fd = -1;
-        do {
-            fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
-        } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-        // EPERM: a sandbox that forbids the call says so, but so does the kernel of some files.
-        if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
-        if (errno == ENOSYS) has_openat2 = false;
+    if (!has_openat2) return std::nullopt;
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(static_cast<unsigned>(flags | O_CLOEXEC));
+    how.mode = (flags & O_CREAT) != 0 ? mode : 0;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+    long fd = -1;
+    do {
+        fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
+    } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+    // EPERM: a sandbox that forbids the call says so, but so does the kernel of some files.
+    if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
+    if (errno == ENOSYS) has_openat2 = false;
+    return std::nullopt;
+}
+
+}  // namespace
+
+int open_beneath(int directory, const char* path, int flags, mode_t mode) {
+    const auto fd = open_at_2(directory, path, flags, mode);
+    return fd ? *fd : open_part_by_part(directory, path, flags, mode);
+}
+
+int open_without_links(int directory, const char* path, int flags) {
+    // A path of one part needs no more than O_NOFOLLOW.
+    if (std::strchr(path, '/') != nullptr) {
+        if (const auto fd = open_at_2(directory, path, flags, 0)) return *fd;
     }
-    return open_part_by_part(directory, path, flags, mode);
+    return open_at(directory, path, flags | O_NOFOLLOW);
 }
 
 std::string obstacle(int directory, std::string_view path, std::size_t from) {
@@ -90,6 +109,17 @@ std::string obstacle(int directory, std::string_view path, std::size_t from) {
         struct stat status {};
         if (::fstatat(directory, part.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
         if (!S_ISDIR(status.st_mode)) return part;
+        if (end == std::string_view::npos) return {};
+    }
+}
+
+std::string dead_link(int directory, std::string_view path) {
+    for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+        std::string part(path.substr(0, end));
+        struct stat status {};
+        if (::fstatat(directory, part.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+        const bool link = S_ISLNK(status.st_mode);
+        if (link && ::fstatat(directory, part.c_str(), &status, 0) != 0 && errno != EACCES) return part;
         if (end == std::string_view::npos) return {};
     }
 }

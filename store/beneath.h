@@ -20,6 +20,13 @@ namespace tessera {
 /// ELOOP where one stands. `flags` as for openat(), O_CLOEXEC is added.
 [[nodiscard]] int open_beneath(int directory, const char* path, int flags, mode_t mode = 0);
 
+/// For readers, which follow links: fails with ELOOP at a link, so that ENOENT says in one call that nothing has the
+/// name, not even a link that leads nowhere. Where openat2() is missing only a link at the end of the path is noticed.
+[[nodiscard]] int open_without_links(int directory, const char* path, int flags);
+
+/// The shortest beginning of a path that is a symbolic link which leads nowhere, or in a circle; empty without one.
+[[nodiscard]] std::string dead_link(int directory, std::string_view path);
+
 /// The same part by part, for kernels without openat2(). Public for its test.
 [[nodiscard]] int open_part_by_part(int directory, const char* path, int flags, mode_t mode = 0);
 

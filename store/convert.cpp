@@ -466,14 +466,17 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
         batch.clear();
     };
     constexpr std::size_t batch_size = 16384;
-    for_each_stored(
-        source, *l,
-        [&](const Index& chunk, const std::string&, const auto&) {
-            if (!in_grid(l->grid, chunk)) return;
-            batch.push_back(l->grid.linear(chunk));
-            if (batch.size() == batch_size) copy_batch();
-        },
-        [](const std::string&) {});
+    for_each_stored(source, *l,
+                    {.each =
+                         [&](const Index& chunk, const std::string&, const auto&) {
+                             if (!in_grid(l->grid, chunk)) return;
+                             batch.push_back(l->grid.linear(chunk));
+                             if (batch.size() == batch_size) copy_batch();
+                         },
+                     .in_the_way =
+                         [&](const Index* chunk, const std::string&, const std::string& text) {
+                             if (chunk == nullptr || in_grid(l->grid, *chunk)) throw corrupt(text);
+                         }});
     copy_batch();
     return {.chunks = copied, .linked = linked};
 }

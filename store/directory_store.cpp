@@ -35,6 +35,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -146,6 +147,7 @@ public:
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
         const Descriptor fd = open_value(key);
         if (!fd) return false;
+        struct stat status {};
         // Into the memory that is there; only when that is full is the file's size asked for. Where it ends is asked of
         // lseek, the quickest of the calls that know, after a read that came out short.
         std::size_t have = 0;
@@ -153,7 +155,6 @@ public:
         out.reset(out.capacity());
         while (have != size) {
             if (have == out.size()) {
-                struct stat status {};
                 if (!is_value(fd.get(), key, status)) return false;
                 size = static_cast<std::uint64_t>(status.st_size);
                 if (*size <= have) break;
@@ -162,7 +163,7 @@ public:
             }
             const ssize_t n = ::pread(fd.get(), out.data() + have, out.size() - have, static_cast<off_t>(have));
             if (n < 0 && errno == EINTR) continue;
-            if (n < 0 && errno == EISDIR) return false;
+            if (n < 0 && (errno == EISDIR || errno == ESPIPE) && !is_value(fd.get(), key, status)) return false;
             if (n < 0) throw io_error("reading", path_of(key), errno);
             have += static_cast<std::size_t>(n);
             if (n == 0) break;
@@ -298,6 +299,25 @@ public:
                S_ISLNK(status.st_mode);
     }
 
+    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override {
+        require_prefix(prefix);
+        const int root = find_root();
+        const std::string path(prefix.empty() ? "." : prefix);
+        struct stat status {};
+        if (root < 0 || ::fstatat(root, path.c_str(), &status, 0) != 0 || !S_ISDIR(status.st_mode)) return std::nullopt;
+        return FolderId{.device = status.st_dev, .inode = status.st_ino};
+    }
+
+    [[nodiscard]] std::string link_target(std::string_view prefix) const override {
+        require_prefix(prefix);
+        const int root = find_root();
+        std::string target(PATH_MAX, '\0');
+        const ssize_t size =
+            root < 0 ? -1 : ::readlinkat(root, std::string(prefix).c_str(), target.data(), target.size());
+        target.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+        return target;
+    }
+
     void require_direct(std::string_view key) const override {
         require_key(key);
         (void)spot(key, Make::no);
@@ -323,15 +343,19 @@ public:
         Listing listing;
         each_entry(prefix, [&](int directory, const dirent& entry) {
             const mode_t type = type_of(directory, entry, prefix);
-            if (type == S_IFDIR) listing.prefixes.emplace_back(entry.d_name);
-            if (type == S_IFREG) listing.keys.emplace_back(entry.d_name);
+            if (type == S_IFDIR) {
+                listing.prefixes.emplace_back(entry.d_name);
+                if (entry.d_type != DT_DIR && leads_on(directory, entry)) listing.links.emplace_back(entry.d_name);
+            } else if (type != 0) {
+                listing.keys.emplace_back(entry.d_name);
+                if (type == S_IFLNK) listing.links.emplace_back(entry.d_name);
+            }
         });
-        std::ranges::sort(listing.keys);
-        std::ranges::sort(listing.prefixes);
+        for (auto* names : {&listing.keys, &listing.prefixes, &listing.links}) std::ranges::sort(*names);
         return listing;
     }
 
-    void for_each(std::string_view prefix, const EachValue& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder_of) const override {
         int folder = -1;
         const dirent* value = nullptr;
         const ValueSize size = [&]() -> std::uint64_t {
@@ -339,7 +363,11 @@ public:
             return stat_entry(folder, *value, prefix, status) ? static_cast<std::uint64_t>(status.st_size) : 0;
         };
         each_entry(prefix, [&](int directory, const dirent& entry) {
-            if (type_of(directory, entry, prefix) != S_IFREG) return;
+            const mode_t type = type_of(directory, entry, prefix);
+            if (type == S_IFDIR && folder_of) {
+                folder_of(entry.d_name, entry.d_type != DT_DIR && leads_on(directory, entry));
+            }
+            if (type == S_IFDIR || type == 0) return;
             folder = directory;
             value = &entry;
             each(entry.d_name, size);
@@ -631,23 +659,67 @@ private:
 
     // ---- values
 
-    /// A value's descriptor, or none when the key is absent.
+    /// A value's descriptor, or none when the key is absent: nothing has the name, not even a link that leads nowhere.
     [[nodiscard]] Descriptor open_value(std::string_view key) const {
         require_key(key);
         const int root = find_root();
         if (root < 0) return Descriptor();
-        Descriptor fd(open_below(root, std::string(key), read_flags, true));
-        if (!fd && errno == ELOOP && own_part(key) != key.npos) throw blocked(key, own_part(key));
-        if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
+        const std::string path(key);
+        if (own_part(key) != key.npos) {
+            Descriptor fd(open_below(root, path, read_flags, true));
+            if (!fd && errno == ELOOP) throw blocked(key, own_part(key));
+            if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
+            return fd;
+        }
+        bool follow = reads_links_.load(std::memory_order_relaxed);
+        Descriptor fd(follow ? open_at(root, path.c_str(), read_flags)
+                             : open_without_links(root, path.c_str(), read_flags));
+        if (!fd && !follow && errno == ELOOP) {
+            follow = true;
+            fd = Descriptor(open_at(root, path.c_str(), read_flags));
+            if (fd) reads_links_ = true;  // the next value may lie behind a link, too
+        }
+        if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
         return fd;
     }
 
-    /// Whether an open file is a value: a directory is none, and anything else that is no file is refused.
+    void require_no_dead_link(int root, std::string_view path) const {
+        const std::string link = dead_link(root, path);
+        if (link.empty()) return;
+        throw corrupt(fmt::format("{} is a symbolic link that leads nowhere: to {}", path_of(link), link_target(link)));
+    }
+
+    /// After a value could not be opened: throws unless nothing is there.
+    void require_absent(int root, const std::string& key, int error) const {
+        require_no_dead_link(root, key);
+        struct stat status {};
+        if (error == ENOTDIR && looks_like_chunk(key.substr(key.rfind('/') + 1))) {
+            const std::string in_the_way = obstacle(root, key);
+            if (::fstatat(root, in_the_way.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+                throw corrupt(fmt::format("{} is {}, where a folder of chunks is expected", path_of(in_the_way),
+                                          kind_text(status.st_mode)));
+            }
+        }
+        if (is_absent(error)) return;
+        if (::fstatat(root, key.c_str(), &status, 0) == 0 && !S_ISREG(status.st_mode)) {
+            throw not_a_file(key, status.st_mode);
+        }
+        throw io_error("opening", path_of(key), error);
+    }
+
+    [[nodiscard]] Error not_a_file(std::string_view key, mode_t mode) const {
+        return corrupt(fmt::format("{} is {}, and not a regular file", path_of(key), kind_text(mode)));
+    }
+
+    /// Whether an open file is a value: a directory is none, unless it stands in a chunk's place, and anything else
+    /// that is no file is refused.
     [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const {
         if (::fstat(fd, &status) != 0) throw io_error("reading", path_of(key), errno);
-        if (S_ISDIR(status.st_mode)) return false;
-        if (!S_ISREG(status.st_mode)) throw corrupt(fmt::format("{} is not a regular file", path_of(key)));
-        return true;
+        if (S_ISREG(status.st_mode)) return true;
+        if (!S_ISDIR(status.st_mode) || looks_like_chunk(key.substr(key.rfind('/') + 1))) {
+            throw not_a_file(key, status.st_mode);
+        }
+        return false;
     }
 
     /// Where a value cannot be renamed to, on another file system, it is copied and put in place there; then it is
@@ -713,14 +785,25 @@ private:
         throw io_error("reading", path_of(join_key(prefix, entry.d_name)), errno);
     }
 
-    /// S_IFDIR, S_IFREG or another type of what an entry leads to; 0 as stat_entry's false, and for a link in what
-    /// Tessera keeps for itself.
+    /// S_IFDIR, S_IFREG or another type of what an entry leads to, S_IFLNK for a link that leads nowhere. 0 for an
+    /// entry that is gone, and for what is no file and no folder among what Tessera keeps for itself.
     [[nodiscard]] mode_t type_of(int directory, const dirent& entry, std::string_view prefix) const {
         if (entry.d_type == DT_DIR) return S_IFDIR;
         if (entry.d_type == DT_REG) return S_IFREG;
-        if (entry.d_type == DT_LNK && own_part(prefix) != prefix.npos) return 0;
+        const bool own = own_part(prefix) != prefix.npos;
+        if (entry.d_type == DT_LNK && own) return 0;
         struct stat status {};
-        return stat_entry(directory, entry, prefix, status) ? status.st_mode & S_IFMT : 0;
+        const bool there = stat_entry(directory, entry, prefix, status) ||
+                           ::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+        const mode_t type = there ? status.st_mode & S_IFMT : 0;
+        return own && type != S_IFDIR && type != S_IFREG ? 0 : type;
+    }
+
+    /// Whether an entry that leads to a folder is a link. Some file systems do not say so in d_type.
+    [[nodiscard]] static bool leads_on(int directory, const dirent& entry) {
+        struct stat status {};
+        return entry.d_type == DT_LNK ||
+               (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode));
     }
 
     [[nodiscard]] FileWriter writer(std::string_view key) const {
@@ -763,6 +846,11 @@ private:
         if (root < 0) return;
         Descriptor fd(open_below(root, prefix.empty() ? "." : std::string(prefix), folder_flags, true));
         if (!fd && errno == ELOOP && own_part(prefix) != prefix.npos) throw blocked(prefix, own_part(prefix));
+        if (!fd && (errno == ENOENT || errno == ELOOP)) {
+            const int error = errno;
+            require_no_dead_link(root, prefix);
+            errno = error;
+        }
         if (!fd && is_absent(errno)) return;
         const bool listed = fd && each_entry_of(std::move(fd), [&](int directory, const dirent& entry) {
                                 if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary)
@@ -796,6 +884,7 @@ private:
     mutable FolderSync sync_;
     mutable ContentStamps contents_;
     mutable std::atomic<int> root_ = -1;
+    mutable std::atomic<bool> reads_links_ = false;  ///< a value was read through a link
     mutable std::mutex locks_mutex_;
     std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;
     pid_t locks_owner_ = process_number();

@@ -39,7 +39,12 @@ std::string_view parent_of(std::string_view prefix) {
 /// gets the prefixes of links to directories, which are then not followed.
 void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
              std::vector<Node>& nodes, std::vector<std::string>* links = nullptr) {
-    for (const std::string& name : store.list(prefix).prefixes) {
+    const Listing listing = store.list(prefix);
+    for (const std::string& name : listing.links) {
+        const bool leads_nowhere = std::ranges::binary_search(listing.keys, name);
+        if (links != nullptr && leads_nowhere) links->push_back(join_key(prefix, name));
+    }
+    for (const std::string& name : listing.prefixes) {
         if (is_own_name(name)) continue;
         const std::string child_prefix = join_key(prefix, name);
         if (links != nullptr && store.is_link(child_prefix)) {
@@ -238,7 +243,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     std::vector<Node> all;
     std::vector<std::string> links;  // to nodes elsewhere: they go, and what they lead to stays
     if (!node || node->kind == NodeKind::group) collect(store, std::string(prefix), "", true, all, &links);
-    std::erase_if(links, [&](const std::string& link) { return !probe_node(store, link); });
+    std::erase_if(links, [&](const std::string& link) { return store.folder_id(link) && !probe_node(store, link); });
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
     if (all.size() + links.size() > 0 && !recursive) {
         throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",

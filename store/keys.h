@@ -27,4 +27,11 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     return name.ends_with(".lock");
 }
 
+/// Whether a name is what chunks and folders of chunks are called: "3", "3.0", "c.3.0", "3.0.blosc". Of zero dimensions
+/// v3 calls the one chunk "c", which other things are called, too.
+[[nodiscard]] inline bool looks_like_chunk(std::string_view name) {
+    if (name.starts_with("c.")) name.remove_prefix(2);
+    return !name.empty() && name.front() >= '0' && name.front() <= '9';
+}
+
 }  // namespace tessera

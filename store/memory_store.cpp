@@ -127,7 +127,7 @@ public:
         return list_below(values_, prefix);
     }
 
-    void for_each(std::string_view prefix, const EachValue& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
         std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
         {
@@ -137,6 +137,8 @@ public:
             });
         }
         for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
+        if (!folder) return;
+        for (const std::string& name : list(prefix).prefixes) folder(name, false);
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

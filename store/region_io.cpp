@@ -677,30 +677,4 @@ void require_direct(const ArrayState& array, const LoadedArray& loaded) {
     if (rank > 1) walk(join_key(array.prefix, keys.prefix.substr(0, slash == std::string::npos ? 0 : slash)), rank - 1);
 }
 
-void for_each_stored(const ArrayState& array, const LoadedArray& loaded,
-                     const std::function<void(const Index&, const std::string&, const KeyValueStore::ValueSize&)>& each,
-                     const std::function<void(const std::string&)>& stray) {
-    const KeyScheme& keys = loaded.metadata.keys;
-    const int rank = loaded.grid.shape().rank();
-    // With '/' between the indices chunks lie in nested folders.
-    const std::function<void(const std::string&, int)> walk = [&](const std::string& below, int depth) {
-        const std::string place = join_key(array.prefix, below);
-        array.store->for_each(place, [&](std::string_view name, const KeyValueStore::ValueSize& size) {
-            const std::string key = join_key(below, name);
-            if (const auto chunk = keys.parse(key, rank)) {
-                each(*chunk, join_key(array.prefix, key), size);
-            } else {
-                stray(key);
-            }
-        });
-        if (depth <= 0) return;
-        for (const std::string& folder : array.store->list(place).prefixes) {
-            if (!below.empty() || folder != ".tessera") walk(join_key(below, folder), depth - 1);
-        }
-    };
-    const std::string& first = rank == 0 ? keys.zero_d : keys.prefix;
-    const std::size_t slash = first.rfind('/');
-    walk(slash == std::string::npos ? "" : first.substr(0, slash), keys.separator == "/" ? rank - 1 : 0);
-}
-
 }  // namespace tessera

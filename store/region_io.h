@@ -76,10 +76,17 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
 /// Sets the elements of a stored chunk or shard that lie beyond the array's edge to the fill.
 void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io);
 
-/// Calls each(chunk index, key, size()) for every stored chunk, inside the grid or not, and stray(name) for every
-/// other value among them.
-void for_each_stored(const ArrayState& array, const LoadedArray& loaded,
-                     const std::function<void(const Index&, const std::string&, const KeyValueStore::ValueSize&)>& each,
-                     const std::function<void(const std::string&)>& stray);
+/// What for_each_stored() calls. Keys of strays and of what is in the way are below the array.
+struct StoredVisitor {
+    /// A chunk, inside the grid or not: also what has a chunk's name and cannot be read (a FIFO, a link that leads
+    /// nowhere). It is not absent, and reading it fails.
+    std::function<void(const Index&, const std::string& key, const KeyValueStore::ValueSize& size)> each;
+    /// Every other value among them.
+    std::function<void(const std::string&)> stray = [](const std::string&) {};
+    /// What keeps chunks from being there: a directory in a chunk's place (then with its index), something else in the
+    /// place of a folder of chunks, a folder that the walk has come to by another name.
+    std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
+};
+void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);
 
 }  // namespace tessera

@@ -30,12 +30,12 @@ void for_each_index(const Region& box, const IoOptions& io, const std::function<
 void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOptions& io,
                   const std::function<bool(const Index&)>& unwanted) {
     std::vector<std::string> keys;  // collected first: what a listing gives while entries vanish is undefined
-    for_each_stored(
-        array, loaded,
-        [&](const Index& chunk, const std::string& key, const auto&) {
-            if (unwanted(chunk)) keys.push_back(key);
-        },
-        [](const std::string&) {});
+    for_each_stored(array, loaded,
+                    {.each =
+                         [&](const Index& chunk, const std::string& key, const auto&) {
+                             if (unwanted(chunk)) keys.push_back(key);
+                         },
+                     .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
     parallel_for(static_cast<std::int64_t>(keys.size()), io,
                  [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
 }
@@ -78,19 +78,18 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     erase_chunks(array, old, io,
                  [&](const Index& chunk) { return !in_grid(old.grid, chunk) && in_grid(grown.grid, chunk); });
     std::vector<Index> edge;
-    for_each_stored(
-        array, old,
-        [&](const Index& chunk, const std::string&, const auto&) {
-            if (!in_grid(old.grid, chunk) || !in_grid(grown.grid, chunk)) return;
-            const Region inside = old.grid.chunk_region(chunk);
-            for (int d = 0; d < to.rank(); ++d) {
-                if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
-                    edge.push_back(chunk);
-                    return;
-                }
+    const auto keep_edge = [&](const Index& chunk, const std::string&, const auto&) {
+        if (!in_grid(old.grid, chunk) || !in_grid(grown.grid, chunk)) return;
+        const Region inside = old.grid.chunk_region(chunk);
+        for (int d = 0; d < to.rank(); ++d) {
+            if (to[d] > from[d] && inside.extent[d] < old.grid.chunks()[d]) {
+                edge.push_back(chunk);
+                return;
             }
-        },
-        [](const std::string&) {});
+        }
+    };
+    for_each_stored(array, old,
+                    {.each = keep_edge, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
     parallel_for(static_cast<std::int64_t>(edge.size()), io,
                  [&](std::int64_t i) { clear(edge[static_cast<std::size_t>(i)]); });
 }
@@ -178,12 +177,11 @@ public:
             for_each_index(added, io_, [&](const Index& chunk) { erase(array_.chunk_key(*grown_, chunk)); });
         } else {
             std::vector<std::string> keys;
-            for_each_stored(
-                array_, *grown_,
-                [&](const Index& chunk, const std::string& key, const auto&) {
-                    if (in_grid(grown_->grid, chunk) && !in_grid(old_->grid, chunk)) keys.push_back(key);
-                },
-                [](const std::string&) {});
+            const auto keep = [&](const Index& chunk, const std::string& key, const auto&) {
+                if (in_grid(grown_->grid, chunk) && !in_grid(old_->grid, chunk)) keys.push_back(key);
+            };
+            for_each_stored(array_, *grown_,
+                            {.each = keep, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
             parallel_for(std::ssize(keys), io_, [&](std::int64_t i) { erase(keys[static_cast<std::size_t>(i)]); });
         }
         for_each_edge([&](const std::string& key, const Index& chunk) { take_back_edge(key, chunk); });

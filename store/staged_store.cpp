@@ -209,13 +209,21 @@ Listing StagedStore::list(std::string_view prefix) const {
     return listing;
 }
 
-void StagedStore::for_each(std::string_view prefix, const EachValue& each) const {
+void StagedStore::for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const {
     Changes changed = changes_below(prefix);
-    beneath_->for_each(prefix, [&](std::string_view name, const ValueSize& size) {
-        if (!changed.contains(name)) each(name, size);
-    });
+    beneath_->for_each(
+        prefix,
+        [&](std::string_view name, const ValueSize& size) {
+            if (!changed.contains(name)) each(name, size);
+        },
+        nullptr);
     for (const auto& [name, change] : changed) {
         if (const auto now = stamp(join_key(prefix, name))) each(name, [size = now->size] { return size; });
+    }
+    if (!folder) return;
+    const Listing listing = list(prefix);
+    for (const std::string& name : listing.prefixes) {
+        folder(name, std::ranges::binary_search(listing.links, name));
     }
 }
 

@@ -41,11 +41,17 @@ public:
     bool erase(std::string_view key) override;
     void erase_below(std::string_view prefix) override;
     [[nodiscard]] Listing list(std::string_view prefix) const override;
-    void for_each(std::string_view prefix, const EachValue& each) const override;
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override;
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
     [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
+    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override {
+        return beneath_->folder_id(prefix);
+    }
     [[nodiscard]] bool is_link(std::string_view prefix) const override { return beneath_->is_link(prefix); }
+    [[nodiscard]] std::string link_target(std::string_view prefix) const override {
+        return beneath_->link_target(prefix);
+    }
     void require_direct(std::string_view key) const override { beneath_->require_direct(key); }
     [[nodiscard]] bool read_only() const override { return read_only_; }
     [[nodiscard]] const std::string& name() const override { return beneath_->name(); }

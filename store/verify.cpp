@@ -37,17 +37,6 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
     return std::ranges::binary_search(names, name);
 }
 
-/// Whether a name is what all formats but zmeta call a chunk, or a folder of chunks: "3", "3.0", "c.3.0".
-bool is_chunk_name(std::string_view name) {
-    if (name.starts_with("c.")) name.remove_prefix(2);
-    bool digit = false;
-    for (const char c : name) {
-        if (c == '.' ? !digit : c < '0' || c > '9') return false;
-        digit = c != '.';
-    }
-    return digit;
-}
-
 /// One run of verify: a walk over all nodes, without recursion.
 class Verifier {
 public:
@@ -138,7 +127,7 @@ private:
         }
         for (const std::string& name : listing.prefixes) {
             const std::string child = join_key(path, name);
-            if (orphans && (is_chunk_name(name) || name == "c") && !probe_node(*store_, place(child))) continue;
+            if (orphans && (looks_like_chunk(name) || name == "c") && !probe_node(*store_, place(child))) continue;
             if (check_own_folder(path, name) || store_->leads_back(place(child))) continue;
             if (!name.starts_with('.') || probe_node(*store_, place(child))) {
                 open_.push_back(child);
@@ -221,10 +210,11 @@ private:
             const std::string prefix = place(join_key(path, folder));
             if (depth > 0 && probe_node(*store_, prefix)) return "";
             const Listing listing = store_->list(prefix);
-            const auto key = std::ranges::find_if(listing.keys, [](const auto& name) { return is_chunk_name(name); });
+            const auto key =
+                std::ranges::find_if(listing.keys, [](const auto& name) { return looks_like_chunk(name); });
             if (key != listing.keys.end()) return join_key(folder, *key);
             const auto next = std::ranges::find_if(listing.prefixes, [&](const std::string& name) {
-                return is_chunk_name(name) || (depth == 0 && name == "c");
+                return looks_like_chunk(name) || (depth == 0 && name == "c");
             });
             if (next == listing.prefixes.end()) return "";
             folder = join_key(folder, *next);
@@ -406,32 +396,32 @@ private:
         std::vector<std::int64_t> stored;
         std::uint64_t bytes = 0;
         std::uint64_t largest = 0;
-        for_each_stored(
-            array, loaded,
-            [&](const Index& index, const std::string& key, const auto& size_of) {
-                if (!in_grid(loaded.grid, index)) {
-                    add({.kind = FindingKind::leftover,
-                         .remedy = Remedy::set_aside,
-                         .node = path,
-                         .key = below(key),
-                         .chunk = index,
-                         .text = fmt::format("a chunk outside the array, whose shape is {}",
-                                             loaded.grid.shape().to_string())});
-                    return;
-                }
-                stored.push_back(loaded.grid.linear(index));
-                const std::uint64_t size = size_of();
-                bytes += size;
-                largest = std::max(largest, size);
-            },
-            [&](const std::string& key) {
-                const std::size_t slash = key.rfind('/');
-                if (slash == std::string::npos) return;  // directly in the array: looked at with its other names
-                const std::string folder = join_key(path, key.substr(0, slash));
-                if (!check_name(path, folder, key.substr(slash + 1))) {
-                    add_stray(path, join_key(path, key), "a file among the chunks that is none");
-                }
-            });
+        const auto each = [&](const Index& index, const std::string& key, const auto& size_of) {
+            if (!in_grid(loaded.grid, index)) return add_outside(path, loaded, index, below(key));
+            stored.push_back(loaded.grid.linear(index));
+            const std::uint64_t size = size_of();
+            bytes += size;
+            largest = std::max(largest, size);
+        };
+        const auto stray = [&](const std::string& key) {
+            const std::size_t slash = key.rfind('/');
+            if (slash == std::string::npos) return;  // directly in the array: looked at with its other names
+            const std::string folder = join_key(path, key.substr(0, slash));
+            if (!check_name(path, folder, key.substr(slash + 1))) {
+                add_stray(path, join_key(path, key), "a file among the chunks that is none");
+            }
+        };
+        const auto in_the_way = [&](const Index* index, const std::string& key, const std::string& text) {
+            if (index != nullptr && !in_grid(loaded.grid, *index)) {
+                return add_outside(path, loaded, *index, join_key(path, key));
+            }
+            add({.remedy = index != nullptr ? Remedy::set_aside : Remedy::none,
+                 .node = path,
+                 .key = join_key(path, key),
+                 .chunk = index != nullptr ? std::optional(*index) : std::nullopt,
+                 .text = text});
+        };
+        for_each_stored(array, loaded, {.each = each, .stray = stray, .in_the_way = in_the_way});
         report_.chunks += std::ssize(stored);
         report_.missing += loaded.grid.chunk_count() - std::ssize(stored);
         report_.bytes += bytes;
@@ -464,6 +454,15 @@ private:
             for (const CheckedChunk::Bad& bad : checked.bad) add_chunk(path, array, loaded, index, bad);
             if (progress != nullptr) progress->advance(static_cast<std::int64_t>(checked.bytes));
         });
+    }
+
+    void add_outside(const std::string& path, const LoadedArray& loaded, const Index& index, const std::string& key) {
+        add({.kind = FindingKind::leftover,
+             .remedy = Remedy::set_aside,
+             .node = path,
+             .key = key,
+             .chunk = index,
+             .text = fmt::format("a chunk outside the array, whose shape is {}", loaded.grid.shape().to_string())});
     }
 
     void add_chunk(const std::string& path, const ArrayState& array, const LoadedArray& loaded, const Index& index,

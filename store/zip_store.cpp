@@ -106,11 +106,13 @@ public:
         return list_below(members_, prefix);
     }
 
-    void for_each(std::string_view prefix, const EachValue& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
         for_each_directly_below(members_, prefix, [&](std::string_view name, std::size_t member) {
             each(name, [&] { return zip_.members()[member].size; });
         });
+        if (!folder) return;
+        for (const std::string& name : list(prefix).prefixes) folder(name, false);
     }
 
     [[nodiscard]] bool read_only() const override { return true; }
@@ -195,7 +197,7 @@ public:
         return list_below(entries_, prefix);
     }
 
-    void for_each(std::string_view prefix, const EachValue& each) const override {
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
         require_prefix(prefix);
         std::vector<std::pair<std::string, std::uint64_t>> found;  // `each` may use the store, so it runs unlocked
         {
@@ -205,6 +207,8 @@ public:
             });
         }
         for (const auto& [name, size] : found) each(name, [&size = size] { return size; });
+        if (!folder) return;
+        for (const std::string& name : list(prefix).prefixes) folder(name, false);
     }
 
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {

@@ -17,8 +17,21 @@ namespace tessera {
 
 /// What lies directly below a prefix.
 struct Listing {
-    std::vector<std::string> keys;      ///< names of values, sorted
+    /// Names of values, sorted. In a directory also of what is neither a file nor a folder (a FIFO, a link that leads
+    /// nowhere): a name that is there is not absent, and opening it fails.
+    std::vector<std::string> keys;
     std::vector<std::string> prefixes;  ///< names of "folders", sorted
+    std::vector<std::string> links;     ///< names that are symbolic links to folders, or to nothing; sorted
+};
+
+/// What a folder is, however its name is reached.
+struct FolderId {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    friend bool operator==(const FolderId&, const FolderId&) = default;
+    friend bool operator<(const FolderId& a, const FolderId& b) {
+        return std::pair(a.device, a.inode) < std::pair(b.device, b.inode);
+    }
 };
 
 enum class LockMode : std::uint8_t { shared, exclusive };
@@ -147,10 +160,13 @@ public:
     [[nodiscard]] virtual Listing list(std::string_view prefix) const = 0;
     /// Calls `each(name, size)` for every value directly below a prefix, unsorted, holding nothing in memory. A size is
     /// asked for by calling size(), within `each`: in a directory that costs several times as much as the name. It is 0
-    /// for a value that is gone meanwhile.
+    /// for a value that is gone meanwhile, and for what is no file (see Listing::keys). `folder`, unless empty, gets
+    /// the names of folders, and whether each is a symbolic link to one.
     using ValueSize = std::function<std::uint64_t()>;
     using EachValue = std::function<void(std::string_view name, const ValueSize& size)>;
-    virtual void for_each(std::string_view prefix, const EachValue& each) const = 0;
+    using EachFolder = std::function<void(std::string_view name, bool link)>;
+    virtual void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const = 0;
+    void for_each(std::string_view prefix, const EachValue& each) const { for_each(prefix, each, nullptr); }
 
     /// Names of the temporary files directly below a prefix, of writers that are at work or were killed. They are no
     /// keys.
@@ -179,8 +195,13 @@ public:
     /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
     [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
 
+    /// Of the folder that a prefix is or, by symbolic links, leads to; nothing where there is none, and in stores
+    /// without links, in which each folder has one name.
+    [[nodiscard]] virtual std::optional<FolderId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
     /// Whether a prefix itself is a symbolic link: what removes a hierarchy does not go through it.
     [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
+    /// What is written in a symbolic link; empty for anything else.
+    [[nodiscard]] virtual std::string link_target(std::string_view /*prefix*/) const { return {}; }
     /// Throws invalid_argument, naming it, where a link on the way to a key keeps it from being written or erased (see
     /// StoreOptions::follow_links): for operations that ask before they change anything. A link at the key itself is
     /// none on the way: it is replaced.

@@ -169,8 +169,13 @@ TEST(DirectoryStore, links_are_read_through_but_not_written_through_nor_emptied)
     EXPECT_FALSE(store->is_link("real"));
     EXPECT_EQ(std::distance(fs::directory_iterator(elsewhere), fs::directory_iterator()), 1);
     EXPECT_THAT(store->list("").prefixes, ElementsAre("link", "real"));
-    EXPECT_THAT(store->list("").keys, ElementsAre("file_link"));
-    EXPECT_EQ(get(*store, "dangling"), "(absent)");
+    EXPECT_THAT(store->list("").keys, ElementsAre("dangling", "file_link"));
+    EXPECT_THAT(store->list("").links, ElementsAre("dangling", "link"));
+    EXPECT_EQ(store->folder_id("link"), store->folder_id("real/link"));
+    EXPECT_NE(store->folder_id("link"), store->folder_id("real"));
+    EXPECT_EQ(store->link_target("dangling"), "nowhere");
+    expect_error(ErrorCode::corrupt, "dangling is a symbolic link that leads nowhere: to nowhere",
+                 [&] { (void)get(*store, "dangling"); });
     store->erase_below("link");
     store->erase_below("real");
     EXPECT_FALSE(fs::is_symlink(root / "link"));

@@ -29,7 +29,9 @@ public:
     bool erase(std::string_view key) override { return inner_->erase(key); }
     void erase_below(std::string_view prefix) override { inner_->erase_below(prefix); }
     [[nodiscard]] Listing list(std::string_view prefix) const override { return inner_->list(prefix); }
-    void for_each(std::string_view prefix, const EachValue& each) const override { inner_->for_each(prefix, each); }
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
+        inner_->for_each(prefix, each, folder);
+    }
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
         return inner_->lock(prefix, slot, mode);
     }

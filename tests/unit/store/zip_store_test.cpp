@@ -44,7 +44,9 @@ public:
         return zip()->get(key, out, limit);
     }
     Listing list(std::string_view prefix) const override { return zip()->list(prefix); }
-    void for_each(std::string_view prefix, const EachValue& each) const override { zip()->for_each(prefix, each); }
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
+        zip()->for_each(prefix, each, folder);
+    }
     void put(std::string_view key, ByteSpan value) override {
         const std::lock_guard guard(mutex_);
         values_->put(key, value);

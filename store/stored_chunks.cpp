@@ -1,0 +1,136 @@
+// Which chunks are stored, by the names that are there.
+//
+// A name in a chunk's place is never absent: what cannot be opened (a FIFO, a link that leads nowhere) is listed as a
+// chunk, and a directory in that place is told apart, so that no copy takes either for the fill.
+//
+// With '/' between the indices chunks lie in nested folders. Some of them may be symbolic links: to another disk, or
+// back to a folder above, through which the number of names doubles with each level. Each real folder is gone through
+// once, those without links before those with.
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "keys.h"
+#include "region_io.h"
+
+namespace tessera {
+
+namespace {
+
+class StoredWalk {
+public:
+    StoredWalk(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor)
+        : store_(*array.store),
+          prefix_(array.prefix),
+          keys_(loaded.metadata.keys),
+          rank_(loaded.grid.shape().rank()),
+          visitor_(visitor) {}
+
+    void run() {
+        const std::string& first = rank_ == 0 ? keys_.zero_d : keys_.prefix;
+        const std::size_t slash = first.rfind('/');
+        const std::string top = slash == std::string::npos ? "" : first.substr(0, slash);
+        const int depth = keys_.separator == "/" ? rank_ - 1 : 0;
+        walk(top, depth);
+        if (!top.empty() && !found_) require_folder(top);
+        if (links_.empty()) return;
+        ids_.emplace();
+        remember(top, depth);
+        while (!links_.empty()) {
+            const Folder link = std::move(links_.back());
+            links_.pop_back();
+            go_on(link);
+        }
+    }
+
+private:
+    struct Folder {
+        std::string path;  ///< below the array
+        int depth = 0;     ///< how many levels of folders it may hold
+    };
+
+    void walk(const std::string& below, int depth) {
+        std::vector<Folder> folders;
+        store_.for_each(
+            join_key(prefix_, below),
+            [&](std::string_view name, const KeyValueStore::ValueSize& size) {
+                found_ = true;
+                value(join_key(below, name), depth, size);
+            },
+            [&](std::string_view name, bool link) {
+                found_ = true;
+                const std::string key = join_key(below, name);
+                if (const auto chunk = keys_.parse(key, rank_)) {
+                    visitor_.in_the_way(&*chunk, key,
+                                        fmt::format("{} is a directory, and not a regular file", name_of(key)));
+                } else if (depth > 0 && (!below.empty() || name != ".tessera")) {
+                    (link ? links_ : folders).push_back({key, depth - 1});
+                }
+            });
+        for (const Folder& folder : folders) go_on(folder);
+    }
+
+    void go_on(const Folder& folder) {
+        const auto id = ids_ ? store_.folder_id(join_key(prefix_, folder.path)) : std::nullopt;
+        if (id && !ids_->insert(*id).second) {
+            visitor_.in_the_way(nullptr, folder.path,
+                                fmt::format("{} leads to chunks that have other names, too", name_of(folder.path)));
+            return;
+        }
+        walk(folder.path, folder.depth);
+    }
+
+    /// The real folders that were walked through, once it is known that there are links.
+    void remember(const std::string& below, int depth) {
+        const std::string place = join_key(prefix_, below);
+        if (const auto id = store_.folder_id(place)) ids_->insert(*id);
+        if (depth == 0) return;
+        const Listing listing = store_.list(place);
+        for (const std::string& name : listing.prefixes) {
+            if (!std::ranges::binary_search(listing.links, name)) remember(join_key(below, name), depth - 1);
+        }
+    }
+
+    [[nodiscard]] std::string name_of(const std::string& key) const {
+        return join_key(store_.name(), join_key(prefix_, key));
+    }
+
+    void value(const std::string& key, int depth, const KeyValueStore::ValueSize& size) {
+        if (const auto chunk = keys_.parse(key, rank_)) {
+            visitor_.each(*chunk, join_key(prefix_, key), size);
+            return;
+        }
+        visitor_.stray(key);
+        if (depth > 0 && looks_like_chunk(key.substr(key.rfind('/') + 1))) require_folder(key);
+    }
+
+    /// Opening what would be a chunk in it fails where a folder of chunks is none.
+    void require_folder(const std::string& folder) {
+        try {
+            (void)store_.open(join_key(join_key(prefix_, folder), "0"));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::corrupt) throw;
+            visitor_.in_the_way(nullptr, folder, e.what());
+        }
+    }
+
+    const KeyValueStore& store_;
+    const std::string& prefix_;
+    const KeyScheme& keys_;
+    int rank_;
+    const StoredVisitor& visitor_;
+    bool found_ = false;
+    std::vector<Folder> links_;              ///< still to be gone on with
+    std::optional<std::set<FolderId>> ids_;  ///< of the folders that were gone through, once there are links
+};
+
+}  // namespace
+
+void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor) {
+    StoredWalk(array, loaded, visitor).run();
+}
+
+}  // namespace tessera
