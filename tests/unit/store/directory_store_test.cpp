@@ -420,6 +420,7 @@ TEST(DirectoryStore, a_lock_file_that_is_removed_while_it_is_waited_for_locks_no
     const auto store = directory_store(root);
     const Signal locked;
     const Signal waiting;
+    const Signal released;
     const Signal again;
     const Signal done;
     const OtherProcess other([&] {
@@ -430,6 +431,7 @@ TEST(DirectoryStore, a_lock_file_that_is_removed_while_it_is_waited_for_locks_no
         std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then it most likely waits
         fs::remove_all(root / ".tessera");
         lock.unlock();
+        released.wait();  // else both would wait for each other where this one is the first
         const StoreLock anew = directory_store(root)->lock("", 0, LockMode::exclusive);
         again.send();
         done.wait();
@@ -440,6 +442,7 @@ TEST(DirectoryStore, a_lock_file_that_is_removed_while_it_is_waited_for_locks_no
     struct stat status {};
     EXPECT_EQ(::stat((root / ".tessera/lock").c_str(), &status), 0) << "locked by a file that has no name";
     mine.unlock();
+    released.send();
     again.wait();
     EXPECT_FALSE(store->try_lock("").has_value());
     done.send();
