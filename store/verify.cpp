@@ -37,6 +37,18 @@ bool holds(const std::vector<std::string>& names, std::string_view name) {
     return std::ranges::binary_search(names, name);
 }
 
+/// Whether a name is what all formats but zmeta call a chunk, or a folder of chunks: "3", "3.0", "c.3.0". Stricter than
+/// looks_like_chunk(): it makes a plain folder a lost array.
+bool is_chunk_name(std::string_view name) {
+    if (name.starts_with("c.")) name.remove_prefix(2);
+    bool digit = false;
+    for (const char c : name) {
+        if (c == '.' ? !digit : c < '0' || c > '9') return false;
+        digit = c != '.';
+    }
+    return digit;
+}
+
 /// One run of verify: a walk over all nodes, without recursion.
 class Verifier {
 public:
@@ -127,7 +139,7 @@ private:
         }
         for (const std::string& name : listing.prefixes) {
             const std::string child = join_key(path, name);
-            if (orphans && (looks_like_chunk(name) || name == "c") && !probe_node(*store_, place(child))) continue;
+            if (orphans && (is_chunk_name(name) || name == "c") && !probe_node(*store_, place(child))) continue;
             if (check_own_folder(path, name) || store_->leads_back(place(child))) continue;
             if (!name.starts_with('.') || probe_node(*store_, place(child))) {
                 open_.push_back(child);
@@ -210,11 +222,10 @@ private:
             const std::string prefix = place(join_key(path, folder));
             if (depth > 0 && probe_node(*store_, prefix)) return "";
             const Listing listing = store_->list(prefix);
-            const auto key =
-                std::ranges::find_if(listing.keys, [](const auto& name) { return looks_like_chunk(name); });
+            const auto key = std::ranges::find_if(listing.keys, [](const auto& name) { return is_chunk_name(name); });
             if (key != listing.keys.end()) return join_key(folder, *key);
             const auto next = std::ranges::find_if(listing.prefixes, [&](const std::string& name) {
-                return looks_like_chunk(name) || (depth == 0 && name == "c");
+                return is_chunk_name(name) || (depth == 0 && name == "c");
             });
             if (next == listing.prefixes.end()) return "";
             folder = join_key(folder, *next);
