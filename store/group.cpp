@@ -34,36 +34,79 @@ std::string_view parent_of(std::string_view prefix) {
     return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
 }
 
-/// Collects the nodes below `prefix`, their paths beginning with `path`; of plain folders only those that hold nodes.
-/// Without `deep` only the next level, and for a plain folder no more than whether it holds any. `links`, unless null,
-/// gets the prefixes of links to directories, which are then not followed.
-void collect(const KeyValueStore& store, const std::string& prefix, const std::string& path, bool deep,
-             std::vector<Node>& nodes, std::vector<std::string>* links = nullptr) {
-    const Listing listing = store.list(prefix);
-    for (const std::string& name : listing.links) {
-        const bool leads_nowhere = std::ranges::binary_search(listing.keys, name);
-        if (links != nullptr && leads_nowhere) links->push_back(join_key(prefix, name));
-    }
-    for (const std::string& name : listing.prefixes) {
-        if (is_own_name(name)) continue;
-        const std::string child_prefix = join_key(prefix, name);
-        if (links != nullptr && store.is_link(child_prefix)) {
-            links->push_back(child_prefix);
-            continue;
+/// Paths in the order of their parts, so that a group comes before what it holds.
+bool by_parts(std::string_view a, std::string_view b) {
+    const auto rank = [](char c) { return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1; };
+    return std::ranges::lexicographical_compare(a, b, {}, rank, rank);
+}
+
+/// A folder of which no walk shows anything: snapshots, and hidden ones without metadata.
+bool is_passed_over(const KeyValueStore& store, const FolderWalk& walk, bool is_node) {
+    return (!is_node && walk.name().starts_with('.')) || is_snapshot_folder(store, walk.prefix());
+}
+
+/// Whether a folder, itself neither a link nor a node, holds any node.
+bool holds_nodes(const KeyValueStore& store, const std::string& prefix) {
+    FolderWalk walk(store, prefix,
+                    [&](const std::string& link) { return !store.leads_back(link) && probe_node(store, link); });
+    while (walk.next()) {
+        const bool is_node = !walk.path().empty() && probe_node(store, walk.prefix());
+        if (!walk.path().empty() && is_passed_over(store, walk, is_node)) continue;
+        if (is_node) return true;
+        for (const std::string& name : walk.listing().prefixes) {
+            if (!is_own_name(name)) walk.enter(name);
         }
-        if (is_snapshot_folder(store, child_prefix)) continue;
-        const std::string child_path = join_key(path, name);
-        const std::size_t place = nodes.size();
-        const std::optional<Node> explicit_node = probe_node(store, child_prefix);
-        if (explicit_node) nodes.push_back({child_path, explicit_node->kind, explicit_node->dialect});
-        if (explicit_node && (!deep || explicit_node->kind == NodeKind::array)) continue;
-        if (!explicit_node && name.starts_with('.')) continue;
-        if (store.leads_back(child_prefix)) continue;
-        collect(store, child_prefix, child_path, deep, nodes, links);
-        if (explicit_node || nodes.size() == place) continue;
-        if (!deep) nodes.resize(place);
-        nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(place), {child_path, NodeKind::group, nullptr});
     }
+    return false;
+}
+
+/// Of a folder that is no node: the dialect of an array whose metadata document is there and cannot be read (a FIFO, a
+/// link that leads nowhere). Opening that array fails, and it must not be taken for none.
+const Dialect* unreadable_array(const KeyValueStore& store, FolderWalk& walk) {
+    for (const Dialect& dialect : dialect_table()) {
+        const std::string key(dialect.metadata_key);
+        if (std::ranges::binary_search(walk.listing().keys, key) && !store.contains(join_key(walk.prefix(), key))) {
+            return &dialect;
+        }
+    }
+    return nullptr;
+}
+
+using NodesByPath = std::map<std::string, Node, decltype(&by_parts)>;
+
+/// Gives the plain folders above nodes a place among them.
+void add_folders(NodesByPath& nodes) {
+    std::vector<std::string> folders;
+    for (const auto& [path, node] : nodes) {
+        for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
+            folders.emplace_back(above);
+        }
+    }
+    for (std::string& folder : folders) {
+        nodes.try_emplace(folder, Node{.path = folder, .kind = NodeKind::group, .dialect = nullptr});
+    }
+}
+
+/// Of what a walk passed, links to arrays become nodes, and what matters to nobody goes.
+void settle(const KeyValueStore& store, std::string_view prefix, NodesByPath& nodes,
+            std::vector<PassedFolder>& passed) {
+    const auto is_array = [&](const PassedFolder& folder) {
+        if (folder.why != PassedFolder::Why::second_way) return false;
+        const auto known = nodes.find(folder.target);
+        if (known == nodes.end() || known->second.kind != NodeKind::array) return false;
+        const Node node{.path = folder.path, .kind = NodeKind::array, .dialect = known->second.dialect};
+        nodes.try_emplace(folder.path, node);
+        return true;
+    };
+    std::erase_if(passed, is_array);
+    add_folders(nodes);
+    std::erase_if(passed, [&](const PassedFolder& folder) {
+        const bool hidden = folder.path.substr(folder.path.rfind('/') + 1).starts_with('.');
+        if (folder.why != PassedFolder::Why::second_way)
+            return hidden || is_snapshot_folder(store, join_key(prefix, folder.path));
+        return !folder.target.empty() && !nodes.contains(folder.target);
+    });
+    std::ranges::sort(passed, by_parts, &PassedFolder::path);
 }
 
 void require_absent(const KeyValueStore& store, std::string_view prefix) {
@@ -197,14 +240,59 @@ std::optional<Node> probe_node(const KeyValueStore& store, std::string_view pref
 
 std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix) {
     std::vector<Node> nodes;
-    collect(store, std::string(prefix), "", false, nodes);
+    const Listing listing = store.list(prefix);
+    for (const std::string& name : listing.prefixes) {
+        const std::string child = join_key(prefix, name);
+        if (is_own_name(name) || is_snapshot_folder(store, child)) continue;
+        if (const auto node = probe_node(store, child)) {
+            nodes.push_back({name, node->kind, node->dialect});
+        } else if (!name.starts_with('.') && !std::ranges::binary_search(listing.links, name) &&
+                   holds_nodes(store, child)) {
+            nodes.push_back({name, NodeKind::group, nullptr});
+        }
+    }
     return nodes;
 }
 
+Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix, NodeLinks links) {
+    FolderWalk::Follow follow;
+    if (links == NodeLinks::follow)
+        follow = [&](const std::string& link) { return probe_node(store, link).has_value(); };
+    FolderWalk walk(store, prefix, follow);
+    NodesByPath nodes(&by_parts);
+    while (walk.next()) {
+        if (!walk.path().empty()) {
+            const auto node = probe_node(store, walk.prefix());
+            if (is_passed_over(store, walk, node.has_value())) continue;
+            if (node) nodes.try_emplace(walk.path(), Node{walk.path(), node->kind, node->dialect});
+            if (node && node->kind == NodeKind::array) continue;
+            const Dialect* unreadable = node || !follow ? nullptr : unreadable_array(store, walk);
+            if (unreadable != nullptr) {
+                nodes.try_emplace(walk.path(), Node{walk.path(), NodeKind::array, unreadable});
+                continue;
+            }
+        }
+        const Listing& listing = walk.listing();
+        for (const auto* names : {&listing.prefixes, &listing.links}) {
+            const bool all = names == &listing.prefixes;
+            for (const std::string& name : *names) {
+                // The other links are among the prefixes.
+                if (!is_own_name(name) && (all || std::ranges::binary_search(listing.keys, name))) walk.enter(name);
+            }
+        }
+    }
+    Hierarchy hierarchy{.nodes = {}, .passed = walk.passed()};
+    if (links == NodeLinks::follow) {
+        settle(store, prefix, nodes, hierarchy.passed);
+    } else {
+        add_folders(nodes);
+    }
+    for (auto& [path, node] : nodes) hierarchy.nodes.push_back(std::move(node));
+    return hierarchy;
+}
+
 std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix) {
-    std::vector<Node> nodes;
-    collect(store, std::string(prefix), "", true, nodes);
-    return nodes;
+    return hierarchy_below(store, prefix).nodes;
 }
 
 namespace {
@@ -242,8 +330,20 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     }
     std::vector<Node> all;
     std::vector<std::string> links;  // to nodes elsewhere: they go, and what they lead to stays
-    if (!node || node->kind == NodeKind::group) collect(store, std::string(prefix), "", true, all, &links);
-    std::erase_if(links, [&](const std::string& link) { return store.folder_id(link) && !probe_node(store, link); });
+    if (!node || node->kind == NodeKind::group) {
+        Hierarchy below = hierarchy_below(store, prefix, NodeLinks::pass);
+        all = std::move(below.nodes);
+        for (const PassedFolder& passed : below.passed) {
+            const std::string place = join_key(prefix, passed.path);
+            if (passed.why == PassedFolder::Why::too_deep) {
+                throw invalid_argument(
+                    fmt::format("{}: folders are nested deeper than {}, and what lies there is not "
+                                "looked at: remove the folder without tessera",
+                                name_of(store, place), deepest_folder));
+            }
+            if (passed.why == PassedFolder::Why::nowhere || probe_node(store, place)) links.push_back(place);
+        }
+    }
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
     if (all.size() + links.size() > 0 && !recursive) {
         throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error.h>
+#include <tessera/folder_walk.h>
+#include <tessera/group.h>
 
 #include <algorithm>
 #include <array>
@@ -34,20 +36,33 @@ struct File {
 /// Everything that a seal covers, sorted by path.
 std::vector<File> files_below(const KeyValueStore& store, std::string_view prefix) {
     std::vector<File> files;
-    std::vector<std::string> folders{""};
-    while (!folders.empty()) {
-        const std::string folder = std::move(folders.back());
-        folders.pop_back();
-        const std::string place = join_key(prefix, folder);
+    std::vector<std::string> chunk_links;  // behind them only chunks count
+    FolderWalk walk(store, prefix, [&](const std::string& link) {
+        const std::string_view name = std::string_view(link).substr(link.rfind('/') + 1);
+        if (probe_node(store, link)) return true;
+        if (!looks_like_chunk(name) && name != "c" && name != "__zdata__") return false;
+        chunk_links.push_back(link + '/');
+        return true;
+    });
+    while (walk.next()) {
+        const std::string folder = walk.path();
+        const std::string place = walk.prefix();
+        const bool chunks_only =
+            std::ranges::any_of(chunk_links, [&](const std::string& link) { return (place + '/').starts_with(link); });
         store.for_each(place, [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
+            if (chunks_only && !looks_like_chunk(name)) return;
             const std::uint64_t size = size_of();
             const bool lock_file = size == 0 && name.ends_with(".lock");
             if (!is_own_name(name) && !lock_file) files.push_back({join_key(folder, name), size});
         });
-        for (const std::string& name : store.list(place).prefixes) {
-            if (!is_own_name(name) && !store.leads_back(join_key(place, name)))
-                folders.push_back(join_key(folder, name));
+        for (const std::string& name : walk.listing().prefixes) {
+            if (!is_own_name(name) && (!chunks_only || looks_like_chunk(name))) walk.enter(name);
         }
+    }
+    for (const PassedFolder& passed : walk.passed()) {
+        if (passed.why != PassedFolder::Why::too_deep) continue;
+        throw unsupported(fmt::format("{}: folders are nested deeper than {}",
+                                      join_key(join_key(store.name(), prefix), passed.path), deepest_folder));
     }
     std::ranges::sort(files, {}, &File::path);
     return files;

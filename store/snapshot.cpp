@@ -5,6 +5,7 @@
 #include <tessera/destination_lock.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
+#include <tessera/folder_walk.h>
 #include <tessera/place.h>
 #include <tessera/seal.h>
 
@@ -165,17 +166,14 @@ private:
         share_files(node.path, documents, false, each);
         share_files(node.path, chunks, true, each);
         if (node.kind == NodeKind::group) return;
-        std::vector<std::string> folders;
         for (const std::string& name : listing.prefixes) {
-            if (files.owns(name) && !is_own_name(name)) folders.push_back(join_key(node.path, name));
-        }
-        while (!folders.empty()) {
-            const std::string folder = std::move(folders.back());
-            folders.pop_back();
-            const Listing below = from_.list(folder);
-            share_files(folder, below.keys, true, each);
-            for (const std::string& name : below.prefixes) {
-                if (!from_.leads_back(join_key(folder, name))) folders.push_back(join_key(folder, name));
+            if (!files.owns(name) || is_own_name(name)) continue;
+            FolderWalk walk(from_, join_key(node.path, name), [](const std::string&) { return true; });
+            while (walk.next()) {
+                share_files(walk.prefix(), walk.listing().keys, true, each);
+                for (const std::string& below : walk.listing().prefixes) {
+                    if (looks_like_chunk(below)) walk.enter(below);
+                }
             }
         }
     }
@@ -232,6 +230,23 @@ private:
     std::atomic<std::int64_t> linked_ = 0;
 };
 
+/// Links that no walk goes into (between groups, and out to what is no node) are made again as they are.
+void share_links(const KeyValueStore& from, const KeyValueStore& to) {
+    for (const PassedFolder& passed : hierarchy_below(from, "").passed) {
+        if (passed.why == PassedFolder::Why::too_deep) {
+            throw unsupported(fmt::format("{}: folders are nested deeper than {}, which no snapshot holds",
+                                          join_key(from.name(), passed.path), deepest_folder));
+        }
+        const fs::path place = fs::path(to.name()) / passed.path;
+        fs::path target = from.link_target(passed.path);
+        if (target.empty()) target = fs::path(passed.target).lexically_relative(fs::path(passed.path).parent_path());
+        std::error_code error;
+        fs::create_directories(place.parent_path(), error);
+        fs::create_symlink(target, place, error);
+        if (error) throw io_error("making the link", place.string(), error.value());
+    }
+}
+
 /// Fills the empty store `built` with a snapshot of all that `from` has.
 SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Where& where, const IoOptions& io,
                             bool sums) {
@@ -246,6 +261,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
             const std::string line = line_of(file);
             files->append(std::as_bytes(std::span(line)));
         });
+        share_links(from, built);
     }
     files->finish();
     SnapshotInfo info = sharer.info();
@@ -348,7 +364,10 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
         throw already_exists(
             fmt::format("{}: something that is no array or group is there; move it away first", path.string()));
     }
-    in_context([] { return "what is there now would be lost"; }, [&] { require_nothing_foreign(*old, locked.nodes); });
+    std::vector<std::string> links;
+    for (const PassedFolder& passed : hierarchy_below(*old, "").passed) links.push_back(passed.path);
+    in_context([] { return "what is there now would be lost"; },
+               [&] { require_nothing_foreign(*old, locked.nodes, links); });
     replace_directory(built, *old, std::move(locked), options);
 }
 
@@ -447,6 +466,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     FileSharer sharer(*from, *to, io);
     sharer.leave_out({damaged.begin(), damaged.end()});
     sharer.share(nodes);
+    share_links(*from, *to);
     to->sync();
     building.require_held();
     put_in_place(built, where.path, options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
@@ -49,19 +50,21 @@ bool is_chunk_name(std::string_view name) {
     return digit;
 }
 
-/// One run of verify: a walk over all nodes, without recursion.
+/// One run of verify: a walk over all nodes.
 class Verifier {
 public:
     Verifier(const std::shared_ptr<KeyValueStore>& store, std::string_view root, const VerifyOptions& options)
-        : store_(store), root_(root), options_(options) {}
+        : store_(store),
+          root_(root),
+          options_(options),
+          walk_(*store, root, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
 
     VerifyReport run() {
-        open_.emplace_back();
-        while (!open_.empty()) {
-            const std::string path = std::move(open_.back());
-            open_.pop_back();
+        while (walk_.next()) {
+            const std::string path = walk_.path();
             guarded({.node = path}, [&] { check_node(path); });
         }
+        for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
         // The worst first, then by key, whatever the threads found first.
         std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
             return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));
@@ -100,7 +103,7 @@ private:
 
     void check_node(const std::string& path) {
         const std::string prefix = place(path);
-        const Listing listing = store_->list(prefix);
+        const Listing& listing = walk_.listing();
         check_temporaries(path, path);
         const bool own_is_whole = check_place(path, join_key(path, ".tessera"));
         const bool unfinished = own_is_whole && holds(listing.prefixes, ".tessera") && check_own(path);
@@ -112,6 +115,22 @@ private:
         if (!own_is_whole) return;
         if (options_.seals) check_seal(path);
         check_snapshot(path);
+    }
+
+    /// What the walk did not go into. A second way to what it has been to is no matter.
+    void check_passed(const PassedFolder& passed) {
+        if (passed.why == PassedFolder::Why::too_deep) {
+            add({.kind = FindingKind::unchecked,
+                 .node = passed.path,
+                 .text = fmt::format("folders are nested deeper than {}: what lies there is not looked at",
+                                     deepest_folder)});
+        } else if (passed.why == PassedFolder::Why::elsewhere) {
+            add({.kind = FindingKind::note,
+                 .node = passed.path,
+                 .text = fmt::format("a symbolic link to {}, which is no array and no group with metadata: it is not "
+                                     "followed",
+                                     passed.target)});
+        }
     }
 
     /// Whether nothing, a file or a directory is where Tessera keeps one of its own; anything else is added. What
@@ -140,9 +159,9 @@ private:
         for (const std::string& name : listing.prefixes) {
             const std::string child = join_key(path, name);
             if (orphans && (is_chunk_name(name) || name == "c") && !probe_node(*store_, place(child))) continue;
-            if (check_own_folder(path, name) || store_->leads_back(place(child))) continue;
+            if (check_own_folder(path, name)) continue;
             if (!name.starts_with('.') || probe_node(*store_, place(child))) {
-                open_.push_back(child);
+                walk_.enter(name);
             } else if (dialect != nullptr) {
                 add_stray(path, child, "a directory that is no part of the group");
             }
@@ -392,13 +411,11 @@ private:
 
     /// Temporary files in the folders of chunks, however deep.
     void check_chunk_folders(const std::string& node, const std::string& folder) {
-        std::vector<std::string> folders{folder};
-        while (!folders.empty()) {
-            const std::string one = std::move(folders.back());
-            folders.pop_back();
-            check_temporaries(node, one);
-            for (const std::string& name : store_->list(place(one)).prefixes) {
-                if (!store_->leads_back(place(join_key(one, name)))) folders.push_back(join_key(one, name));
+        FolderWalk walk(*store_, place(folder), [](const std::string&) { return true; });
+        while (walk.next()) {
+            check_temporaries(node, join_key(folder, walk.path()));
+            for (const std::string& name : walk.listing().prefixes) {
+                if (looks_like_chunk(name)) walk.enter(name);
             }
         }
     }
@@ -552,7 +569,7 @@ private:
     std::shared_ptr<KeyValueStore> store_;
     std::string root_;
     const VerifyOptions& options_;
-    std::vector<std::string> open_;  ///< paths of nodes that are still to be looked at
+    FolderWalk walk_;  ///< over the nodes
     std::mutex mutex_;
     VerifyReport report_;
 };

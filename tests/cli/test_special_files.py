@@ -155,6 +155,23 @@ class SpecialFiles(ProgramTest):
             shutil.rmtree(self.folder / "g/good")
             shutil.rmtree(self.folder / "g/bad")
 
+    def test_metadata_of_one_array_of_several(self):
+        self.tessera("group", "g", "--format", "v2", "--quiet")
+        self.array("v2", "g/good")
+        for kind in "a FIFO", "leads nowhere: to nowhere":
+            self.array("v2", "g/bad")
+            self.spoil("g/bad/.zarray", MAKERS[kind])
+            for words in ["copy", "g", "out"], ["copy", "g", "out.zip"], ["export", "g", "out.npz"]:
+                result = self.run_program(*words)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("g/bad is left out", result.stderr)
+                self.assertIn(kind, result.stderr)
+            self.tessera("verify", "g", code=1)
+            for name in "out", "g/bad":
+                shutil.rmtree(self.folder / name)
+            for name in "out.zip", "out.npz":
+                (self.folder / name).unlink()
+
 
 if __name__ == "__main__":
     main()

@@ -62,15 +62,17 @@ std::vector<Made> write_fields(Session& session, const TransferOptions& o, const
 
 }  // namespace
 
-std::vector<std::string> arrays_below(const std::string& path) {
+std::vector<std::string> arrays_below(const std::string& path, std::vector<PassedFolder>& passed) {
     std::vector<std::string> names;
     const auto place = probe_place(path, {.read_only = true});
     if (!place || probe_dialect(*place->store, place->prefix) != nullptr || occupant(path) == Occupant::unfinished) {
         return names;
     }
-    for (const Node& node : nodes_below(*place->store, place->prefix)) {
+    Hierarchy hierarchy = hierarchy_below(*place->store, place->prefix);
+    for (const Node& node : hierarchy.nodes) {
         if (node.kind == NodeKind::array) names.push_back(node.path);
     }
+    passed = std::move(hierarchy.passed);
     return names;
 }
 

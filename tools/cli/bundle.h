@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
+#include <tessera/folder_walk.h>
+
 #include "command.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
 
 /// The arrays below a directory, a zip or a group in one, by their paths in it: "elevation", "group/elevation". Array
-/// files are not among them; an array itself, or another file, has none.
-[[nodiscard]] std::vector<std::string> arrays_below(const std::string& path);
+/// files are not among them; an array itself, or another file, has none. `passed` becomes what was not looked into.
+[[nodiscard]] std::vector<std::string> arrays_below(const std::string& path, std::vector<PassedFolder>& passed);
 
 /// Writes the arrays `names` of the directory, zip or file options.source as members of the .npz or fields of the .mldf
 /// options.destination, and says what they are. Throws invalid_argument for a file of one array; then, and when one of

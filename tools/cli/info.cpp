@@ -244,13 +244,17 @@ std::string consolidated_text(const ConsolidatedState& state) {
 int info_group(Session& session, const std::string& path, const Place& place) {
     const Group group = Group::open(place.store, place.prefix);
     const Value attributes = group.attributes().all();
-    const std::vector<tessera::Node> nodes = group.nodes();
-    const auto arrays = std::ranges::count(nodes, NodeKind::array, &tessera::Node::kind);
+    const Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
+    const auto arrays = std::ranges::count(hierarchy.nodes, NodeKind::array, &tessera::Node::kind);
+    const auto too_deep = std::ranges::count(hierarchy.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
+    const std::int64_t links = std::ssize(hierarchy.passed) - too_deep;
+    const int exit = too_deep > 0 ? exit_differences : exit_done;
     const std::size_t children = group.children().size();
     const ConsolidatedState consolidated = group.consolidated_state();
     const bool zip = !fs::is_directory(path);
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
-    for (const tessera::Node& node : nodes) set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
+    for (const tessera::Node& node : hierarchy.nodes)
+        set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
@@ -260,11 +264,13 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("attributes", attributes);
         report.set("children", children);
         report.set("arrays", arrays);
+        report.set("links", links);
+        report.set("too_deep", too_deep);
         report.set("consolidated", state_name(consolidated));
         report.set("set_aside_files", set_aside.files);
         report.set("set_aside_bytes", set_aside.bytes);
         print_json(report);
-        return exit_done;
+        return exit;
     }
     Facts facts;
     facts.add("path", path);
@@ -276,6 +282,11 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     }
     facts.add("holds", fmt::format("{} directly, {} in all", count_text(static_cast<std::int64_t>(children), "node"),
                                    count_text(arrays, "array")));
+    if (links > 0) facts.add("links", fmt::format("{} not gone into", count_text(links, "link")));
+    if (too_deep > 0) {
+        facts.add("too deep", fmt::format("{} deeper than {} levels: not looked at", count_text(too_deep, "folder"),
+                                          deepest_folder));
+    }
     if (group.dialect() != nullptr) {
         facts.add("consolidated", consolidated_text(consolidated));
         add_attributes(facts, attributes);
@@ -283,7 +294,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     add_set_aside(facts, path, set_aside);
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
-    return exit_done;
+    return exit;
 }
 
 int info_unfinished(Session& session, const std::string& path) {
@@ -305,8 +316,15 @@ int info_unfinished(Session& session, const std::string& path) {
     return exit_differences;
 }
 
+bool any_too_deep(const TreeNode& node) {
+    return (node.passed && node.passed->why == PassedFolder::Why::too_deep) ||
+           std::ranges::any_of(node.children, any_too_deep);
+}
+
 int info_directory(Session& session, const std::string& path) {
-    const std::int64_t arrays = count_arrays(scan(path));
+    const TreeNode found = scan(path);
+    const std::int64_t arrays = count_arrays(found);
+    const int exit = any_too_deep(found) ? exit_differences : exit_done;
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
@@ -318,10 +336,10 @@ int info_directory(Session& session, const std::string& path) {
         facts.add("path", path);
         facts.add("what", arrays == 0 ? "a plain directory without arrays"
                                       : fmt::format("a plain directory that holds {}", count_text(arrays, "array")));
-        if (arrays > 0) facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
+        if (!found.children.empty()) facts.add("to do", fmt::format("`tessera tree {}` lists what is there", path));
         facts.print();
     }
-    return exit_done;
+    return exit;
 }
 
 int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format,

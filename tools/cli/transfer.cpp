@@ -98,8 +98,9 @@ TransferOptions following(Session& session, const TransferOptions& o) {
 }
 
 /// The arrays of a source of several that become one file; empty for a source that is one array.
-std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std::string>& members) {
-    if (members.empty()) return arrays_below(o.source);
+std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std::string>& members,
+                                 std::vector<PassedFolder>& passed) {
+    if (members.empty()) return arrays_below(o.source, passed);
     const ArrayPath to = split_array_path(o.destination);
     const bool takes_several = !to.member && (to.path.extension() == ".npz" || to.path.extension() == ".mldf");
     if (!takes_several) return {};  // opening it says that it holds several
@@ -113,9 +114,11 @@ int transfer(Session& session, const TransferOptions& given, std::string_view do
     const std::vector<std::string> members = several_members(given.source);
     TransferOptions o = given;
     o.several_members = !members.empty();
+    if (!o.several_members && !fs::is_directory(o.source)) o.archive = probe_place(o.source, {.read_only = true});
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
-    const std::vector<std::string> bundle = to_file ? bundled(o, members) : std::vector<std::string>{};
+    std::vector<PassedFolder> passed;
+    const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
     const DestinationLock building = lock_destination(session, o, to_file);
     if (to_file) require_free_file(o);
 
@@ -131,6 +134,7 @@ int transfer(Session& session, const TransferOptions& given, std::string_view do
                                 : fmt::format("interrupted; nothing is left at {}", o.destination));
     }
     session.clear_progress();
+    leave_out(session, o, passed, result.left_out);
     if (!o.dry_run) report_transferred(session, o, result, done);
     return result.left_out.empty() ? exit_done : exit_differences;
 }

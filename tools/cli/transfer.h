@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/place.h>
 
 #include "command.h"
 
@@ -25,6 +26,7 @@ struct TransferOptions {
     bool dry_run = false;
     bool object_strings = false;
     bool reverse_dims = false;     ///< for a .ra on either side
+    std::optional<Place> archive;  ///< the source, where that is a zip: opened once; found out by transfer()
     bool several_members = false;  ///< the source is a file of several arrays; found out by transfer()
     bool overwrite = false;
     bool resume = false;

@@ -17,7 +17,13 @@ namespace tessera::cli {
 namespace fs = std::filesystem;
 
 std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const std::string& path) {
-    auto source = open_source(path, {.reverse_dims = o.reverse_dims});
+    std::unique_ptr<ArraySource> source;
+    if (o.archive && path.starts_with(o.source + '/')) {
+        const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
+        source = std::make_unique<Array>(Array::open(o.archive->store, node));
+    } else {
+        source = open_source(path, {.reverse_dims = o.reverse_dims});
+    }
     const ArrayInfo info = source->info();
     if (info.dtype.kind() == Kind::object) {
         // What the file's reader found says more than that there are objects; reading nothing makes it say so.
@@ -163,8 +169,11 @@ void name_no_dimensions(Plan& plan) {
 
 /// Everything at and below a group, each group before what is in it.
 void plan_hierarchy(Session& session, const TransferOptions& o, const Group& root, Plan& plan) {
+    const Place place = o.archive ? *o.archive : find_place(o.source, {.read_only = true});
+    Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
+    plan.passed = std::move(hierarchy.passed);
     plan.groups.push_back(plan_group(session, o, root, ""));
-    for (const tessera::Node& node : root.nodes()) {
+    for (const tessera::Node& node : hierarchy.nodes) {
         if (node.kind == NodeKind::array) {
             plan_one_of(o, plan, join_key(o.source, node.path), node.path);
         } else {

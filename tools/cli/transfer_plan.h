@@ -35,6 +35,7 @@ struct Plan {
     std::vector<Job> jobs;
     bool hierarchy = false;  ///< of which arrays that cannot be read are left out
     std::vector<Unreadable> unreadable;
+    std::vector<PassedFolder> passed;  ///< what the walk over the source did not go into
 };
 
 /// All the arrays that the source names: itself, its members, or what is below it.

@@ -15,6 +15,7 @@
 #include "bundle.h"
 #include "options.h"
 #include "report.h"
+#include "tree.h"
 
 namespace tessera::cli {
 
@@ -171,6 +172,22 @@ void note_beside(Session& session, const TransferOptions& o, const std::string& 
                              o.destination, count_text(static_cast<std::int64_t>(lacking), "array"), beside));
 }
 
+/// A link to a group that was copied by another path becomes such a link in the copy. What cannot stays in `passed`.
+void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) {
+    std::erase_if(passed, [&](const PassedFolder& link) {
+        const fs::path place = destination / link.path;
+        std::error_code error;
+        if (link.why != PassedFolder::Why::second_way || !fs::is_directory(destination / link.target, error)) {
+            return false;
+        }
+        const fs::path target = (destination / link.target).lexically_relative(place.parent_path());
+        if (fs::is_symlink(place, error)) return fs::read_symlink(place, error) == target;  // of an earlier copy
+        fs::create_directories(place.parent_path(), error);
+        fs::create_directory_symlink(target, place, error);
+        return !error;
+    });
+}
+
 /// Copies what the plan has, apart from what cannot be read, and makes it all appear.
 Transferred copy_planned(Session& session, const TransferOptions& o, Plan& plan, const DestinationLock& building) {
     const bool replaces = o.overwrite && fs::exists(o.destination) && !o.skip_bad;
@@ -205,10 +222,13 @@ Transferred copy_planned(Session& session, const TransferOptions& o, Plan& plan,
         return copy_planned(session, o, plan, building);
     }
     destination->commit();
+    make_links(o.destination, plan.passed);
+    const auto zip = fs::is_directory(o.destination) ? std::nullopt : probe_place(o.destination, {.read_only = true});
     Transferred result{.path = o.destination, .made = {}, .left_out = {}};
     for (const Job& job : plan.jobs) {
         const std::string place = place_of(o, job);
-        result.made.push_back(made_of(place, Array::open(place, {.read_only = true})));
+        const Array array = zip ? Array::open(zip->store, job.node) : Array::open(place, {.read_only = true});
+        result.made.push_back(made_of(place, array));
         result.bytes += result.made.back().bytes.value_or(0);
     }
     return result;
@@ -246,7 +266,16 @@ Transferred copy_to_arrays(Session& session, const TransferOptions& o, const Des
     }
     note_left_out(session, o, plan.unreadable);
     result.left_out = std::move(plan.unreadable);
+    leave_out(session, o, plan.passed, result.left_out);
     return result;
+}
+
+void leave_out(Session& session, const TransferOptions& o, const std::vector<PassedFolder>& passed,
+               std::vector<Unreadable>& left_out) {
+    std::vector<Unreadable> more;
+    for (const PassedFolder& folder : passed) more.push_back({folder.path, passed_text(folder)});
+    note_left_out(session, o, more);
+    left_out.insert(left_out.end(), more.begin(), more.end());
 }
 
 Transferred copy_to_file(Session& session, const TransferOptions& o) {

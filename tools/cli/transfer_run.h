@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/destination_lock.h>
+#include <tessera/folder_walk.h>
 
 #include "transfer_report.h"
 
@@ -15,6 +16,9 @@ namespace tessera::cli {
 /// the lock of the destination.
 [[nodiscard]] Transferred copy_to_arrays(Session& session, const TransferOptions& options,
                                          const DestinationLock& building);
+/// Adds what a walk over the source did not go into to what is left out, and says so.
+void leave_out(Session& session, const TransferOptions& options, const std::vector<PassedFolder>& passed,
+               std::vector<Unreadable>& left_out);
 /// Copies one array into an array file.
 [[nodiscard]] Transferred copy_to_file(Session& session, const TransferOptions& options);
 /// Copies the arrays `names` of the source into one file, and treats those that cannot be read as copy_to_arrays does.

@@ -11,7 +11,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "command.h"
 #include "report.h"
@@ -91,7 +93,9 @@ TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& stor
 
 /// A file among others: nothing when it is none that holds arrays.
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
-    if (name.starts_with('.')) return std::nullopt;
+    std::error_code ignored;
+    const bool named = file.extension() == ".zip" || has_array_file_extension(file);
+    if (name.starts_with('.') || !named || !fs::is_regular_file(file, ignored)) return std::nullopt;
     try {
         if (file.extension() == ".zip") {
             const auto place = probe_place(file, {.read_only = true});
@@ -101,7 +105,6 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
             node.is_file = true;
             return node;
         }
-        if (!has_array_file_extension(file)) return std::nullopt;
         const ArrayFileFormat* format = find_array_file_format(file);
         return format == nullptr ? std::nullopt : std::optional(file_node(name, *format, file));
     } catch (const Error& e) {
@@ -109,28 +112,100 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
     }
 }
 
+/// Collects what a walk comes to, by path, and then makes one tree of it.
+class Scan {
+public:
+    /// `directory` is the place in the file system where files are looked at too; empty in a zip.
+    Scan(const std::shared_ptr<KeyValueStore>& store, const std::string& prefix, const fs::path& directory)
+        : store_(store),
+          directory_(directory),
+          walk_(*store, prefix, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
+
+    TreeNode run(std::string name) {
+        while (walk_.next()) look();
+        add_passed();
+        // Longer paths first, and so what is in a folder before the folder.
+        while (found_.size() > 1) {
+            auto last = std::prev(found_.end());
+            TreeNode node = settled(last->first, std::move(last->second));
+            const std::string above = above_of(last->first);
+            found_.erase(last);
+            if (is_shown(node)) found_[above].children.push_back(std::move(node));
+        }
+        TreeNode root = settled("", std::move(found_[""]));
+        root.name = std::move(name);
+        return root;
+    }
+
+private:
+    static std::string above_of(const std::string& path) {
+        const std::size_t slash = path.rfind('/');
+        return slash == std::string::npos ? "" : path.substr(0, slash);
+    }
+    static bool is_shown(const TreeNode& node) {
+        return node.leaf || node.group || node.passed || !node.children.empty();
+    }
+
+    void look() {
+        const std::string& path = walk_.path();
+        const auto node = probe_node(*store_, walk_.prefix());
+        if (!path.empty() && !node && walk_.name().starts_with('.')) return;
+        const std::string name(walk_.name());
+        if (node && node->kind == NodeKind::array) {
+            found_[path] = array_node(name, *store_, *node);
+            return;
+        }
+        TreeNode& here = found_[path];
+        here.name = name;
+        if (node) here.group = group_facts(store_, *node);
+        const Listing& listing = walk_.listing();
+        for (const std::string& child : listing.prefixes) {
+            if (!child.starts_with('.') || child.find(".tessera") == std::string::npos) walk_.enter(child);
+        }
+        if (directory_.empty()) return;
+        for (const std::string& child : listing.keys) {
+            if (auto file = found_file(child, directory_ / path / child)) files_[path].push_back(*std::move(file));
+        }
+    }
+
+    /// A second way is shown where it leads to something that is.
+    void add_passed() {
+        std::set<std::string> shown;
+        for (const auto& [path, node] : found_) {
+            if (!is_shown(node) && !files_.contains(path)) continue;
+            for (std::string above = path; shown.insert(above).second;) above = above_of(above);
+        }
+        for (const PassedFolder& passed : walk_.passed()) {
+            const std::string name = passed.path.substr(passed.path.rfind('/') + 1);
+            if (name.starts_with('.')) continue;
+            if (passed.why == PassedFolder::Why::second_way && !shown.contains(passed.target)) continue;
+            TreeNode& node = found_[passed.path];
+            node.name = name;
+            node.passed = passed;
+        }
+    }
+
+    /// A folder of which all children are there: those in order, and files behind them.
+    TreeNode settled(const std::string& path, TreeNode node) {
+        std::ranges::sort(node.children, {}, &TreeNode::name);
+        for (TreeNode& file : files_[path]) node.children.push_back(std::move(file));
+        return node;
+    }
+
+    std::shared_ptr<KeyValueStore> store_;
+    fs::path directory_;
+    FolderWalk walk_;
+    std::map<std::string, TreeNode> found_;
+    std::map<std::string, std::vector<TreeNode>> files_;  ///< in each folder
+};
+
 /// What is at and below a prefix. `directory` is the place in the file system where files are looked at too; empty in a
 /// zip.
 TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
                     const fs::path& directory) {
     const auto known = probe_node(*store, prefix);
     if (known && known->kind == NodeKind::array) return array_node(std::move(name), *store, *known);
-    TreeNode node{.name = std::move(name)};
-    if (known) node.group = group_facts(store, *known);
-    if (store->leads_back(prefix)) return node;
-    const Listing listing = store->list(prefix);
-    for (const std::string& child : listing.prefixes) {
-        const std::string below = join_key(prefix, child);
-        if (child.starts_with('.') && (child.find(".tessera") != std::string::npos || !probe_node(*store, below)))
-            continue;
-        TreeNode found = store_node(child, store, below, directory.empty() ? directory : directory / child);
-        if (found.leaf || found.group || !found.children.empty()) node.children.push_back(std::move(found));
-    }
-    if (directory.empty()) return node;
-    for (const std::string& child : listing.keys) {
-        if (auto found = found_file(child, directory / child)) node.children.push_back(*std::move(found));
-    }
-    return node;
+    return Scan(store, prefix, directory).run(std::move(name));
 }
 
 std::string leaf_text(const Leaf& leaf) {
@@ -143,6 +218,7 @@ std::string leaf_text(const Leaf& leaf) {
 
 /// The name of what has children, and what is known of it.
 std::string branch_text(const TreeNode& node) {
+    if (node.passed) return fmt::format("{}  {}", node.name, passed_text(*node.passed));
     std::string text = node.name + (node.is_file ? "" : "/");
     if (!node.group) return text;
     if (!node.group->error.empty()) return fmt::format("{}  {} group: {}", text, node.group->format, node.group->error);
@@ -173,7 +249,23 @@ void print_below(const TreeNode& node, const std::string& indent) {
     }
 }
 
+Value passed_value(const TreeNode& node) {
+    const bool link = node.passed->why != PassedFolder::Why::too_deep;
+    Value value = Value::object();
+    value.set("name", path_value(node.name));
+    value.set("kind", link ? "link" : "directory");
+    if (link) {
+        value.set("target", path_value(node.passed->target.empty() ? "." : node.passed->target));
+        value.set("shown", node.passed->why == PassedFolder::Why::second_way);
+    } else {
+        value.set("error", passed_text(*node.passed));
+        value.set("children", Value::array());
+    }
+    return value;
+}
+
 Value node_value(const TreeNode& node) {
+    if (node.passed) return passed_value(node);
     Value value = Value::object();
     value.set("name", path_value(node.name));
     if (!node.leaf) {
@@ -247,8 +339,24 @@ std::int64_t count_arrays(const TreeNode& node) {
     return n;
 }
 
+std::string passed_text(const PassedFolder& passed) {
+    const std::string target = passed.target.empty() ? "." : passed.target;
+    switch (passed.why) {
+        case PassedFolder::Why::second_way:
+            return fmt::format("→ {}  a second way to what is there", target);
+        case PassedFolder::Why::elsewhere:
+            return fmt::format("→ {}  a link that is not followed: no array and no group with metadata", target);
+        case PassedFolder::Why::nowhere:
+            return fmt::format("→ {}  a link that leads nowhere", target);
+        case PassedFolder::Why::too_deep:
+            break;
+    }
+    return fmt::format("deeper than {} folders: not looked at", deepest_folder);
+}
+
 bool any_unreadable(const TreeNode& node) {
-    return (node.leaf && !node.leaf->error.empty()) || (node.group && !node.group->error.empty()) ||
+    return (node.passed && node.passed->why == PassedFolder::Why::too_deep) ||
+           (node.leaf && !node.leaf->error.empty()) || (node.group && !node.group->error.empty()) ||
            std::ranges::any_of(node.children, any_unreadable);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/dtype.h>
+#include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/shape.h>
 
@@ -36,13 +37,18 @@ struct TreeNode {
     std::optional<Leaf> leaf = {};
     std::optional<GroupFacts> group = {};
     std::vector<TreeNode> children = {};
-    bool is_file = false;  ///< without a leaf: of several arrays, or a zip
+    std::optional<PassedFolder> passed = {};  ///< what the walk did not go into; `path` is below where it began
+    bool is_file = false;                     ///< without a leaf: of several arrays, or a zip
 };
 
 /// Everything at and below a path. Throws not_found and io.
 [[nodiscard]] TreeNode scan(const std::filesystem::path& path);
 [[nodiscard]] std::int64_t count_arrays(const TreeNode& node);
+/// Also of what is too deep to be looked at.
 [[nodiscard]] bool any_unreadable(const TreeNode& node);
+
+/// Why a folder was not gone into, for a person.
+[[nodiscard]] std::string passed_text(const PassedFolder& passed);
 
 /// "none", "fresh" or "stale".
 [[nodiscard]] std::string_view state_name(const ConsolidatedState& state);

@@ -16,6 +16,7 @@
 
 #include <tessera/array.h>
 #include <tessera/dialect.h>
+#include <tessera/folder_walk.h>
 #include <tessera/key_value_store.h>
 
 namespace tessera {
@@ -32,8 +33,22 @@ struct Node {
 [[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
 /// The nodes directly below `prefix`, sorted by name.
 [[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
-/// All nodes below `prefix`: each group before what it holds, siblings sorted by name.
+/// All nodes below `prefix`: each group before what it holds, siblings sorted by name. A group to which several ways
+/// lead is there once; a plain folder behind a link is not looked into.
 [[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
+
+/// What lies below a prefix, and what a walk below it did not go into (see folder_walk.h).
+struct Hierarchy {
+    std::vector<Node> nodes;  ///< as nodes_below
+    /// Without links to folders that hold no nodes, and to arrays, which are nodes themselves. Sorted by path.
+    std::vector<PassedFolder> passed;
+};
+enum class NodeLinks : std::uint8_t {
+    follow,  ///< a link that leads to an array, or out to a group with metadata, is as good as what it leads to
+    pass,    ///< no link is followed, and all are in `passed`
+};
+[[nodiscard]] Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix,
+                                        NodeLinks links = NodeLinks::follow);
 
 /// Removes the array or group at `prefix` with everything below it. Throws not_found when nothing is there;
 /// invalid_argument for a group with nodes below, unless `recursive`; and naming them, when there are files that belong
