@@ -232,14 +232,18 @@ void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
         throw over_budget(fmt::format("{}: {} values change, too many for one batch; use several",
                                       join_key(store.name(), prefix), journal.entries.size()));
     }
+    bool begun = false;
     bool recorded = false;
     try {
-        store.put(journal_key(prefix, batch_folder), bytes);
+        const auto file = store.create(journal_key(prefix, batch_folder));
+        file->append(bytes);
+        begun = true;
+        file->finish();
         recorded = true;
         store.sync();
         apply(store, prefix, journal);
     } catch (const std::exception& e) {
-        if (!recorded && !is_recorded(store, prefix, journal)) {
+        if (!begun || (!recorded && !is_recorded(store, prefix, journal))) {
             forget();
             throw;
         }
