@@ -846,7 +846,8 @@ private:
         if (root < 0) return;
         Descriptor fd(open_below(root, prefix.empty() ? "." : std::string(prefix), folder_flags, true));
         if (!fd && errno == ELOOP && own_part(prefix) != prefix.npos) throw blocked(prefix, own_part(prefix));
-        if (!fd && (errno == ENOENT || errno == ELOOP)) {
+        // Among what Tessera keeps for itself no link is followed, not even one that leads nowhere.
+        if (!fd && (errno == ENOENT || errno == ELOOP) && own_part(prefix) == prefix.npos) {
             const int error = errno;
             require_no_dead_link(root, prefix);
             errno = error;
