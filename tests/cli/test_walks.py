@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import subprocess
 import zipfile
 
 import numpy as np
 
-from program import ProgramTest, main
+from program import PROGRAM, ProgramTest, main
 
 ARRAY = json.dumps({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "<i4", "compressor": None, "fill_value": 7,
                     "filters": None, "order": "C"})
