@@ -10,6 +10,8 @@
 #include <tessera/zip.h>
 
 #include <filesystem>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "check_chunk.h"
@@ -75,14 +77,22 @@ void check_array(VerifyReport& report, const ArrayPath& path, const IoOptions& i
 /// Every member's checksum, and of those that are arrays the elements.
 void check_zip(VerifyReport& report, const std::filesystem::path& path, const IoOptions& io) {
     const ZipReader zip(path);
+    std::map<std::string_view, std::size_t> last;  // of several members with one name the last counts
+    for (std::size_t i = 0; i < zip.members().size(); ++i) last[zip.members()[i].name] = i;
     for (std::size_t i = 0; i < zip.members().size(); ++i) {
         const ZipMember& member = zip.members()[i];
+        if (last.at(member.name) != i) {
+            report.findings.push_back({.kind = FindingKind::leftover,
+                                       .node = {},
+                                       .key = member.name,
+                                       .text = "a later member has the same name: this one is never read"});
+        }
         const bool whole = guarded(report, member.name, [&] { for_each_piece(*zip.open(i), [](ByteSpan) {}); });
         constexpr std::string_view extension = ".npy";
         if (!member.name.ends_with(extension)) {
             report.findings.push_back(
                 {.kind = FindingKind::note, .node = {}, .key = member.name, .text = "a member that is no array"});
-        } else if (whole) {
+        } else if (whole && last.at(member.name) == i) {
             const std::string name = member.name.substr(0, member.name.size() - extension.size());
             check_array(report, {path, name}, io);
         }

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import warnings
 import zipfile
 
 import numcodecs
@@ -117,6 +118,19 @@ class Verify(VerifyTest):
         (self.folder / "empty").mkdir()
         self.refused("verify", "empty", says="nothing")
         self.refused("verify", __file__, says="no array file")
+
+    def test_a_member_that_a_later_one_hides_is_named(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # zipfile warns of it, and numpy reads the last
+            with zipfile.ZipFile(self.folder / "a.npz", "w") as archive:
+                for value in 1, 2:
+                    np.save(self.folder / "one.npy", np.full(3, value))
+                    archive.write(self.folder / "one.npy", "one.npy")
+        self.assertEqual(np.load(self.folder / "a.npz")["one"].tolist(), [2, 2, 2])
+        self.assertEqual(self.tessera("get", "a.npz::one", "...").strip(), "[2 2 2]")
+        report = self.verify("a.npz")
+        self.assertEqual([(f["kind"], f["key"]) for f in report["findings"]], [("leftover", "one.npy")])
+        self.assertEqual(report["arrays"], 1)
 
     def test_a_zip_is_verified_but_not_repaired(self):
         self.make("a.zarr", "--format", "v2")
