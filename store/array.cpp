@@ -162,6 +162,31 @@ void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
     document_.resize(0);  // not known to be what was written: the next refresh reads it again
 }
 
+std::vector<std::string> ArrayState::hold_documents(HeldValues& held) {
+    std::vector<std::string> keys;
+    const auto documents = memory_store();
+    const auto& attributes = unpublished_attributes;
+    in_context([&] { return name; },
+               [&] { dialect->save(*documents, prefix, loaded()->metadata, attributes ? &*attributes : nullptr); });
+    for (const std::string& document : documents->list(prefix).keys) {
+        const std::string key = join_key(prefix, document);
+        const auto from = documents->open(key);
+        const auto to = held.create(key);
+        to->append(read_all(*from).span());
+        to->finish();
+        if (document != dialect->metadata_key) keys.push_back(key);
+    }
+    keys.push_back(join_key(prefix, dialect->metadata_key));
+    return keys;
+}
+
+void ArrayState::place_documents(HeldValues& held, const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) held.place(key);
+    published = true;
+    unpublished_attributes.reset();
+    refresh();
+}
+
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
     return join_key(prefix, l.metadata.keys.key(chunk));
 }

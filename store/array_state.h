@@ -106,6 +106,11 @@ struct ArrayState : NodeState {
     std::shared_ptr<const LoadedArray> take(Buffer document);
     /// Writes metadata and makes them current.
     void save(std::shared_ptr<const LoadedArray> l);
+    /// What save() would write of an array that is not published yet, held; returns the keys, that of the metadata
+    /// last.
+    [[nodiscard]] std::vector<std::string> hold_documents(HeldValues& held);
+    /// Puts these in place in that order: the array is published.
+    void place_documents(HeldValues& held, const std::vector<std::string>& keys);
 
     [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "chunk_changes.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -343,7 +344,8 @@ private:
     /// Writes what is dirty of one chunk or shard, of which `entries` are in memory.
     void write_value(const Index& place, const std::vector<Entry*>& entries, const IoOptions& io) const {
         const std::string key = array_->chunk_key(*loaded_, place);
-        const StoreLock lock = lock_chunk(*array_, *loaded_, place);
+        ChunkOutput output(*array_, *loaded_, nullptr);
+        output.begin(place, key, true);
         const std::optional<ValueStamp> before = array_->store->stamp(key);
         for (Entry* entry : entries) complete(*entry);
         const auto is_current = [&](const Entry& entry) {
@@ -355,7 +357,7 @@ private:
             chunks.push_back({entry->index, entry->elements.view(),
                               is_current(*entry) ? ArrayView{} : ArrayView(entry->marks.view())});
         }
-        write_marked(*array_, *loaded_, place, chunks, io);
+        write_marked(*array_, *loaded_, place, chunks, output, io);
         const std::optional<ValueStamp> after = array_->store->stamp(key);
         for (Entry* entry : entries) {
             entry->loaded = is_current(*entry);

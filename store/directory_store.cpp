@@ -184,6 +184,16 @@ public:
         return std::make_unique<FileWriter>(writer(key));
     }
 
+    [[nodiscard]] std::unique_ptr<HeldValues> hold() override {
+        if (!sync_.syncs_together(find_root())) return nullptr;
+        return std::make_unique<HeldFiles>(
+            root_, name_, sync_, [this](std::string_view key) { return writer(key); },
+            [this](std::string_view key) {
+                Spot place = spot(key, Make::no);
+                return HeldFiles::Spot{std::move(place.folder), place.fd};
+            });
+    }
+
     bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         require_key(key);
         require_key(other_key);
@@ -479,7 +489,12 @@ public:
         sync_.sync(find_root());
         folders_.clear();
     }
-    void sync_later() override { sync_.later(); }
+    void sync_later() override { sync_.later(find_root()); }
+    /// See sync_together(): `done` are file systems that were asked already.
+    void sync(std::set<std::uint64_t>& done) {
+        sync_.sync(find_root(), done);
+        folders_.clear();
+    }
 
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
@@ -716,7 +731,9 @@ private:
     [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const {
         if (::fstat(fd, &status) != 0) throw io_error("reading", path_of(key), errno);
         if (S_ISREG(status.st_mode)) return true;
-        if (!S_ISDIR(status.st_mode) || looks_like_chunk(key.substr(key.rfind('/') + 1))) {
+        const std::string_view name = key.substr(key.rfind('/') + 1);
+        // "c" is the one chunk of an array without dimensions; of others it is a folder, which nobody opens.
+        if (!S_ISDIR(status.st_mode) || looks_like_chunk(name) || name == "c") {
             throw not_a_file(key, status.st_mode);
         }
         return false;
@@ -896,6 +913,17 @@ private:
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
     return std::make_shared<DirectoryStore>(root, options);
+}
+
+void sync_together(std::span<KeyValueStore* const> stores) {
+    std::set<std::uint64_t> done;
+    for (KeyValueStore* const store : stores) {
+        if (auto* directory = dynamic_cast<DirectoryStore*>(store)) {
+            directory->sync(done);
+        } else {
+            store->sync();
+        }
+    }
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

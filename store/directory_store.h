@@ -1,6 +1,8 @@
 // A directory as a store, where there is one. Private to the store module.
 #pragma once
 
+#include <span>
+
 #include <tessera/key_value_store.h>
 
 namespace tessera {
@@ -9,6 +11,10 @@ namespace tessera {
 /// Throws io for one that cannot be opened.
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root,
                                                                    const StoreOptions& options);
+
+/// Makes all durable that was put and erased in several stores after their sync_later(): one wait for each file system.
+/// What is put afterwards is again left for later.
+void sync_together(std::span<KeyValueStore* const> stores);
 
 /// Whether a directory_store() has a directory open to which its path does not lead any more.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);

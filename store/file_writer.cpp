@@ -18,7 +18,10 @@
 //           old value or its new one. The names, which lie in the folders, are made durable by sync(), which calls
 //           fsync for each folder in which one was set or removed: an operation on an array ends with it, and steps
 //           that must not reach the disk in another order have one between them.
-//   each    The same, but each put and erase calls fsync for the folder itself.
+//           Where an operation replaces many values (hold()), they are all written under their temporary names first;
+//           then one syncfs puts all of them on the disk, and only then they get their keys. So it is with the names in
+//           more than a few folders.
+//   each    The same as a put and erase by itself: it calls fsync for the folder, too.
 // Where nobody opens what is written before it is complete (a new array), sync_later() spares the fdatasync for each
 // file, and sync() asks for the whole file system (syncfs): one wait instead of as many as there are chunks.
 // A failed fsync is an error, and what it was for counts as not written: the system may have dropped those bytes, so it
@@ -27,16 +30,21 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <tessera/error.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <ctime>
 #include <utility>
 
+#include "beneath.h"
 #include "keys.h"
 #include "versions.h"
 
@@ -48,7 +56,24 @@ std::string folder_of(std::string_view key) {
     return std::string(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
 }
 
+/// Whether syncfs() brings all of a file system to the disk. With these it ends in the system's memory, and only
+/// fsync() of each file is handed on to whoever keeps the files.
+bool syncs_as_a_whole(int folder) {
+    constexpr std::array<std::uint32_t, 4> others{FUSE_SUPER_MAGIC, V9FS_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
+    struct statfs status {};
+    return ::fstatfs(folder, &status) == 0 &&
+           std::ranges::find(others, static_cast<std::uint32_t>(status.f_type)) == others.end();
+}
+
 }  // namespace
+
+bool FolderSync::syncs_together(int root) const {
+    return durability_ == Durability::commit && (root < 0 || syncs_as_a_whole(root));
+}
+
+void FolderSync::later(int root) {
+    later_ = durability_ != Durability::none && (root < 0 || syncs_as_a_whole(root));
+}
 
 void FolderSync::changed(int root, std::string_view key) {
     if (durability_ == Durability::none || later_) return;
@@ -79,14 +104,39 @@ void FolderSync::sync(int root) {
         folders.swap(folders_);
         last_ = std::string(none);
     }
-    for (auto folder = folders.begin(); folder != folders.end(); folder = folders.erase(folder)) {
-        try {
-            sync_folder(root, *folder);
-        } catch (...) {
-            const std::lock_guard guard(mutex_);
-            folders_.merge(folders);
-            throw;
-        }
+    try {
+        sync_folders(root, folders);
+    } catch (...) {
+        const std::lock_guard guard(mutex_);
+        folders_.merge(folders);
+        throw;
+    }
+}
+
+void FolderSync::sync(int root, std::set<std::uint64_t>& done) {
+    struct stat status {};
+    if (durability_ == Durability::none || root < 0) return;
+    if (::fstat(root, &status) != 0) throw io_error("reading", store_, errno);
+    if (done.insert(status.st_dev).second && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
+}
+
+void FolderSync::sync_folders(int root, const std::set<std::string>& folders) const {
+    constexpr std::size_t few = 2;
+    if (folders.size() <= few) {
+        for (const std::string& folder : folders) sync_folder(root, folder);
+        return;
+    }
+    std::set<std::uint64_t> done;  // file systems
+    for (const std::string& folder : folders) {
+        const std::string path = folder.empty() ? "." : folder;
+        const auto kept = open_.find(folder);
+        const Descriptor opened(kept ? -1 : open_at(root, path.c_str(), O_RDONLY | O_DIRECTORY));
+        const int fd = kept ? kept->get() : opened.get();
+        if (fd < 0 && is_absent(errno)) continue;  // removed since
+        struct stat status {};
+        if (fd < 0 || ::fstat(fd, &status) != 0) throw io_error("opening", join_key(store_, folder), errno);
+        if (!done.insert(status.st_dev).second) continue;
+        if (::syncfs(fd) != 0) throw io_error("writing to the disk", join_key(store_, folder), errno);
     }
 }
 
@@ -118,6 +168,7 @@ FileWriter::FileWriter(FileWriter&& o) noexcept
       key_(std::move(o.key_)),
       name_(std::move(o.name_)),
       sync_(o.sync_),
+      held_(o.held_),
       end_(o.end_) {}
 
 FileWriter::~FileWriter() {
@@ -152,12 +203,84 @@ void FileWriter::finish() {
     if (is_coarse(now[0])) ++now[0].tv_nsec;
     now[1] = now[0];
     (void)::futimens(fd_.get(), now);
-    if (sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) throw io_error("writing to the disk", name_, errno);
+    if (held_ == nullptr && sync_.syncs_values() && ::fdatasync(fd_.get()) != 0) {
+        throw io_error("writing to the disk", name_, errno);
+    }
     if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
+    if (held_ != nullptr) {
+        held_->finished(key_, std::exchange(temporary_, {}));
+        return;
+    }
     const char* const name = key_.c_str() + (key_.rfind('/') + 1);  // 0 without a '/'
     if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
     sync_.changed(root_, key_);
+}
+
+void FileWriter::hold(HeldFiles& held) {
+    held_ = &held;
+    held.begin(key_, folder());
+}
+
+// ---- values held until all are on the disk
+
+std::unique_ptr<ByteSink> HeldFiles::create(std::string_view key) {
+    auto file = std::make_unique<FileWriter>(writer_(key));
+    file->hold(*this);
+    return file;
+}
+
+void HeldFiles::begin(const std::string& key, int folder) {
+    std::string path = folder_of(key);
+    const std::lock_guard guard(mutex_);
+    if (path == last_) return;
+    struct stat status {};
+    if (::fstat(folder, &status) != 0) throw io_error("reading", join_key(store_, path), errno);
+    last_ = std::move(path);
+    file_systems_.emplace(status.st_dev, key);  // a folder may be a mount point, or a link that was allowed
+}
+
+void HeldFiles::finished(const std::string& key, std::string temporary) {
+    const std::lock_guard guard(mutex_);
+    temporaries_.insert_or_assign(key, std::move(temporary));
+}
+
+void HeldFiles::sync() {
+    for (const auto& [device, key] : file_systems_) {
+        const Spot spot = spot_(key);
+        if (spot.fd >= 0 && ::syncfs(spot.fd) == 0) continue;
+        throw io_error("writing to the disk", join_key(store_, key), spot.fd < 0 ? ENOENT : errno);
+    }
+}
+
+bool HeldFiles::place(std::string_view key) {
+    std::string temporary;
+    {
+        const std::lock_guard guard(mutex_);
+        const auto found = temporaries_.find(key);
+        if (found == temporaries_.end()) return false;
+        temporary = found->second;
+    }
+    const Spot spot = spot_(key);
+    const std::string name(key.substr(key.rfind('/') + 1));  // 0 without a '/'
+    if (spot.fd < 0) throw io_error("writing", join_key(store_, key), ENOENT);
+    if (::renameat(spot.fd, temporary.c_str(), spot.fd, name.c_str()) != 0) {
+        throw io_error("writing", join_key(store_, key), errno);
+    }
+    sync_.changed(root_, key);
+    const std::lock_guard guard(mutex_);
+    temporaries_.erase(temporaries_.find(key));
+    return true;
+}
+
+HeldFiles::~HeldFiles() {
+    for (const auto& [key, temporary] : temporaries_) {
+        try {
+            if (const Spot spot = spot_(key); spot.fd >= 0) ::unlinkat(spot.fd, temporary.c_str(), 0);
+        } catch (const Error&) {
+            // A folder that cannot be reached any more: repair() removes what is left there.
+        }
+    }
 }
 
 }  // namespace tessera

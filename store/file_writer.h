@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -25,6 +27,8 @@ public:
 
     /// Whether a value has to be on the disk before it gets its name.
     [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
+    /// Whether many values can be made durable by one wait before an operation ends.
+    [[nodiscard]] bool syncs_together(int root) const;
 
     /// A name in the folder of `key` was set or removed.
     void changed(int root, std::string_view key);
@@ -33,13 +37,16 @@ public:
     void changed_for_move(int root, std::string_view key) const;
 
     /// Nothing is asked of the system until sync(), which then asks for the whole file system.
-    void later() { later_ = durability_ != Durability::none; }
+    void later(int root);
 
     /// `root` is the store's descriptor, or negative when it has no directory yet.
     void sync(int root);
+    /// The same for several stores: `done` are file systems that were asked already.
+    void sync(int root, std::set<std::uint64_t>& done);
 
 private:
     void sync_folder(int root, const std::string& folder) const;
+    void sync_folders(int root, const std::set<std::string>& folders) const;
 
     static constexpr const char* none = "/";  // no folder's name
 
@@ -52,6 +59,8 @@ private:
     std::set<std::string> folders_;  ///< whose names are not yet durable
     std::string last_ = none;        ///< the one that was last put there
 };
+
+class HeldFiles;
 
 /// A value being written under a temporary name; destruction without finish() removes that.
 class FileWriter final : public ByteSink {
@@ -71,6 +80,8 @@ public:
     bool clone(int from);
     void finish() override;
     [[nodiscard]] const std::string& name() const override { return name_; }
+    /// From now on finish() gives the file to `held`, which must live until then, and not to its key.
+    void hold(HeldFiles& held);
 
 private:
     [[nodiscard]] int folder() const { return folder_ ? folder_->get() : root_; }
@@ -82,7 +93,44 @@ private:
     std::string key_;
     std::string name_;
     FolderSync& sync_;
+    HeldFiles* held_ = nullptr;
     std::uint64_t end_ = 0;
+};
+
+/// Of a directory store.
+class HeldFiles final : public HeldValues {
+public:
+    struct Spot {
+        FolderCache::Folder folder;  ///< null for the root
+        int fd = -1;                 ///< of that; negative when it is gone
+    };
+    using Writer = std::function<FileWriter(std::string_view key)>;
+    using SpotOf = std::function<Spot(std::string_view key)>;
+    /// `root` is the store's; `writer` begins a file, `spot` finds the folder of a key. `store` is its path.
+    HeldFiles(const std::atomic<int>& root, const std::string& store, FolderSync& sync, Writer writer, SpotOf spot)
+        : root_(root), store_(store), sync_(sync), writer_(std::move(writer)), spot_(std::move(spot)) {}
+    HeldFiles(const HeldFiles&) = delete;
+    HeldFiles& operator=(const HeldFiles&) = delete;
+    ~HeldFiles() override;
+
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override;
+    void sync() override;
+    bool place(std::string_view key) override;
+
+private:
+    friend class FileWriter;
+    void begin(const std::string& key, int folder);
+    void finished(const std::string& key, std::string temporary);
+
+    const std::atomic<int>& root_;
+    const std::string& store_;
+    FolderSync& sync_;
+    Writer writer_;
+    SpotOf spot_;
+    std::mutex mutex_;
+    std::map<std::string, std::string, std::less<>> temporaries_;  ///< by key
+    std::string last_ = "/";                                       ///< folder whose file system is known; none's name
+    std::map<std::uint64_t, std::string> file_systems_;            ///< by device: a key on each
 };
 
 }  // namespace tessera

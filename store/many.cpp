@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "chunk_changes.h"
 #include "region_io.h"
 
 namespace tessera {
@@ -123,9 +124,11 @@ void distribute(const ArrayState& array, const LoadedArray& loaded, const Touche
     }
 }
 
-/// Calls each(index, its units, options for the work within) for every chunk or shard, in parallel.
-template <class Each>
-void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOptions& io, const Each& each) {
+/// Calls each(index, its units, options for the work within, …) for every chunk or shard: by run(count, options, job),
+/// which calls job(i, …) in parallel.
+template <class Run, class Each>
+void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOptions& io, const Run& run,
+                  const Each& each) {
     std::map<std::int64_t, std::vector<std::int64_t>> stored;
     for (std::int64_t n = 0; n < touches.count(); ++n) {
         const Region box = touches.units.chunk_region(touches.unit(n));
@@ -137,9 +140,9 @@ void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOpt
     // Few shards are taken one after another, and all threads work on the inner chunks of each.
     const bool few = loaded.pipeline.shard() != nullptr && std::ssize(jobs) < thread_count(io);
     (few ? outer : within).threads = 1;
-    parallel_for(std::ssize(jobs), outer, [&](std::int64_t job) {
+    run(std::ssize(jobs), outer, [&](std::int64_t job, auto&... output) {
         const auto& [chunk, units] = jobs[static_cast<std::size_t>(job)];
-        each(index_in(Region::whole(loaded.grid.grid()), chunk), units, within);
+        each(index_in(Region::whole(loaded.grid.grid()), chunk), units, within, output...);
     });
 }
 
@@ -160,7 +163,7 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
         return;
     }
     const ChunkGrid& inner = loaded.pipeline.shard()->grid();
-    for_each_key(loaded, touches, io,
+    for_each_key(loaded, touches, io, parallel_for,
                  [&](const Index& shard, const std::vector<std::int64_t>& units, const IoOptions& within) {
                      std::vector<std::int64_t> numbers;
                      for (const std::int64_t n : units) {
@@ -180,22 +183,26 @@ void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<co
     if (loaded.metadata.keys.separator == "/") {  // else all chunks share one folder: the first write finds out
         for (const RegionWrite& part : parts) require_direct(array, loaded, part.region);
     }
-    for_each_key(loaded, touches, io,
-                 [&](const Index& index, const std::vector<std::int64_t>& units, const IoOptions& within) {
-                     std::vector<NDArray> memory;
-                     memory.reserve(2 * units.size());
-                     std::vector<MarkedChunk> marked;
-                     for (const std::int64_t n : units) {
-                         NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
-                         NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
-                         const std::byte unmarked{0};
-                         fill_elements(marks, &unmarked);
-                         overlay(touches, n, parts, elements, marks);
-                         marked.push_back({touches.unit(n), elements.view(), marks.view()});
-                     }
-                     const StoreLock lock = lock_chunk(array, loaded, index);
-                     write_marked(array, loaded, index, marked, within);
-                 });
+    const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {
+        change_chunks(array, loaded, count, outer, job);
+    };
+    for_each_key(
+        loaded, touches, io, run,
+        [&](const Index& index, const std::vector<std::int64_t>& units, const IoOptions& within, ChunkOutput& output) {
+            std::vector<NDArray> memory;
+            memory.reserve(2 * units.size());
+            std::vector<MarkedChunk> marked;
+            for (const std::int64_t n : units) {
+                NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
+                NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
+                const std::byte unmarked{0};
+                fill_elements(marks, &unmarked);
+                overlay(touches, n, parts, elements, marks);
+                marked.push_back({touches.unit(n), elements.view(), marks.view()});
+            }
+            output.begin(index, array.chunk_key(loaded, index), true);
+            write_marked(array, loaded, index, marked, output, within);
+        });
 }
 
 }  // namespace tessera

@@ -17,9 +17,12 @@
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <span>
 
 #include "array_state.h"
+#include "directory_store.h"
 #include "replace_directory.h"
 #include "set_aside.h"
 
@@ -237,15 +240,19 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     } else if (before == Occupant::unfinished) {
         erase_own(state_->built);
     }
-    state_->made_directory = !make_directories(state_->built, existing.store.durability).empty();
+    const Durability waits = existing.together ? Durability::none : existing.store.durability;
+    state_->made_directory = !make_directories(state_->built, waits).empty();
     state_->built_id = directory_id(state_->built);
 
     state_->store = directory_store(state_->built, existing.store);
     const std::string text = marker.dump(python_json_style);
     try {
+        if (existing.together) state_->store->sync_later();
         if (!state_->resumed) {
             state_->store->put(marker_key, std::as_bytes(std::span(text)));
-            state_->store->sync();  // chunks without it would be nobody's after a power failure
+            // Chunks without it would be nobody's after a power failure. Of many arrays that is the price of not
+            // waiting for each.
+            if (!existing.together) state_->store->sync();
         }
         auto shape = state_->store->try_lock("");
         if (!shape) {
@@ -286,24 +293,52 @@ fs::path NewArray::keep() {
     return state_->built;
 }
 
-Array NewArray::commit() {
-    KeyValueStore& store = *state_->store;
-    state_->require_own();
-    store.sync();  // the chunks, before the metadata say that they are there
-    state_->array->publish();
-    store.sync();
-    store.erase_below(".tessera");
-    store.sync();
-    state_->shape.unlock();
-    state_->leave = true;
-    if (state_->built != state_->place) {
-        const auto old = directory_store(state_->place, state_->options);
-        in_context([&] { return fmt::format("the new array is complete in {}", state_->built.string()); },
-                   [&] { replace_directory(state_->built, *old, lock_nodes(*old), state_->options); });
+void commit_together(std::span<NewArray* const> arrays) {
+    struct Held {
+        std::unique_ptr<HeldValues> values;  ///< null where nothing is held
+        std::vector<std::string> keys;
+    };
+    std::vector<Held> documents;
+    std::vector<KeyValueStore*> stores;
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.require_own();
+        stores.push_back(state.store.get());
+        Held held{.values = state.store->hold(), .keys = {}};
+        if (held.values) held.keys = state.array->state_->hold_documents(*held.values);
+        documents.push_back(std::move(held));
     }
-    Array array = Array::open(state_->place, state_->options);
-    state_->own_lock.unlock();
-    return array;
+    sync_together(stores);  // the chunks, before the metadata say that they are there
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        NewArray::State& state = *arrays[i]->state_;
+        if (documents[i].values) {
+            state.array->state_->place_documents(*documents[i].values, documents[i].keys);
+        } else {
+            state.array->publish();
+        }
+        // What fails from here on costs the marker, or the exchange, and not the array.
+        if (state.built == state.place) state.leave = true;
+    }
+    sync_together(stores);
+    for (KeyValueStore* const store : stores) store->erase_below(".tessera");
+    sync_together(stores);
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.shape.unlock();
+        state.leave = true;
+        if (state.built != state.place) {
+            const auto old = directory_store(state.place, state.options);
+            in_context([&] { return fmt::format("the new array is complete in {}", state.built.string()); },
+                       [&] { replace_directory(state.built, *old, lock_nodes(*old), state.options); });
+        }
+        state.own_lock.unlock();
+    }
+}
+
+Array NewArray::commit() {
+    const std::array<NewArray*, 1> alone{this};
+    commit_together(alone);
+    return Array::open(state_->place, state_->options);
 }
 
 }  // namespace tessera

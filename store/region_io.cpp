@@ -10,6 +10,8 @@
 #include <atomic>
 #include <optional>
 
+#include "chunk_changes.h"
+
 namespace tessera {
 
 namespace {
@@ -134,11 +136,11 @@ MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& shape, Wor
     return scratch.chunk.view();
 }
 
-/// Calls each(index, what is picked from its chunk or shard, options for the work within) in parallel for every chunk
-/// or shard from which the selection picks something.
-template <class Each>
+/// Calls each(index, what is picked from its chunk or shard, options for the work within, …) for every chunk or shard
+/// from which the selection picks something: by run(count, options, job), which calls job(i, …) in parallel.
+template <class Run, class Each>
 void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
-                     const IoOptions& io, const Each& each) {
+                     const IoOptions& io, const Run& run, const Each& each) {
     const Region bounds = selection.bounds();
     require_inside(array, loaded, bounds);
     if (bounds.empty()) return;
@@ -148,10 +150,10 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
     IoOptions outer = io;
     IoOptions within = io;
     (few ? outer : within).threads = 1;
-    parallel_for(overlapped.count(), outer, [&](std::int64_t n) {
+    run(overlapped.count(), outer, [&](std::int64_t n, auto&... output) {
         const Index index = index_in(overlapped, n);
         const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
-        if (!part.in_request.empty()) each(index, part, within);
+        if (!part.in_request.empty()) each(index, part, within, output...);
     });
 }
 
@@ -265,13 +267,13 @@ void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk) {
 }
 
 /// Puts a chunk's elements in place, or removes the chunk when all inside the array equal the fill.
-void store_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                 const ArrayView& chunk, WorkerScratch& scratch) {
+void store_chunk(const LoadedArray& loaded, const Index& index, const ArrayView& chunk, ChunkOutput& output,
+                 WorkerScratch& scratch) {
     const ArrayView inside = chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
     if (loaded.may_omit() && all_elements_equal(inside, loaded.fill())) {
-        array.store->erase(key);
+        output.erase();
     } else {
-        array.store->put(key, loaded.pipeline.encode(chunk, scratch.codec));
+        output.put(loaded.pipeline.encode(chunk, scratch.codec));
     }
 }
 
@@ -303,14 +305,14 @@ std::optional<ByteSpan> encode_touched(const LoadedArray& loaded, const Request<
 }
 
 void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                 const Picked& part, const Request<ArrayView>& request) {
+                 const Picked& part, const Request<ArrayView>& request, ChunkOutput& output) {
     ScratchPool::Loan scratch(array.scratch);
-    const StoreLock lock = lock_chunk(array, loaded, index);
+    output.begin(index, key, !part.whole);
     const Shape& whole = loaded.grid.chunks();
     const bool stored = !part.whole && array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit());
     if (stored) {
         if (const auto bytes = encode_touched(loaded, request, part, *scratch)) {
-            array.store->put(key, *bytes);
+            output.put(*bytes);
             return;
         }
     }
@@ -326,17 +328,16 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
         return chunk;
     };
     if (const auto chunk = edited(loaded, request, loaded.grid.chunk_region(index), whole, memory)) {
-        store_chunk(array, loaded, key, index, *chunk, *scratch);
+        store_chunk(loaded, index, *chunk, output, *scratch);
     }
 }
 
-/// A shard about to be written anew; what is stored stays, unless all of it is `replaced`. The caller holds its lock.
+/// A shard about to be written anew to `output`, which has begun; what is stored stays, unless all of it is `replaced`.
 ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                         bool replaced) {
+                         bool replaced, ChunkOutput& output) {
     const ShardCodec& codec = *loaded.pipeline.shard();
     return {codec, replaced ? nullptr : open_shard(array, loaded, key),
-            Region::whole(loaded.grid.chunk_region(index).extent),
-            [&store = *array.store, key] { return store.create(key); }};
+            Region::whole(loaded.grid.chunk_region(index).extent), [&output] { return output.create(); }};
 }
 
 /// Writes what is requested of one shard, which covers the region `shard` of the array.
@@ -352,20 +353,20 @@ void edit_shard(const LoadedArray& loaded, const Region& shard, const Request<Ar
 }
 
 /// Puts a shard in place, or removes it when there is nothing in it.
-void finish_shard(const ArrayState& array, const std::string& key, ShardWriter& writer) {
+void finish_shard(ShardWriter& writer, ChunkOutput& output) {
     if (writer.empty()) {
-        array.store->erase(key);
+        output.erase();
     } else {
         writer.finish();
     }
 }
 
 void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                 bool whole, const Request<ArrayView>& request, const IoOptions& io) {
-    const StoreLock lock = lock_chunk(array, loaded, index);
-    ShardWriter writer = shard_writer(array, loaded, key, index, whole);
+                 bool whole, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io) {
+    output.begin(index, key, !whole);
+    ShardWriter writer = shard_writer(array, loaded, key, index, whole, output);
     edit_shard(loaded, loaded.grid.chunk_region(index), request, writer, io);
-    finish_shard(array, key, writer);
+    finish_shard(writer, output);
 }
 
 /// A region that lies inside the array, as a selection.
@@ -387,8 +388,8 @@ void fill_beyond(const LoadedArray& loaded, const Shape& inside, const MutableAr
 }
 
 void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                        const IoOptions& io) {
-    ShardWriter writer = shard_writer(array, loaded, key, index, false);
+                        ChunkOutput& output, const IoOptions& io) {
+    ShardWriter writer = shard_writer(array, loaded, key, index, false, output);
     if (writer.old() == nullptr) return;
     const Region shard = loaded.grid.chunk_region(index);
     std::atomic<bool> changed = false;
@@ -404,14 +405,15 @@ void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, cons
             return chunk;
         },
         io);
-    if (changed) finish_shard(array, key, writer);
+    if (changed) finish_shard(writer, output);
 }
 
 /// Of write_marked; merged(chunk, stored) gives a marked chunk's new elements, stored() what there is of it.
 template <class Merged>
 void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
-                        const std::vector<MarkedChunk>& chunks, const Merged& merged, const IoOptions& io) {
-    ShardWriter writer = shard_writer(array, loaded, key, index, false);
+                        const std::vector<MarkedChunk>& chunks, const Merged& merged, ChunkOutput& output,
+                        const IoOptions& io) {
+    ShardWriter writer = shard_writer(array, loaded, key, index, false, output);
     const ChunkGrid& grid = loaded.pipeline.shard()->grid();
     std::vector<const MarkedChunk*> marked(static_cast<std::size_t>(grid.chunk_count()));
     for (const MarkedChunk& chunk : chunks) {
@@ -427,7 +429,7 @@ void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, cons
             return merged(*chunk, [&] { return memory(true); });
         },
         io);
-    finish_shard(array, key, writer);
+    finish_shard(writer, output);
 }
 
 /// One chunk of each folder in which a region's chunks lie.
@@ -452,8 +454,8 @@ public:
           shard_(loaded_->grid.chunk_region(index)),
           key_(array.chunk_key(*loaded_, index)),
           shape_lock_(std::move(shape_lock)),
-          lock_(lock_chunk(array, *loaded_, index)),
-          writer_(shard_writer(array, *loaded_, key_, index, region == shard_)) {}
+          output_(begun(array, *loaded_, index, key_)),
+          writer_(shard_writer(array, *loaded_, key_, index, region == shard_, output_)) {}
 
     [[nodiscard]] ArrayInfo info() const override {
         const Shape& chunks = loaded_->pipeline.shard()->grid().chunks();
@@ -473,11 +475,18 @@ public:
                    });
     }
     void finish() override {
-        in_context([&] { return where(array_, index_, key_); }, [&] { finish_shard(array_, key_, writer_); });
+        in_context([&] { return where(array_, index_, key_); }, [&] { finish_shard(writer_, output_); });
     }
     [[nodiscard]] const std::string& name() const override { return array_.name; }
 
 private:
+    static ChunkOutput begun(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                             const std::string& key) {
+        ChunkOutput output(array, loaded, nullptr);
+        output.begin(index, key, true);
+        return output;
+    }
+
     const ArrayState& array_;
     std::shared_ptr<const LoadedArray> loaded_;
     Region region_;
@@ -485,7 +494,7 @@ private:
     Region shard_;
     std::string key_;
     StoreLock shape_lock_;
-    StoreLock lock_;
+    ChunkOutput output_;
     ShardWriter writer_;
 };
 
@@ -494,7 +503,7 @@ private:
 void read_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                    const MutableArrayView& out, const IoOptions& io) {
     const Request<MutableArrayView> request{selection, fitted(array, loaded, out, selection.full_shape())};
-    for_each_picked(array, loaded, selection, io, [&](const Index& index, const Picked& part, const IoOptions& within) {
+    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
@@ -511,7 +520,8 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                            return place;
                        });
                    });
-    });
+    };
+    for_each_picked(array, loaded, selection, io, parallel_for, each);
 }
 
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
@@ -519,17 +529,21 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
     const Request<ArrayView> request{selection, fitted(array, loaded, in, selection.full_shape())};
     // Where all chunks share one folder the first that is written finds out whether it may be.
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
-    for_each_picked(array, loaded, selection, io, [&](const Index& index, const Picked& part, const IoOptions& within) {
+    const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {
+        change_chunks(array, loaded, count, outer, job);
+    };
+    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within, ChunkOutput& output) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
                        if (loaded.pipeline.shard() == nullptr) {
-                           write_chunk(array, loaded, key, index, part, request);
+                           write_chunk(array, loaded, key, index, part, request, output);
                        } else {
-                           write_shard(array, loaded, key, index, part.whole, request, within);
+                           write_shard(array, loaded, key, index, part.whole, request, output, within);
                        }
                    });
-    });
+    };
+    for_each_picked(array, loaded, selection, io, run, each);
 }
 
 void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& chunk,
@@ -618,7 +632,7 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
 }
 
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
-                  const std::vector<MarkedChunk>& chunks, const IoOptions& io) {
+                  const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io) {
     const std::string key = array.chunk_key(loaded, index);
     const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
         if (chunk.marks.data == nullptr) return chunk.elements;
@@ -631,7 +645,7 @@ void write_marked(const ArrayState& array, const LoadedArray& loaded, const Inde
     in_context([&] { return where(array, index, key); },
                [&] {
                    if (loaded.pipeline.shard() != nullptr) {
-                       write_marked_shard(array, loaded, key, index, chunks, merged, io);
+                       write_marked_shard(array, loaded, key, index, chunks, merged, output, io);
                        return;
                    }
                    ScratchPool::Loan scratch(array.scratch);
@@ -640,24 +654,25 @@ void write_marked(const ArrayState& array, const LoadedArray& loaded, const Inde
                        load_chunk(array, loaded, key, memory, *scratch);
                        return memory;
                    });
-                   store_chunk(array, loaded, key, index, chunk, *scratch);
+                   store_chunk(loaded, index, chunk, output, *scratch);
                });
 }
 
-void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io) {
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output,
+                       const IoOptions& io) {
     const std::string key = array.chunk_key(loaded, index);
     in_context([&] { return where(array, index, key); },
                [&] {
-                   const StoreLock lock = lock_chunk(array, loaded, index);
+                   output.begin(index, key, true);
                    if (loaded.pipeline.shard() != nullptr) {
-                       clear_shard_beyond(array, loaded, key, index, io);
+                       clear_shard_beyond(array, loaded, key, index, output, io);
                        return;
                    }
                    ScratchPool::Loan scratch(array.scratch);
                    const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
                    if (!load_chunk(array, loaded, key, chunk, *scratch)) return;
                    fill_beyond(loaded, loaded.grid.chunk_region(index).extent, chunk);
-                   array.store->put(key, loaded.pipeline.encode(chunk, scratch->codec));
+                   output.put(loaded.pipeline.encode(chunk, scratch->codec));
                });
 }
 

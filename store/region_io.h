@@ -1,7 +1,7 @@
 // The loops that read and write a region of an array, chunk by chunk, in parallel. Private to the store module.
 //
-// Writers hold the shape lock (slot 0) shared for the whole call, and each job the lock of its chunk from before it
-// reads the old chunk until after the new one is in place. Readers take no lock: a chunk is replaced as a whole.
+// Writers hold the shape lock (slot 0) shared for the whole call. How chunks are locked and replaced: chunk_changes.h.
+// Readers take no lock: a chunk is replaced as a whole.
 //
 // A shard is locked and replaced like a chunk. Within it only the inner chunks that are needed are read or encoded
 // anew; the others are copied as they are.
@@ -10,6 +10,8 @@
 #include "array_state.h"
 
 namespace tessera {
+
+class ChunkOutput;
 
 /// `out` has the shape region.extent; region lies inside the array.
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
@@ -59,10 +61,10 @@ struct MarkedChunk {
     ArrayView elements;
     ArrayView marks;  ///< bools: which of them to write; without data: all of them
 };
-/// Writes the marked elements into one chunk or shard, which is replaced once. The caller holds its lock, and the shape
-/// lock.
+/// Writes the marked elements into one chunk or shard, which is replaced once. `output` has begun. The caller holds the
+/// shape lock.
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
-                  const std::vector<MarkedChunk>& chunks, const IoOptions& io);
+                  const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io);
 /// Copies the marked elements. All packed in C order.
 void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to);
 
@@ -74,7 +76,8 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
                                                     const Region& region, StoreLock shape_lock);
 
 /// Sets the elements of a stored chunk or shard that lie beyond the array's edge to the fill.
-void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, const IoOptions& io);
+void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output,
+                       const IoOptions& io);
 
 /// What for_each_stored() calls. Keys of strays and of what is in the way are below the array.
 struct StoredVisitor {

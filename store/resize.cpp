@@ -9,6 +9,7 @@
 #include <chrono>
 #include <limits>
 
+#include "chunk_changes.h"
 #include "region_io.h"
 
 namespace tessera {
@@ -57,9 +58,9 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
         std::int64_t more = box.count();
         enumerable = enumerable && !__builtin_add_overflow(candidates, more, &candidates);
     }
-    const auto clear = [&](const Index& chunk) {
+    const auto clear = [&](const Index& chunk, ChunkOutput& output) {
         if (in_grid(old.grid, chunk)) {
-            clear_beyond_edge(array, old, chunk, io);
+            clear_beyond_edge(array, old, chunk, output, io);
         } else {
             array.store->erase(array.chunk_key(grown, chunk));
         }
@@ -71,7 +72,8 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
             Region box = Region::whole(grown.grid.grid());
             box.start[d] = from[d] / grown.grid.chunks()[d];
             box.extent[d] -= box.start[d];
-            for_each_index(box, io, clear);
+            change_chunks(array, old, box.count(), io,
+                          [&](std::int64_t n, ChunkOutput& output) { clear(index_in(box, n), output); });
         }
         return;
     }
@@ -90,8 +92,8 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
     };
     for_each_stored(array, old,
                     {.each = keep_edge, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
-    parallel_for(static_cast<std::int64_t>(edge.size()), io,
-                 [&](std::int64_t i) { clear(edge[static_cast<std::size_t>(i)]); });
+    change_chunks(array, old, std::ssize(edge), io,
+                  [&](std::int64_t i, ChunkOutput& output) { clear(edge[static_cast<std::size_t>(i)], output); });
 }
 
 /// Writes into an array at an offset, as if that place were an array of its own.

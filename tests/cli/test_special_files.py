@@ -93,6 +93,12 @@ class SpecialFiles(ProgramTest):
                     self.assertEqual(self.tessera("get", "a", "2, :2"), "[0 0]\n")
                     shutil.rmtree(self.folder / "a")
 
+    def test_a_directory_in_the_place_of_the_only_chunk(self):
+        self.tessera("create", "a", "--shape", "", "--dtype", "<i4", "--format", "v3", "--quiet")
+        (self.folder / "a/c").mkdir()
+        for words in ["get", "a"], ["copy", "a", "out"], ["digest", "a"]:
+            self.refused(*words, says=["a/c", "a directory"])
+
     def test_in_the_place_of_a_folder_of_chunks(self):
         for layout, folder in ("nested v2", "a/1"), ("v3", "a/c/1"), ("v3", "a/c"), ("zmeta", "a/__zdata__"):
             for kind in "a FIFO", "leads nowhere: to nowhere", "a file":

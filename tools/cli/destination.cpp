@@ -231,6 +231,7 @@ public:
         if (!node.empty()) fs::create_directories(place.parent_path());
         Existing existing = existing_;
         if (!node.empty()) existing.lock = nullptr;  // ours is of the root alone
+        existing.together = !node.empty();
         arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from));
         Array& array = arrays_.back()->array();
         if (plan.attributes) array.attributes().replace(*plan.attributes);
@@ -251,17 +252,22 @@ public:
     }
 
     void commit() override {
-        for (const auto& array : arrays_) (void)array->commit();
+        std::vector<NewArray*> made;
+        for (const auto& array : arrays_) made.push_back(array.get());
+        commit_together(made);
         // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
         for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
-            const PlannedGroup& group = added->group;
-            const fs::path place = group.node.empty() ? root_ : root_ / group.node;
-            fs::create_directories(place);
-            if (group.dialect == nullptr || group.dialect->save_group == nullptr) continue;
-            const auto store = directory_store(place, existing_.store);
-            if (!group.attributes && probe_group_dialect(*store, "") != nullptr) continue;
-            group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
-            store->sync();
+            if (added->group.node.empty()) continue;
+            StoreOptions options = existing_.store;
+            // One wait for all new ones; an old document must not be lost.
+            if (options.durability == Durability::commit && !has_document(added->group)) {
+                options.durability = Durability::none;
+            }
+            add_document(added->group, options);
+        }
+        sync_all();
+        for (const NewGroup& added : groups_) {
+            if (added.group.node.empty()) add_document(added.group, existing_.store);
         }
         committed_ = true;
     }
@@ -288,6 +294,33 @@ private:
                             "--follow-links",
                             place.string()));
         }
+    }
+
+    [[nodiscard]] fs::path place_of(const PlannedGroup& group) const {
+        return group.node.empty() ? root_ : root_ / group.node;
+    }
+
+    [[nodiscard]] bool has_document(const PlannedGroup& group) const {
+        return probe_group_dialect(*directory_store(place_of(group), {.read_only = true}), "") != nullptr;
+    }
+
+    void add_document(const PlannedGroup& group, const StoreOptions& options) const {
+        const fs::path place = place_of(group);
+        fs::create_directories(place);
+        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        if (!group.attributes && has_document(group)) return;
+        const auto store = directory_store(place, options);
+        group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
+        store->sync();
+    }
+
+    /// One wait for whatever was written below the root.
+    void sync_all() const {
+        if (groups_.empty() || !fs::exists(root_)) return;
+        const auto store = directory_store(root_, existing_.store);
+        (void)store->list("");  // opens it
+        store->sync_later();
+        store->sync();
     }
 
     /// A group, and its lock: none of the root, which the caller has.

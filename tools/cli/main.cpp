@@ -1,6 +1,7 @@
 // The program `tessera`: finds the command, runs it, and turns what happens into messages and exit codes.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
@@ -218,12 +219,21 @@ int run(int argc, char** argv) {
     return exit_error;  // not reached: one command is required
 }
 
+/// A hierarchy is made and locked array by array, and each takes a few open files: as many as the system allows.
+void allow_many_files() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 }  // namespace tessera::cli
 
 int main(int argc, char** argv) {
     using namespace tessera;
     using namespace tessera::cli;
+    allow_many_files();
     ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
     ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
     const bool json = wants_json(argc, argv);

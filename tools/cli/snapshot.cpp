@@ -1,6 +1,5 @@
 // tessera snapshot
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <tessera/error.h>
 #include <tessera/snapshot.h>
@@ -22,14 +21,6 @@ struct SnapshotOptions {
     bool sums = false;
     bool skip_damaged = false;
 };
-
-/// A hierarchy is locked array by array, and each lock is an open file: as many as the system allows.
-void allow_many_files() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 /// "37 reflinks, 4 copies"
 std::string how_text(const SnapshotInfo& info) {
@@ -133,7 +124,6 @@ int snapshot(Session& session, const SnapshotOptions& o) {
     if (o.skip_damaged && o.action != "restore") {
         throw invalid_argument(fmt::format("--skip-damaged: only of restore, found {}", o.action));
     }
-    allow_many_files();
     if (o.action == "create") return create(session, o);
     if (o.action == "list") return list(session, o);
     if (o.action == "restore") return restore(session, o);

@@ -164,6 +164,7 @@ private:
     friend class CachedArray;
     friend class Edit;
     friend std::int64_t undo(const Array& array);
+    friend void commit_together(std::span<class NewArray* const> arrays);
     friend struct CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io);
     explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
     static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,8 @@ struct Existing {
     StoreOptions store = {};  ///< how its place is opened
     /// Of the place, held by the caller for as long as the NewArray lives; null: the NewArray takes one itself.
     const DestinationLock* lock = nullptr;
+    /// One of several that commit_together() ends: making it waits for the disk no more than writing it does.
+    bool together = false;
 };
 
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
@@ -85,8 +88,14 @@ public:
     std::filesystem::path keep();
 
 private:
+    friend void commit_together(std::span<NewArray* const> arrays);
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// commit() of several, with as few waits for the disk as for one: all their chunks are on the disk before the first
+/// metadata are seen, and all metadata before the first marker goes. Those that were not in place when it throws are
+/// not removed by their destruction where their metadata are seen.
+void commit_together(std::span<NewArray* const> arrays);
 
 }  // namespace tessera

@@ -106,6 +106,19 @@ private:
     std::function<void()> release_;
 };
 
+/// Values that are put in place once all of them are on the disk: one wait for it, however many they are. Destruction
+/// removes those that were not put in place. Thread rule: create() and place() from several threads at once.
+class HeldValues {
+public:
+    virtual ~HeldValues() = default;
+    /// As KeyValueStore::create(), but finish() leaves the key as it is.
+    [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
+    /// Waits until all that was finished is on the disk.
+    virtual void sync() = 0;
+    /// Puts the value that was finished for a key in its place, in one step; false where there is none. After sync().
+    virtual bool place(std::string_view key) = 0;
+};
+
 /// Keys to bytes. Keys are UTF-8, parts joined by '/', no part empty, "." or ".."; anything else is invalid_argument.
 /// Thread rule: every member may be called from several threads at once.
 class KeyValueStore {
@@ -122,6 +135,9 @@ public:
     /// A value that is written piece by piece and set, all or nothing, by its finish(). Written to at any place where
     /// random_access(); a zip is not. The store must outlive it.
     [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
+    /// For many values at once where each put() would wait for the disk; null where none does. The store must outlive
+    /// it.
+    [[nodiscard]] virtual std::unique_ptr<HeldValues> hold() { return nullptr; }
     /// Makes a key the very file that a key of another store is, by a hard link, if the key is absent; false where that
     /// is not possible (other kinds of stores, another file system) or the key is there.
     virtual bool link(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {

@@ -1,0 +1,110 @@
+#include "chunk_changes.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "region_io.h"
+
+namespace tessera {
+
+void ChunkOutput::begin(const Index& chunk, const std::string& key, bool keeps) {
+    chunk_ = chunk;
+    key_ = key;
+    keeps_ = keeps;
+    if (held_ == nullptr) {
+        lock_ = lock_chunk(array_, loaded_, chunk);
+    } else if (keeps) {
+        before_ = array_.store->stamp(key);
+    }
+}
+
+void ChunkOutput::put(ByteSpan value) {
+    if (held_ == nullptr) {
+        array_.store->put(key_, value);
+        return;
+    }
+    const auto sink = held_->create(key_);
+    sink->append(value);
+    sink->finish();
+}
+
+std::unique_ptr<ByteSink> ChunkOutput::create() {
+    return held_ == nullptr ? array_.store->create(key_) : held_->create(key_);
+}
+
+void ChunkOutput::erase() {
+    if (held_ == nullptr) {
+        array_.store->erase(key_);
+    } else {
+        erases_ = true;
+    }
+}
+
+bool ChunkOutput::place() {
+    const StoreLock lock = lock_chunk(array_, loaded_, chunk_);
+    if (keeps_ && array_.store->stamp(key_) != before_) return false;
+    if (erases_) {
+        array_.store->erase(key_);
+    } else {
+        held_->place(key_);
+    }
+    return true;
+}
+
+namespace {
+
+/// Those from `first` to `end` - 1, held until all are on the disk.
+void change_together(const ArrayState& array, const LoadedArray& loaded, std::int64_t first, std::int64_t end,
+                     const IoOptions& io, HeldValues& held,
+                     const std::function<void(std::int64_t i, ChunkOutput& output)>& change) {
+    std::mutex mutex;
+    std::vector<std::pair<std::int64_t, ChunkOutput>> changed;
+    parallel_for(end - first, io, [&](std::int64_t n) {
+        ChunkOutput output(array, loaded, &held);
+        change(first + n, output);
+        if (!output.has_begun()) return;
+        const std::lock_guard guard(mutex);
+        changed.emplace_back(first + n, std::move(output));
+    });
+    held.sync();
+    std::vector<std::int64_t> anew;
+    parallel_for(std::ssize(changed), {.threads = io.threads}, [&](std::int64_t n) {
+        auto& [i, output] = changed[static_cast<std::size_t>(n)];
+        if (output.place()) return;
+        const std::lock_guard guard(mutex);
+        anew.push_back(i);
+    });
+    parallel_for(std::ssize(anew), io, [&](std::int64_t n) {
+        ChunkOutput output(array, loaded, nullptr);
+        change(anew[static_cast<std::size_t>(n)], output);
+    });
+}
+
+}  // namespace
+
+void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
+                   const std::function<void(std::int64_t i, ChunkOutput& output)>& change) {
+    constexpr std::int64_t few = 3;
+    // What is held takes room on the disk beside the old values, and a record in memory.
+    constexpr std::int64_t most = 16'384;
+    constexpr std::int64_t most_bytes = std::int64_t{4} << 30;
+    const std::int64_t bytes = byte_count(loaded.grid.chunks(), loaded.metadata.dtype.size());
+    const std::int64_t at_once =
+        std::clamp(most_bytes / std::max<std::int64_t>(bytes, 1), std::max<std::int64_t>(few, thread_count(io)), most);
+    std::int64_t done = 0;
+    while (count - done > few) {
+        const auto held = array.published ? array.store->hold() : nullptr;
+        if (held == nullptr) break;
+        const std::int64_t end = done + std::min(at_once, count - done);
+        change_together(array, loaded, done, end, io, *held, change);
+        done = end;
+    }
+    parallel_for(count - done, io, [&](std::int64_t n) {
+        ChunkOutput output(array, loaded, nullptr);
+        change(done + n, output);
+    });
+}
+
+}  // namespace tessera
