@@ -6,8 +6,8 @@
 // checks what write, fdatasync and close report, and renames it over the key. rename replaces a name in one step, so
 // that a reader who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole,
 // for as long as it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file
-// that has its final name. What a crash of the program leaves: the old value or the new one under the key, and at most
-// one temporary file per writer, which listings skip.
+// that has its final name. What a crash of the program leaves: the old value or the new one under the key, and one
+// temporary file for each value that was being written or held, which listings skip and repair() removes.
 //
 // What a power failure leaves
 // ---------------------------
