@@ -2,6 +2,7 @@
 """Plants bugs, one at a time, and shows that the tests notice each of them.
 
     tools/soak/mutants.py [BUG...] [--tests REGEX] [--folder FOLDER]
+    tools/soak/mutants.py --fit           only looks whether every bug fits the sources and has tests
 
 The bugs are in tests/mutants.txt, the promise that each breaks and the tests that must then fail in the table of
 tests/README.md. The sources are copied to FOLDER (build/mutants), where all bugs are planted behind a switch,
@@ -53,10 +54,8 @@ def table():
     return {name: tests.replace("\\|", "|") for name, tests in rows}
 
 
-def plant(source, planted):
-    """Writes the sources with all bugs in them; returns the names of those that do not fit."""
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+def fitted(planted):
+    """The sources with all bugs in them, {file: text}, and the names of those that do not fit."""
     stale, texts = [], {}
     for name, edits in planted.items():
         changed = dict(texts)
@@ -68,6 +67,13 @@ def plant(source, planted):
             changed[file] = before.replace(there, instead)
         else:
             texts = changed
+    return texts, stale
+
+
+def plant(source, texts):
+    """Writes the sources with all bugs in them."""
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
     source.mkdir(parents=True, exist_ok=True)
     (source / "planted.h").write_text(SWITCH)
     for name in names:
@@ -82,7 +88,6 @@ def plant(source, planted):
             after.parent.mkdir(parents=True, exist_ok=True)
             after.write_bytes(text)
             shutil.copymode(before, after)
-    return stale
 
 
 def run_tests(source, regex, bug=""):
@@ -97,13 +102,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bugs", nargs="*")
     parser.add_argument("--tests")
+    parser.add_argument("--fit", action="store_true")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build/mutants")
     options = parser.parse_args()
     all_bugs, tests = bugs(), table()
     names = options.bugs or list(all_bugs)
     source = options.folder.resolve()
     os.environ.update(CCACHE_BASEDIR=str(source), CCACHE_NOHASHDIR="1")
-    stale = plant(source, all_bugs)
+    texts, stale = fitted(all_bugs)
+    if options.fit:
+        untested = [name for name in all_bugs if name not in tests]
+        print(f"{len(all_bugs)} bugs; not fitting: {stale}; without tests: {untested}")
+        sys.exit(1 if stale or untested else 0)
+    plant(source, texts)
     if not (source / "build/dev/build.ninja").exists():
         subprocess.run(["cmake", "--preset", "dev"], cwd=source, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", "--preset", "dev", "--target", *TARGETS], cwd=source, check=True)
