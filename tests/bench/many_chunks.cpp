@@ -29,7 +29,7 @@ void read_bands(const Bench& bench, std::int64_t bands) {
     const auto region = [&](std::int64_t b) { return Region({2048 * b, 0}, elements.shape()); };
     for (std::int64_t b = 0; b < bands; ++b) array.write(region(b), elements);
     NDArray out(elements.dtype(), elements.shape());
-    bench.compare(name, 1, {[&] {
+    bench.compare({name}, {[&] {
                       for (std::int64_t b = 0; b < bands; ++b) {
                           plain::read_box(all, {{0, 2048 * b, 0}, band.shape}, out.bytes().data());
                       }
@@ -58,7 +58,7 @@ void open_million(const Bench& bench) {
                              .item = 1,
                              .compressor = plain::Compressor::none};
     std::int64_t row = 0;
-    bench.compare(name, 1,
+    bench.compare({name},
                   {[&] {
                        plain::read_box(file, {{0, row, 7}, {1, 1, 1}}, out.bytes().data());
                    },
@@ -67,7 +67,7 @@ void open_million(const Bench& bench) {
                        Array::open(folder).read_into({{row, 7}, {1, 1}}, out, {.threads = 1});
                    },
                    [&] { row = (row + 37) % 1000; }});
-    bench.compare("a million chunks: count", 1, {[&] {
+    bench.compare({"a million chunks: count"}, {[&] {
                       const std::string find = fmt::format("find {} | wc -l > /dev/null", folder.string());
                       if (std::system(find.c_str()) != 0) throw std::runtime_error(find);
                   }},

@@ -80,13 +80,14 @@ bool Bench::wanted(const std::string& name) const {
 }
 
 bool Bench::wants_any(const std::string& workload) const {
-    return wanted(workload) ||
-           std::ranges::any_of(settings_.only, [&](const std::string& words) { return words.starts_with(workload); });
+    return wanted(workload) || std::ranges::any_of(settings_.only, [&](const std::string& words) {
+               return words.starts_with(workload + ' ');
+           });
 }
 
-void Bench::compare(const std::string& name, int threads, const Side& plain, const Side& ours,
+void Bench::compare(const Case& c, const Side& plain, const Side& ours,
                     const std::function<std::string()>& request) const {
-    if (!wanted(name)) return;
+    if (!wanted(c.name)) return;
     std::vector<std::function<std::optional<Cost>()>> sides;
     std::vector<std::string> names;
     for (const Side* side : {&plain, &ours}) {
@@ -102,7 +103,7 @@ void Bench::compare(const std::string& name, int threads, const Side& plain, con
         names.push_back(peer->name());
     }
     // A disk that is waited for thousands of times takes half a minute, more than can be repeated often.
-    const int rounds = name.ends_with(" durable") ? std::min(settings_.rounds, 3) : settings_.rounds;
+    const int rounds = c.name.ends_with(" durable") ? std::min(settings_.rounds, 3) : settings_.rounds;
     std::vector<Series> series(sides.size());
     for (int round = 0; round <= rounds; ++round) {  // the first one warms up
         std::vector<std::optional<Cost>> cost(sides.size());
@@ -125,9 +126,9 @@ void Bench::compare(const std::string& name, int threads, const Side& plain, con
     for (std::size_t who = 1; who < sides.size(); ++who) {
         const Series& s = series[who];
         if (s.wall.empty()) continue;
-        std::cout << fmt::format("{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.1f}\t{:.1f}\n", name, threads,
-                                 names[who], 1e3 * median(series[0].wall), 1e3 * median(s.wall), median(s.ratio),
-                                 median(s.cpu_ratio), series[0].memory, s.memory)
+        std::cout << fmt::format("{}\t{}\t{}\t{}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.1f}\t{:.1f}\n", c.name, c.threads,
+                                 c.offset, names[who], 1e3 * median(series[0].wall), 1e3 * median(s.wall),
+                                 median(s.ratio), median(s.cpu_ratio), series[0].memory, s.memory)
                   << std::flush;
     }
 }

@@ -189,7 +189,8 @@ std::pair<std::int64_t, std::int64_t> within(const Axis& x, std::int64_t begin, 
 
 /// Of what is picked, what lies in one chunk.
 struct Part {
-    bool all = true;  ///< of the chunk, inside the array
+    bool all = true;    ///< of the chunk, inside the array
+    bool edge = false;  ///< the chunk ends beyond the array
     bool none = false;
     std::int64_t to = 0;    ///< bytes from the memory's start
     std::int64_t from = 0;  ///< bytes from the chunk's start
@@ -208,6 +209,7 @@ Part part_of(const Grid& a, const std::vector<Axis>& axes, const Dims& chunk) {
         const auto [first, n] = within(axes[d], begin, end);
         part.all = part.all && n == end - begin;
         part.none = part.none || n == 0;
+        part.edge = part.edge || end - begin < a.chunks[d];
         part.to += first * axes[d].stride;
         part.from += (axes[d].start + first * axes[d].step - begin) * step;
         part.loops[d] = {n, axes[d].stride, step * axes[d].step};
@@ -265,7 +267,11 @@ void each_chunk(const Grid& a, const std::vector<Axis>& axes, std::byte* memory,
             const Dims chunk = touched.at(n);
             Part part = part_of(a, axes, chunk);
             if (part.none) continue;
-            if (Into || !part.all) load(a, chunk, s);
+            if (Into || !part.all) {
+                load(a, chunk, s);
+            } else if (part.edge) {
+                std::ranges::fill(s.chunk, std::byte{77});  // not what the chunk before it had there
+            }
             copy_part<Into>(a, part, memory, s, swap);
             if (!Into) save(a, chunk, s);
         }

@@ -4,7 +4,8 @@
 // writing gather, compress, write. No library, no checks, no temporary file and rename, no locks. Every figure of
 // tests/bench is a ratio to one of these loops, taken in the same run.
 //
-// Chunks divide the shape, and an array has one to three dimensions: that is all the workloads need.
+// An array has one to three dimensions, and is read into and written from memory in the machine's byte order: that is
+// all the workloads need.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace plain {
 
@@ -25,6 +27,7 @@ struct Layout {
     int rank = 3;
     std::size_t item = 4;  ///< bytes of an element
     Compressor compressor = Compressor::blosc_lz4;
+    bool big_endian = false;  ///< what is stored
 
     [[nodiscard]] std::size_t bytes() const;
     [[nodiscard]] std::size_t chunk_bytes() const;
@@ -42,9 +45,15 @@ void write_all(const Layout& a, const std::byte* in, int threads);
 void read_box(const Layout& a, const Box& box, std::byte* out);
 /// In place: each chunk read unless all of it is new, changed in memory, written.
 void write_box(const Layout& a, const Box& box, const std::byte* in);
+void read_box(const Layout& a, const Box& box, std::byte* out, int threads);
+void write_box(const Layout& a, const Box& box, const std::byte* in, int threads);
+/// One element by blosc_getitem, or read alone where nothing is compressed.
+void read_item(const Layout& a, const Point& place, std::byte* out);
+/// Boxes of one extent, one behind the other in memory: each chunk that any touches is read once.
+void read_many(const Layout& a, const std::vector<Box>& boxes, std::byte* out);
 
 /// From chunks of one array to those of another, a slab at a time: as thick as the thicker chunk, along the dimension
 /// where that is the smallest part of the array.
-void rechunk(const Layout& from, const Layout& to, int threads);
+void rechunk(Layout from, Layout to, int threads);
 
 }  // namespace plain

@@ -55,6 +55,18 @@ plain::Layout w2() {
 plain::Layout w3() {
     return {.folder = {}, .shape = {1, 4096, 4096}, .chunks = {1, 64, 64}, .rank = 2, .item = 2};
 }
+plain::Layout w9() {
+    return {.folder = {}, .shape = {509, 500, 511}, .chunks = {64, 64, 64}, .rank = 3, .item = 4};
+}
+plain::Layout cube(std::int64_t side) {
+    return {.folder = {}, .shape = {side, side, side}, .chunks = {64, 64, 64}, .rank = 3, .item = 4};
+}
+plain::Layout w10_bytes() {
+    return {.folder = {}, .shape = {512, 512, 512}, .chunks = {64, 64, 64}, .rank = 3, .item = 1};
+}
+plain::Layout w10_doubles() {
+    return {.folder = {}, .shape = {512, 512, 256}, .chunks = {64, 64, 64}, .rank = 3, .item = 8, .big_endian = true};
+}
 
 void fill_w1(tessera::NDArray& a) {
     fill_grid<float>(a, 100, 4, 0.0625);
@@ -64,6 +76,12 @@ void fill_w2(tessera::NDArray& a) {
 }
 void fill_w3(tessera::NDArray& a) {
     fill_grid<std::uint16_t>(a, 1000, 8, 1);
+}
+void fill_w10_bytes(tessera::NDArray& a) {
+    fill_grid<std::uint8_t>(a, 80, 2, 1);
+}
+void fill_w10_doubles(tessera::NDArray& a) {
+    fill_grid<double>(a, 100, 4, 0.0625);
 }
 
 std::vector<plain::Box> random_boxes(const plain::Layout& a, int count, std::int64_t side, std::uint64_t seed) {
