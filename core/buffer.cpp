@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,8 +23,21 @@ constexpr std::size_t alignment = 64;  // a cache line, and the widest vector re
 /// From this size on memory comes from the system by itself, and is asked for in huge pages.
 constexpr std::size_t large = BufferPool::slab_size;
 
-std::byte* allocate(std::size_t size) {
-    auto* p = static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
+/// Smaller ones are not counted: there are never many of them at once.
+constexpr std::size_t least_counted = 4096;
+
+/// From this size on, memory that is counted is mapped by itself: once freed it is the system's, where the C library
+/// would keep it in the heap of this thread, beside all that is counted.
+constexpr std::size_t least_mapped = std::size_t{256} << 10;
+
+std::byte* map_bytes(std::size_t size) {
+    void* const p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(p);
+}
+
+std::byte* allocate_bytes(std::size_t size, bool mapped) {
+    auto* p = mapped ? map_bytes(size) : static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
     if (size >= large) {
         // The first touch of every small page costs more than decoding what goes into it. A hint: failing is no error.
         const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -35,9 +49,33 @@ std::byte* allocate(std::size_t size) {
 
 }  // namespace
 
+Buffer::Free::Free() = default;
+Buffer::Free::Free(BufferPool* from) : pool(from) {}
+Buffer::Free::Free(std::shared_ptr<MemoryAccount> counted_by, std::size_t bytes)
+    : account(std::move(counted_by)), size(bytes) {}
+
 void Buffer::Free::operator()(std::byte* p) const noexcept {
     if (pool != nullptr) return pool->give_back(p);
-    ::operator delete[](p, std::align_val_t{alignment});
+    if (account && size >= least_mapped) {
+        (void)::munmap(p, size);
+    } else {
+        ::operator delete[](p, std::align_val_t{alignment});
+    }
+    if (account) account->give_back(size);
+}
+
+std::unique_ptr<std::byte[], Buffer::Free> Buffer::allocate(std::size_t size) {
+    std::shared_ptr<MemoryAccount> account;
+    if (size >= least_counted) account = MemoryAccount::current();
+    if (!account) return std::unique_ptr<std::byte[], Free>(allocate_bytes(size, false));
+    account->take(size);
+    try {
+        std::byte* const p = allocate_bytes(size, size >= least_mapped);
+        return {p, Free(std::move(account), size)};
+    } catch (...) {
+        account->give_back(size);
+        throw;
+    }
 }
 
 Buffer::Buffer(ByteSpan content) {
@@ -57,7 +95,7 @@ Buffer& Buffer::operator=(Buffer&& o) noexcept {
 
 void Buffer::resize(std::size_t size) {
     if (size > capacity_) {
-        std::unique_ptr<std::byte[], Free> grown(allocate(size));
+        std::unique_ptr<std::byte[], Free> grown = allocate(size);
         if (size_ > 0) std::memcpy(grown.get(), data_.get(), size_);
         data_ = std::move(grown);
         capacity_ = size;
@@ -71,7 +109,7 @@ void Buffer::reset(std::size_t size) {
         data_.reset();
         capacity_ = 0;
         size_ = 0;
-        data_ = std::unique_ptr<std::byte[], Free>(allocate(size));
+        data_ = allocate(size);
         capacity_ = size;
     }
     size_ = size;

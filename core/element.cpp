@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/view.h>
 
 #include "time_units.h"
@@ -693,6 +694,10 @@ std::string element_to_text(const DType& dtype, const std::byte* p) {
 }
 
 ElementBytes zero_element(const DType& dtype) {
+    constexpr std::int64_t large = std::int64_t{1} << 20;
+    if (!dtype.is_variable() && dtype.size() >= large) {
+        require_memory(4 * static_cast<std::uint64_t>(dtype.size()));  // as often it is kept
+    }
     return ElementBytes(dtype.is_variable() ? 0 : static_cast<std::size_t>(dtype.size()));
 }
 

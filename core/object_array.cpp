@@ -102,7 +102,8 @@ public:
         in_context([&] { return name(); }, [&] { require_next(region, in); });
         if (region.empty()) return;
         skip_to(start_of(region));
-        const NDArray packed = NDArray::copy_of(in);
+        NDArray packed(DType::raw(sizeof(VariableSlot)), in.shape);  // without what the slots lead to
+        copy_elements({in.data, packed.dtype(), in.shape, in.strides}, packed);
         const auto* slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
         for (std::int64_t i = 0; i < region.count(); ++i) {
             if (i % 4096 == 0 && io.stop.stop_requested()) throw cancelled("stopped on request");

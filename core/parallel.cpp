@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 namespace tessera {
 
@@ -27,11 +30,13 @@ struct Shared {
     std::atomic<int> ended{0};
     std::mutex mutex;
     std::exception_ptr first;
+    std::shared_ptr<MemoryAccount> account = MemoryAccount::current();  // the caller's
 };
 
 void work(Shared& shared, std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
     (void)shared.begun.load(std::memory_order_acquire);
     inside_job = true;
+    const MemoryScope scope(shared.account);
     try {
         while (!shared.stopped.load(std::memory_order_relaxed)) {
             const std::int64_t i = shared.next.fetch_add(1, std::memory_order_relaxed);
@@ -76,6 +81,42 @@ void parallel_for(std::int64_t count, const IoOptions& options, const std::funct
     });
     (void)shared.ended.load(std::memory_order_acquire);
     if (shared.first) std::rethrow_exception(shared.first);
+}
+
+void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
+    auto threads = static_cast<int>(std::min<std::int64_t>(count, thread_count(options)));
+    if (threads <= 1 || inside_job || !MemoryAccount::current()) return parallel_for(count, options, job);
+    std::atomic<std::int64_t> next{0};
+    for (IoOptions round = options; next < count; threads = std::max(1, threads / 2)) {
+        round.threads = threads;
+        std::atomic<bool> ended = false;
+        std::mutex mutex;
+        std::vector<std::int64_t> again;
+        const auto one = [&](std::int64_t n) {
+            try {
+                job(n);
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::budget) throw;
+                const std::lock_guard lock(mutex);
+                again.push_back(n);
+                ended = true;
+            }
+        };
+        parallel_for(threads, round, [&](std::int64_t) {
+            try {
+                while (!ended) {
+                    if (options.stop.stop_requested()) throw cancelled("stopped on request");
+                    const std::int64_t n = next++;
+                    if (n >= count) return;
+                    one(n);
+                }
+            } catch (...) {
+                ended = true;
+                throw;
+            }
+        });
+        for (const std::int64_t n : again) job(n);
+    }
 }
 
 }  // namespace tessera

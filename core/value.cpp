@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -439,7 +440,23 @@ void Value::push_back(Value v) {
     as_array().push_back(std::move(v));
 }
 
+namespace {
+
+/// About the most that it takes to parse a text: that of the values, of which there is at most one for each of these
+/// characters, and of the text itself. 0 for what is small.
+std::uint64_t parsed_memory(std::string_view json) {
+    constexpr std::size_t small = std::size_t{32} << 10;
+    constexpr std::uint64_t of_value = 128;
+    if (json.size() < small || memory_left() == UINT64_MAX) return 0;
+    const auto values =
+        std::ranges::count_if(json, [](char c) { return c == ',' || c == ':' || c == '[' || c == '{'; });
+    return of_value * static_cast<std::uint64_t>(values) + 3 * std::uint64_t{json.size()};
+}
+
+}  // namespace
+
 Value Value::parse(std::string_view json) {
+    const MemoryHold held(parsed_memory(json));
     auto prepared = prepare(json);
     Builder builder(json, std::move(prepared.specials));
     nlohmann::json::sax_parse(prepared.text, &builder);

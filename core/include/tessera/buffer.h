@@ -14,9 +14,11 @@ using ByteSpan = std::span<const std::byte>;
 using MutableByteSpan = std::span<std::byte>;
 
 class BufferPool;
+class MemoryAccount;
 
 /// Owned bytes. Contents are indeterminate until written. Thread rule: a move-only value.
-/// Growing throws std::bad_alloc; sizes that come from a file are checked by the caller before they get here.
+/// Growing throws std::bad_alloc, and Error(budget) where the thread has a limit (memory_account.h); sizes that come
+/// from a file are checked by the caller before they get here.
 class Buffer {
 public:
     Buffer() = default;
@@ -44,11 +46,16 @@ public:
 private:
     friend class BufferPool;
     struct Free {
-        Free() : pool(nullptr) {}
-        explicit Free(BufferPool* from) : pool(from) {}
-        BufferPool* pool;  ///< that the memory goes back to
+        Free();
+        explicit Free(BufferPool* from);
+        Free(std::shared_ptr<MemoryAccount> counted_by, std::size_t bytes);
+        BufferPool* pool = nullptr;              ///< that the memory goes back to
+        std::shared_ptr<MemoryAccount> account;  ///< that counts the memory, if any
+        std::size_t size = 0;
         void operator()(std::byte* p) const noexcept;
     };
+    static std::unique_ptr<std::byte[], Free> allocate(std::size_t size);
+
     std::unique_ptr<std::byte[], Free> data_;
     std::size_t size_ = 0;
     std::size_t capacity_ = 0;

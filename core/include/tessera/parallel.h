@@ -25,6 +25,7 @@ struct IoOptions {
     std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
     /// Bytes that an operation which works block by block (copy, append, large fills) may hold at once; 0: 256 MiB.
+    /// What it plans by; a MemoryScope (memory_account.h) binds whatever files dictate.
     std::uint64_t max_memory = 0;
 };
 
@@ -34,6 +35,11 @@ struct IoOptions {
 /// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order.
 /// The first exception stops jobs that have not begun; those that run are waited for; then it is rethrown here.
 /// A requested stop does the same with Error(cancelled). Nested calls run within the same threads.
+/// The threads have the memory account of the caller.
 void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
+
+/// The same, for jobs of which some may take too much memory to be done beside others: one that throws Error(budget) is
+/// done again, from its beginning, by itself, and then fewer are done at once.
+void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
 
 }  // namespace tessera
