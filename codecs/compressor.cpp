@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include <algorithm>
 
@@ -15,21 +16,31 @@ void Compressor::decode(ByteSpan in, MutableByteSpan out) const {
     }
 }
 
-void Compressor::decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const {
+bool Compressor::decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const {
     constexpr std::uint64_t least = std::uint64_t{64} << 10;
     const std::uint64_t unsuspicious = std::max<std::uint64_t>(least, 256 * std::uint64_t{in.size()});
-    const std::uint64_t guess = claimed_size(in).value_or(8 * std::uint64_t{in.size()});
-    std::uint64_t room = std::min({std::max<std::uint64_t>(guess, 1), unsuspicious, limit});
+    const std::optional<std::uint64_t> claimed = claimed_size(in);
+    // What it says is believed where it is too much.
+    if (claimed && *claimed <= limit && *claimed > out.capacity()) {
+        in_context([&] { return fmt::format("it decodes to {}", memory_text(*claimed)); },
+                   [&] { require_memory(*claimed - out.capacity()); });
+    }
+    const std::uint64_t guess = claimed.value_or(8 * std::uint64_t{in.size()});
+    // All that there is before more than that is asked for.
+    const auto most = [&] {
+        const std::uint64_t left = memory_left();
+        return left > limit ? limit : std::max(out.capacity() + left, least);
+    };
+    std::uint64_t room = std::min({std::max<std::uint64_t>(guess, 1), unsuspicious, limit, most()});
     for (;;) {
         out.reset(static_cast<std::size_t>(room));
         if (const auto size = decompress(in, out.span())) {
             out.resize(*size);
-            return;
+            return true;
         }
-        if (room == limit) {
-            throw Error(ErrorCode::budget, fmt::format("the data decode to more than the {} bytes allowed", limit));
-        }
-        room = std::min(limit, std::max(least, 2 * room));
+        if (room == limit) return false;
+        const std::uint64_t wanted = std::min(limit, std::max(least, 2 * room));
+        room = room < most() ? std::min(wanted, most()) : wanted;
     }
 }
 

@@ -12,7 +12,7 @@ namespace tessera {
 class Compressor : public BytesToBytesCodec {
 public:
     void decode(ByteSpan in, MutableByteSpan out) const final;
-    void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const final;
+    [[nodiscard]] bool decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const final;
 
 protected:
     /// Decodes all of `in` to the start of `out`; returns the number of bytes, or nothing when they are more than fit.

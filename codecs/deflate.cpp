@@ -55,7 +55,7 @@ public:
         const auto size = static_cast<std::uint32_t>(decoded_size);
         if (size != 0 && in.size() >= field && load_little<std::uint32_t>(in.last(field).data()) == size) return 0;
         Buffer out;
-        decode_unsized(in, out, decoded_size);
+        if (!decode_unsized(in, out, decoded_size)) return 0;
         (void)decompress_members(in, out.span());
         return in.size();
     }

@@ -4,6 +4,7 @@
 // as its JSON behind no_text_mark, and comes out again as it was: whoever gives elements to a person refuses it.
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/no_text.h>
 
 #include "codec_makers.h"
@@ -32,6 +33,7 @@ public:
     }
 
     void decode(ByteSpan in, const MutableArrayView& out) const override {
+        const MemoryHold held(static_cast<std::uint64_t>(element_count(shape_)) * sizeof(VariableSlot));
         const Value json = Value::parse({reinterpret_cast<const char*>(in.data()), in.size()});
         const std::size_t items = json.is_array() ? json.as_array().size() : 0;
         if (items < 2) throw corrupt("it is no JSON list that ends with a dtype and a shape");

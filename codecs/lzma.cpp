@@ -1,7 +1,10 @@
 // "numcodecs.lzma": the formats, checks and filter chains of Python's lzma module, by its numbers and names.
 #include <fmt/format.h>
 #include <lzma.h>
+
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
+#include <algorithm>
 
 #include <array>
 #include <new>
@@ -18,6 +21,8 @@ enum class Format : std::uint8_t { xz = 1, alone = 2, raw = 3 };
 /// A dictionary is allocated before anything shows that it is needed, so data may not ask for any size. The largest of
 /// the presets needs 65 MiB.
 constexpr std::uint64_t memory_limit = std::uint64_t{256} << 20;
+/// Up to this, decoders are not asked how much they need.
+constexpr std::uint64_t usual_memory = std::uint64_t{4} << 20;
 
 /// A chain of filters with the options that it points to.
 class Filters {
@@ -132,13 +137,14 @@ protected:
         Stream stream;
         require_started(start_decoder(stream.lzma));
         give(stream.lzma, in, out);
-        lzma_ret result = lzma_code(&stream.lzma, LZMA_FINISH);
+        MemoryHold dictionary;
+        lzma_ret result = go_on(stream.lzma, dictionary);
         if (is_waiting(result) && stream.lzma.avail_out == 0) {
             // It may wait for room only to find that the end has come.
             std::byte beyond{};
             stream.lzma.next_out = reinterpret_cast<std::uint8_t*>(&beyond);
             stream.lzma.avail_out = 1;
-            result = lzma_code(&stream.lzma, LZMA_FINISH);
+            result = go_on(stream.lzma, dictionary);
             if (stream.lzma.avail_out == 0) return std::nullopt;
         }
         if (result == LZMA_STREAM_END) {
@@ -158,6 +164,19 @@ protected:
 private:
     /// A coder that needs more input or more room stops without an error.
     static bool is_waiting(lzma_ret result) { return result == LZMA_OK || result == LZMA_BUF_ERROR; }
+
+    /// Decodes; holds memory for a dictionary that is larger than usual, once the data say so: as much of it as is
+    /// filled. One stream after another may ask for a larger one.
+    static lzma_ret go_on(lzma_stream& s, MemoryHold& dictionary) {
+        for (;;) {
+            const lzma_ret result = lzma_code(&s, LZMA_FINISH);
+            const std::uint64_t wanted = lzma_memusage(&s);
+            if (result != LZMA_MEMLIMIT_ERROR || wanted > memory_limit) return result;
+            dictionary = MemoryHold();
+            dictionary.add(std::min<std::uint64_t>(wanted, s.avail_out));
+            if (lzma_memlimit_set(&s, wanted) != LZMA_OK) return result;
+        }
+    }
 
     static void give(lzma_stream& s, ByteSpan in, MutableByteSpan out) {
         s.next_in = reinterpret_cast<const std::uint8_t*>(in.data());
@@ -194,9 +213,9 @@ private:
     lzma_ret start_decoder(lzma_stream& s) const {
         switch (format_) {
             case Format::xz:
-                return lzma_stream_decoder(&s, memory_limit, LZMA_CONCATENATED);
+                return lzma_stream_decoder(&s, usual_memory, LZMA_CONCATENATED);
             case Format::alone:
-                return lzma_alone_decoder(&s, memory_limit);
+                return lzma_alone_decoder(&s, usual_memory);
             case Format::raw:
                 break;
         }

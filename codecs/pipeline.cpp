@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -138,12 +139,9 @@ struct CodecPipeline::State {
     /// the codecs, and else (variable-length elements) a chunk that may be whole.
     void decode_unsized(const Stage<BytesToBytesCodec>& stage, ByteSpan in, Buffer& out, std::uint64_t limit) const {
         at_stage(stage, [&] {
-            try {
-                stage.codec->decode_unsized(in, out, limit);
-            } catch (const Error& e) {
-                if (e.code() != ErrorCode::budget || !bounded) throw;
-                throw corrupt(e.what());
-            }
+            if (stage.codec->decode_unsized(in, out, limit)) return;
+            throw Error(bounded ? ErrorCode::corrupt : ErrorCode::budget,
+                        fmt::format("the data decode to more than the {} bytes expected", limit));
         });
     }
 
@@ -215,7 +213,7 @@ struct CodecPipeline::State {
             const ByteSpan bytes = decode_outer(in, scratch);
             decode_unsized(inner, bytes, scratch.decoded, sizes.front());
         }
-        at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(scratch.decoded, out); });
+        at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode_owned(scratch.decoded, out); });
     }
 };
 
@@ -327,6 +325,12 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         }
     }
 
+    // The whole chunk is decoded for a part of it: said before memory is taken for the first half of that.
+    const auto decoded = static_cast<std::uint64_t>(byte_count(chunk().shape, chunk().dtype.size()));
+    if (!whole && decoded > scratch.part.capacity()) {
+        in_context([&] { return fmt::format("it decodes to {}", memory_text(decoded)); },
+                   [&] { require_memory(decoded + encoded.size()); });
+    }
     ByteSpan bytes = encoded.mapped();
     if (bytes.empty()) {
         scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));

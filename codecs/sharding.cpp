@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -108,6 +109,13 @@ private:
     std::string name_ = "the shard";
 };
 
+/// As many places as there are inner chunks, which metadata may say as they like.
+std::vector<ShardCodec::Place> places_for(const ShardCodec& codec) {
+    const auto count = static_cast<std::size_t>(codec.grid().chunk_count());
+    require_memory(3 * count * sizeof(ShardCodec::Place));  // and for the index that is made of them
+    return std::vector<ShardCodec::Place>(count);
+}
+
 std::shared_ptr<const ByteSource> unowned(const ByteSource& source) {
     return {std::shared_ptr<void>(), &source};
 }
@@ -209,6 +217,8 @@ std::vector<ShardCodec::Place> ShardCodec::read_index(const ByteSource& shard) c
                           }
                           const Buffer bytes =
                               read_range(shard, index_at_start_ ? 0 : shard.size() - index_size_, index_size_);
+                          // It is there once more while it is checked; the caller holds what stays.
+                          const MemoryHold held(2 * sizeof(Place) * static_cast<std::uint64_t>(grid_.chunk_count()));
                           std::vector<Place> places(static_cast<std::size_t>(grid_.chunk_count()));
                           CodecScratch scratch;
                           index_.decode(bytes, places_view<MutableArrayView>(places, numbers_), scratch);
@@ -249,7 +259,9 @@ Buffer ShardCodec::encode_index(const std::vector<Place>& places) const {
 // ---- Shard
 
 Shard::Shard(const ShardCodec& codec, std::shared_ptr<const ByteSource> bytes)
-    : codec_(codec), bytes_(std::move(bytes)), places_(codec.read_index(*bytes_)) {}
+    : codec_(codec), bytes_(std::move(bytes)), places_(codec.read_index(*bytes_)) {
+    held_.add(places_.size() * sizeof(ShardCodec::Place));
+}
 
 std::unique_ptr<const ByteSource> Shard::encoded(const ShardCodec::Place& at) const {
     return at.present() ? slice_source(bytes_, at.offset, at.size, bytes_->name()) : nullptr;
@@ -277,7 +289,7 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
         if (!joins) begins.push_back(n);
     }
     begins.push_back(wanted.size());
-    parallel_for(std::ssize(begins) - 1, io, [&](std::int64_t g) {
+    parallel_in_memory(std::ssize(begins) - 1, io, [&](std::int64_t g) {
         const auto first = begins[static_cast<std::size_t>(g)];
         const auto last = begins[static_cast<std::size_t>(g) + 1] - 1;
         const ShardCodec::Place& front = wanted[first].at;
@@ -324,7 +336,7 @@ ShardWriter::ShardWriter(const ShardCodec& codec, std::unique_ptr<const Shard> o
       old_(std::move(old)),
       inside_(inside),
       create_(std::move(create)),
-      places_(static_cast<std::size_t>(codec.grid().chunk_count())),
+      places_(places_for(codec)),
       edited_(places_.size()) {}
 
 ShardWriter::~ShardWriter() = default;
@@ -340,7 +352,7 @@ void ShardWriter::write(const Region& box, const Edit& edit, const IoOptions& io
     if (slots_.size() < static_cast<std::size_t>(batch)) slots_.resize(static_cast<std::size_t>(batch));
     for (std::int64_t first = 0; first < box.count(); first += batch) {
         const std::int64_t count = std::min(batch, box.count() - first);
-        parallel_for(count, io, [&](std::int64_t i) {
+        parallel_in_memory(count, io, [&](std::int64_t i) {
             edit_slot(slots_[static_cast<std::size_t>(i)], edit, index_in(box, first + i));
         });
         for (std::int64_t i = 0; i < count; ++i) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include "../core/unicode.h"
 #include "codec_makers.h"
@@ -25,6 +26,7 @@ public:
     }
 
     void encode(const ArrayView& in, Buffer& out) const override {
+        const MemoryHold held(count_ * sizeof(VariableSlot));
         const std::vector<VariableSlot> slots = gather_slots(in);
         std::uint64_t size = 4;
         for (const VariableSlot& slot : slots) {
@@ -43,6 +45,11 @@ public:
     }
 
     void decode(ByteSpan in, const MutableArrayView& out) const override {
+        Buffer copy(in);
+        decode_owned(copy, out);
+    }
+
+    void decode_owned(Buffer& in, const MutableArrayView& out) const override {
         if (in.size() < 4) throw corrupt(fmt::format("{} bytes are too few for the number of elements", in.size()));
         if (load_32(in.data()) != count_) {
             throw corrupt(fmt::format("there are {} elements, but a chunk has {}", load_32(in.data()), count_));
@@ -51,8 +58,10 @@ public:
         if ((in.size() - 4) / 4 < count_) {
             throw corrupt(fmt::format("{} bytes are too few for {} elements", in.size(), count_));
         }
-        // One copy for all of them.
-        ByteSpan rest = arena_of(out).adopt(Buffer(in.subspan(4)));
+        Arena& arena = arena_of(out);
+        const bool tight = in.capacity() <= in.size() + in.size() / 8;  // else what is not used would be kept, too
+        ByteSpan rest = arena.adopt(tight ? std::move(in) : Buffer(in.span())).subspan(4);
+        const MemoryHold held(count_ * sizeof(VariableSlot));
         std::vector<VariableSlot> slots(static_cast<std::size_t>(count_));
         for (VariableSlot& slot : slots) slot = take(rest);
         if (!rest.empty()) throw corrupt(fmt::format("{} bytes follow the last element", rest.size()));

@@ -64,6 +64,8 @@ public:
     /// Appends nothing to `out` that was there: replaces it.
     virtual void encode(const ArrayView& in, Buffer& out) const = 0;
     virtual void decode(ByteSpan in, const MutableArrayView& out) const = 0;
+    /// The same; may take the memory of `in` over, as what variable-length elements point to.
+    virtual void decode_owned(Buffer& in, const MutableArrayView& out) const { decode(in, out); }
     /// The exact number of bytes that encode makes, where every chunk has the same.
     [[nodiscard]] virtual std::optional<std::uint64_t> encoded_size() const = 0;
     /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes, so that decoding may
@@ -83,8 +85,8 @@ public:
     /// Decodes into exactly `out.size()` bytes; throws corrupt when `in` holds another number of bytes. Checks every
     /// size that `in` claims before it writes.
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
-    /// Decodes what has no size known beforehand; throws budget when it is over `limit` bytes.
-    virtual void decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
+    /// Decodes what has no size known beforehand; false when it is over `limit` bytes.
+    [[nodiscard]] virtual bool decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
     /// How many bytes at the end of `in` decoding ignores because they follow the encoded data; 0 for a codec that
     /// refuses such bytes. `in` decodes to `decoded_size` bytes, or to at most that many. Throws corrupt.
     [[nodiscard]] virtual std::uint64_t trailing_bytes(ByteSpan /*in*/, std::uint64_t /*decoded_size*/) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tessera/chunk_grid.h>
+#include <tessera/memory_account.h>
 #include <tessera/parallel.h>
 #include <tessera/pipeline.h>
 
@@ -107,6 +108,7 @@ private:
     const ShardCodec& codec_;
     std::shared_ptr<const ByteSource> bytes_;
     std::vector<ShardCodec::Place> places_;
+    MemoryHold held_;  ///< for these
 };
 
 /// Puts a shard together in a sink. Memory: a few inner chunks per thread and the index. The same bytes come out

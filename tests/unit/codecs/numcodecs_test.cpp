@@ -143,7 +143,7 @@ void check_bytes_to_bytes(const Case& c) {
     codec->decode(c.encoded, out.span());
     EXPECT_TRUE(same_bytes(out, raw));
     Buffer unsized;
-    codec->decode_unsized(c.encoded, unsized, raw.size());
+    EXPECT_TRUE(codec->decode_unsized(c.encoded, unsized, raw.size()));
     EXPECT_TRUE(same_bytes(unsized, raw));
     Buffer encoded;
     codec->encode(raw, encoded);
@@ -219,10 +219,9 @@ bool decodes(const Case& c, ByteSpan bytes) {
         const std::size_t size = c.decoded.as_string().size() / 2;
         Buffer unsized;
         try {
-            codec->decode_unsized(in, unsized, size);
+            (void)codec->decode_unsized(in, unsized, size);
         } catch (const Error& e) {
-            // Damaged sizes may be above the limit.
-            EXPECT_TRUE(e.code() == ErrorCode::corrupt || e.code() == ErrorCode::budget) << e.what();
+            EXPECT_EQ(e.code(), ErrorCode::corrupt) << e.what();
         }
         EXPECT_LE(unsized.capacity(), size);
         Buffer out(size);
@@ -282,11 +281,11 @@ TEST(HostileData, bombs_stop_at_the_limit) {
         Buffer bomb;
         codec->encode(zeros, bomb);
         Buffer out;
-        expect_error(ErrorCode::budget, "", [&] { codec->decode_unsized(bomb, out, 1'000'000); });
+        EXPECT_FALSE(codec->decode_unsized(bomb, out, 1'000'000));
         EXPECT_LE(out.capacity(), 1'000'000U);
         out.reset(1000);
         expect_error(ErrorCode::corrupt, "", [&] { codec->decode(bomb, out.span()); });
-        codec->decode_unsized(bomb, out, zeros.size());
+        EXPECT_TRUE(codec->decode_unsized(bomb, out, zeros.size()));
         EXPECT_TRUE(same_bytes(out, zeros));
     }
 }
@@ -301,7 +300,7 @@ TEST(HostileData, claimed_sizes_are_not_allocated) {
     const auto refused = [](const CodecConfig& config, ByteSpan bytes) {
         const auto codec = row_of(config).bytes_to_bytes(config.configuration, 1);
         Buffer out;
-        expect_error(ErrorCode::corrupt, "", [&] { codec->decode_unsized(bytes, out, std::uint64_t{1} << 31); });
+        expect_error(ErrorCode::corrupt, "", [&] { (void)codec->decode_unsized(bytes, out, std::uint64_t{1} << 31); });
         EXPECT_LE(out.capacity(), std::size_t{1} << 20);
     };
     refused(parse_codec("zstd"), std::as_bytes(std::span(zstd)));
