@@ -54,6 +54,12 @@ void ScratchPool::give_back(std::unique_ptr<WorkerScratch> scratch) {
     idle_.push_back(std::move(scratch));
 }
 
+void ScratchPool::drop() {
+    std::vector<std::unique_ptr<WorkerScratch>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(idle_);
+}
+
 NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d)
     : store(std::move(s)), prefix(p), dialect(d), name(join_key(store->name(), prefix)) {}
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/array.h>
+#include <tessera/memory_account.h>
 
 namespace tessera {
 
@@ -66,9 +67,11 @@ public:
 private:
     std::unique_ptr<WorkerScratch> take();
     void give_back(std::unique_ptr<WorkerScratch> scratch);
+    void drop();
 
     std::mutex mutex_;
     std::vector<std::unique_ptr<WorkerScratch>> idle_;
+    SpareMemory spare_{[this] { drop(); }};  // the last member
 };
 
 /// An array or a group in a store, and its attributes.

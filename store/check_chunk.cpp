@@ -60,7 +60,8 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     const Shape& chunks = codec.grid().chunks();
     std::vector<std::pair<std::int64_t, Fault>> faults;
     std::mutex mutex;
-    parallel_for(all.count(), io, [&](std::int64_t n) {
+    std::vector<std::int64_t> alone;  // those that took too much memory beside others
+    const auto check = [&](std::int64_t n, bool beside_others) {
         const Index inner = index_in(all, n);
         if (!shard.place(inner).present()) return;
         try {
@@ -70,9 +71,15 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
         } catch (...) {
             Fault fault = current_fault();
             const std::lock_guard lock(mutex);
-            faults.emplace_back(n, std::move(fault));
+            if (fault.over_budget && beside_others) {
+                alone.push_back(n);
+            } else {
+                faults.emplace_back(n, std::move(fault));
+            }
         }
-    });
+    };
+    parallel_for(all.count(), io, [&](std::int64_t n) { check(n, true); });
+    for (const std::int64_t n : alone) check(n, false);
     std::ranges::sort(faults, {}, &std::pair<std::int64_t, Fault>::first);
     for (auto& [n, fault] : faults) result.bad.push_back({.inner = index_in(all, n), .fault = std::move(fault)});
 }
@@ -87,7 +94,7 @@ Fault current_fault() {
         // What cannot be read now (no permission, too many open files) may be whole: it must not be mended.
         const bool unknown =
             e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget || e.code() == ErrorCode::io;
-        return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what()};
+        return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what(), e.code() == ErrorCode::budget};
     } catch (const std::bad_alloc&) {
         return {FindingKind::unchecked, "there is not enough memory for it"};
     } catch (const std::exception& e) {

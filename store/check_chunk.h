@@ -15,6 +15,7 @@ namespace tessera {
 struct Fault {
     FindingKind kind = FindingKind::damage;
     std::string text;
+    bool over_budget = false;  ///< it took too much memory: beside others, or at all
 };
 
 /// Of the exception that is being handled; rethrows a cancellation, which is no fault of the data.

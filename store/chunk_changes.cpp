@@ -61,7 +61,7 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
                      const std::function<void(std::int64_t i, ChunkOutput& output)>& change) {
     std::mutex mutex;
     std::vector<std::pair<std::int64_t, ChunkOutput>> changed;
-    parallel_for(end - first, io, [&](std::int64_t n) {
+    parallel_in_memory(end - first, io, [&](std::int64_t n) {
         ChunkOutput output(array, loaded, &held);
         change(first + n, output);
         if (!output.has_begun()) return;
@@ -76,7 +76,7 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
         const std::lock_guard guard(mutex);
         anew.push_back(i);
     });
-    parallel_for(std::ssize(anew), io, [&](std::int64_t n) {
+    parallel_in_memory(std::ssize(anew), io, [&](std::int64_t n) {
         ChunkOutput output(array, loaded, nullptr);
         change(anew[static_cast<std::size_t>(n)], output);
     });
@@ -101,7 +101,7 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
         change_together(array, loaded, done, end, io, *held, change);
         done = end;
     }
-    parallel_for(count - done, io, [&](std::int64_t n) {
+    parallel_in_memory(count - done, io, [&](std::int64_t n) {
         ChunkOutput output(array, loaded, nullptr);
         change(done + n, output);
     });

@@ -6,6 +6,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/json.h>
+#include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
 
 #include <algorithm>
@@ -296,9 +297,13 @@ private:
         return fills;
     }
     void merge_extremes(std::string_view low, std::string_view high) {
-        if (!any_ || Content::less(low, low_)) low_ = low;
-        if (!any_ || Content::less(high_, high)) high_ = high;
+        if (!any_ || Content::less(low, low_)) keep(low, low_);
+        if (!any_ || Content::less(high_, high)) keep(high, high_);
         any_ = true;
+    }
+    void keep(std::string_view content, std::string& kept) {
+        if (content.size() > kept.capacity()) held_.add(content.size() - kept.capacity());
+        kept = content;
     }
     void merge_values(const ColumnSummary& other) override {
         const auto& o = static_cast<const OrderedSummary&>(other);
@@ -306,6 +311,8 @@ private:
     }
     void put_values(Statistics& s) const override {
         if (!any_) return;
+        // As text and as JSON.
+        const MemoryHold texts(2 * (text_memory(low_) + text_memory(high_)));
         const VariableSlot low{low_.data(), low_.size()};
         const VariableSlot high{high_.data(), high_.size()};
         const auto element = [&](const VariableSlot& slot) {
@@ -318,6 +325,7 @@ private:
     Content content_;
     bool any_ = false;
     std::string low_, high_;
+    MemoryHold held_;  ///< for these
 };
 
 /// Everything else: how many there are, and how many are the fill value.

@@ -461,8 +461,8 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
     // In batches: the names of all chunks may be too many to hold at once.
     std::vector<std::int64_t> batch;
     const auto copy_batch = [&] {
-        parallel_for(static_cast<std::int64_t>(batch.size()), io,
-                     [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
+        parallel_in_memory(static_cast<std::int64_t>(batch.size()), io,
+                           [&](std::int64_t n) { copy_one(batch[static_cast<std::size_t>(n)]); });
         batch.clear();
     };
     constexpr std::size_t batch_size = 16384;

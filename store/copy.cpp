@@ -9,8 +9,10 @@
 #include <tessera/single_array.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace tessera {
@@ -82,17 +84,25 @@ double side_cost(const Side& side, const Shape& shape, const Shape& block, doubl
 
 struct Plan {
     Shape block;
+    Shape unit;  ///< blocks are multiples of it
     int threads = 1;
     Dims axes;                     ///< of a block in memory, the slowest first
     Order block_order = Order::C;  ///< in which blocks follow each other
     bool each = false;             ///< each thread has a block of its own; else all work on one after another
     bool spool = false;            ///< first into a plain temporary file: see below
     bool shards = false;           ///< a block is a shard, too large for memory: it is a copy of its own
+    bool sink_in_order = false;    ///< the sink takes each block once
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
     constexpr std::int64_t plain_scratch = std::int64_t{512} << 10;
     return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
+}
+
+/// What the codecs of a side take for themselves, in each thread. Of the first one it is no part of the budget.
+std::int64_t working_bytes(const Side& side, const Shape& shape, std::int64_t item) {
+    constexpr std::int64_t most = std::int64_t{4} << 20;
+    return side.plain(shape.rank()) ? 0 : std::min(most, 3 * chunk_bytes(side, shape, item));
 }
 
 /// How a block lies in memory, its slowest axis first: in `order`, but axes along which a chunk has less than a cache
@@ -162,7 +172,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     }
     const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
     if (least > memory && !sink.shards.empty()) {
-        return {.block = unit, .axes = {}, .spool = source.in_order, .shards = true};
+        return {.block = unit, .unit = unit, .axes = {}, .spool = source.in_order, .shards = true};
     }
     if (least > memory) {
         const std::int64_t needed = checked_multiply(least, options.held, "memory");
@@ -171,14 +181,18 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             "{} bytes; give at least --max-memory {}M",
             given, needed, ceil_div(needed, std::int64_t{1} << 20)));
     }
-    Plan plan;
+    Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
     // A thread with a block of its own reads while another writes, which one file does not let two do at once. Where
     // regions must come in order, all threads work on one block.
     plan.each = !sink.in_order && !source.in_order && !sink.in_turn;
     const std::int64_t unit_bytes = byte_count(unit, item);
+    const std::int64_t working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
     plan.threads = static_cast<int>(std::clamp<std::int64_t>(
-        plan.each ? memory / least : (memory - unit_bytes) / per_thread, 1, thread_count(options.io)));
-    const std::int64_t limit = plan.each ? memory / plan.threads - per_thread : memory - plan.threads * per_thread;
+        plan.each ? (memory + working) / (least + working) : (memory - unit_bytes + working) / (per_thread + working),
+        1, thread_count(options.io)));
+    const std::int64_t others = (plan.threads - 1) * working;
+    const std::int64_t limit =
+        plan.each ? (memory - others) / plan.threads - per_thread : memory - others - plan.threads * per_thread;
 
     const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
     if (sink.in_order || source.in_order) {
@@ -318,88 +332,187 @@ void copy_shard(const ArraySource& source, ArraySink& shard, const Selection& se
     shard.finish();
 }
 
-/// Copies block by block as planned.
-void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
-                 const CopyOptions& options) {
-    const Shape shape = selection.full_shape();
-    const ArrayInfo to = sink.info();
-    // A structure with padding may go to one that shows it as fields: the sink knows what to make of it.
-    const DType dtype = source.info().dtype.equal_but_order(to.dtype) ? to.dtype : source.info().dtype;
-    const Index begin = begin_in_chunk(to, shape.rank());
-    const ChunkGrid blocks(from_chunk_start(to, shape), plan.block);
-    IoOptions io = options.io;
-    io.threads = plan.threads;
-    io.progress = nullptr;  // counted here, per block
-    if (io.max_memory == 0) io.max_memory = default_memory;
+/// The work of copy_blocks.
+class BlockCopy {
+public:
+    BlockCopy(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+              const CopyOptions& options)
+        : source_(source),
+          sink_(sink),
+          selection_(selection),
+          plan_(plan),
+          options_(options),
+          shape_(selection.full_shape()),
+          // A structure with padding may go to one that shows it as fields: the sink knows what to make of it.
+          dtype_(source.info().dtype.equal_but_order(sink.info().dtype) ? sink.info().dtype : source.info().dtype),
+          begin_(begin_in_chunk(sink.info(), shape_.rank())),
+          blocks_(from_chunk_start(sink.info(), shape_), plan.block),
+          io_(options.io) {
+        io_.threads = plan.threads;
+        io_.progress = nullptr;  // counted here, per block
+        if (io_.max_memory == 0) io_.max_memory = default_memory;
+        // With too few blocks for all threads, the threads share each block instead.
+        each_ = plan.each && blocks_.chunk_count() >= 2 * plan.threads;
+        within_ = io_;
+        if (each_) within_.threads = 1;
+        repeatable_ = options.repeatable && !plan.sink_in_order;
+    }
 
-    const auto index_of = [&](std::int64_t n) {
-        if (plan.block_order == Order::C) return blocks.index(n);
-        Index index = Index::filled(shape.rank(), 0);
-        for (int d = 0; d < shape.rank(); ++d) {
-            index[d] = n % blocks.grid()[d];
-            n /= blocks.grid()[d];
+    void run() {
+        try {
+            each_ ? run_each() : run_in_turn();
+        } catch (const Unrepeatable& e) {
+            throw e.error;
         }
-        return index;
+    }
+
+private:
+    /// An Error(budget) of a sink that does not take a block twice.
+    struct Unrepeatable {
+        Error error;
     };
-    // With too few blocks for all threads, the threads share each block instead.
-    const bool each = plan.each && blocks.chunk_count() >= 2 * plan.threads;
-    IoOptions within = io;
-    if (each) within.threads = 1;
-    const auto copy_block = [&](std::int64_t n, NDArray& memory) {
-        Region block = intersection(blocks.chunk_region(index_of(n)), {begin, shape});
-        for (int d = 0; d < shape.rank(); ++d) block.start[d] -= begin[d];
-        const Region place = keep_axes(block, selection);
-        const bool done = options.done && options.done(place);
-        if (!done && plan.shards) {
-            copy_shard(source, *sink.open_shard(place), sub_selection(selection, block), options);
+
+    void run_in_turn() {
+        NDArray memory;
+        for (std::int64_t n = 0; n < blocks_.chunk_count(); ++n) {
+            if (io_.stop.stop_requested()) throw cancelled("stopped on request");
+            copy(region_of(n), memory);
+        }
+    }
+
+    void run_each() {
+        parallel_in_memory(blocks_.chunk_count(), io_, [&](std::int64_t n) {
+            NDArray memory = take_idle();
+            copy(region_of(n), memory);
+            if (dtype_.is_variable()) return;  // what its elements lead to is not kept
+            const std::lock_guard lock(mutex_);
+            idle_.push_back(std::move(memory));
+        });
+    }
+
+    /// A block, counted from where the sink's first chunk begins.
+    [[nodiscard]] Region region_of(std::int64_t n) const {
+        if (plan_.block_order == Order::C) return blocks_.chunk_region(blocks_.index(n));
+        Index index = Index::filled(shape_.rank(), 0);
+        for (int d = 0; d < shape_.rank(); ++d) {
+            index[d] = n % blocks_.grid()[d];
+            n /= blocks_.grid()[d];
+        }
+        return blocks_.chunk_region(index);
+    }
+
+    NDArray take_idle() {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return {};
+        NDArray memory = std::move(idle_.back());
+        idle_.pop_back();
+        return memory;
+    }
+
+    /// Copies a block; where what its elements lead to (strings) is more than memory holds, part by part.
+    void copy(const Region& region, NDArray& memory) {
+        Region block = intersection(region, {begin_, shape_});
+        if (block.empty()) return;
+        for (int d = 0; d < shape_.rank(); ++d) block.start[d] -= begin_[d];
+        const std::optional<std::pair<Region, Region>> halves =
+            dtype_.is_variable() && !plan_.shards ? halves_of(region) : std::nullopt;
+        if (!halves || block.count() < too_many_) {
+            try {
+                copy_block(block, memory);
+                return;
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::budget || !halves) throw;
+                if (block.count() < too_many_) too_many_ = block.count();
+            }
+        }
+        memory = NDArray();
+        copy(halves->first, memory);
+        copy(halves->second, memory);
+    }
+
+    /// A block in two, cut between chunks. A sink in order wants them to follow each other, whatever they cut.
+    [[nodiscard]] std::optional<std::pair<Region, Region>> halves_of(const Region& region) const {
+        const int rank = region.rank();
+        for (int k = 0; k < rank; ++k) {
+            const int d = plan_.block_order == Order::C ? k : rank - 1 - k;
+            const std::int64_t units = ceil_div(region.extent[d], plan_.unit[d]);
+            const std::int64_t first =
+                units >= 2 ? units / 2 * plan_.unit[d] : (plan_.sink_in_order ? region.extent[d] / 2 : 0);
+            if (first == 0) continue;
+            std::pair<Region, Region> halves(region, region);
+            halves.first.extent[d] = first;
+            halves.second.start[d] += halves.first.extent[d];
+            halves.second.extent[d] -= halves.first.extent[d];
+            return halves;
+        }
+        return std::nullopt;
+    }
+
+    void copy_block(const Region& block, NDArray& memory) {
+        const Region place = keep_axes(block, selection_);
+        const bool done = options_.done && options_.done(place);
+        if (!done && plan_.shards) {
+            copy_shard(source_, *sink_.open_shard(place), sub_selection(selection_, block), options_);
             return;
         }
         if (!done) {
-            Shape lengths;
-            Dims place_of = plan.axes;
-            for (int k = 0; k < shape.rank(); ++k) {
-                lengths.push_back(block.extent[static_cast<int>(plan.axes[k])]);
-                place_of[static_cast<int>(plan.axes[k])] = k;
-            }
-            if (memory.bytes().empty() || !(memory.shape() == lengths) || dtype.is_variable()) {
-                memory = NDArray();  // freed before the next is made
-                memory = NDArray(dtype, lengths);
-            }
-            const MutableArrayView view = memory.view().transposed(place_of);
-            const Selection part = sub_selection(selection, block);
+            const MutableArrayView view = memory_for(block, memory);
+            const Selection part = sub_selection(selection_, block);
             if (part.is_region()) {
-                source.read_into(part.bounds(), view, within);
+                source_.read_into(part.bounds(), view, within_);
             } else {
-                read_selection_into(source, part, view, within);
+                read_selection_into(source_, part, view, within_);
             }
-            sink.write(place, keep_axes(ArrayView(view), selection), within);
+            write(place, keep_axes(ArrayView(view), selection_));
         }
-        if (options.io.progress != nullptr) options.io.progress->advance(byte_count(block.extent, dtype.size()));
-    };
-
-    if (!each) {
-        NDArray memory;
-        for (std::int64_t n = 0; n < blocks.chunk_count(); ++n) {
-            if (io.stop.stop_requested()) throw cancelled("stopped on request");
-            copy_block(n, memory);
-        }
-        return;
+        if (options_.io.progress != nullptr) options_.io.progress->advance(byte_count(block.extent, dtype_.size()));
     }
-    std::mutex mutex;
-    std::vector<NDArray> idle;  // blocks of memory that no thread is using
-    parallel_for(blocks.chunk_count(), io, [&](std::int64_t n) {
-        NDArray memory;
-        {
-            const std::lock_guard lock(mutex);
-            if (!idle.empty()) {
-                memory = std::move(idle.back());
-                idle.pop_back();
-            }
+
+    MutableArrayView memory_for(const Region& block, NDArray& memory) const {
+        Shape lengths;
+        Dims place_of = plan_.axes;
+        for (int k = 0; k < shape_.rank(); ++k) {
+            lengths.push_back(block.extent[static_cast<int>(plan_.axes[k])]);
+            place_of[static_cast<int>(plan_.axes[k])] = k;
         }
-        copy_block(n, memory);
-        const std::lock_guard lock(mutex);
-        idle.push_back(std::move(memory));
-    });
+        if (memory.bytes().empty() || !(memory.shape() == lengths) || dtype_.is_variable()) {
+            memory = NDArray();  // freed before the next is made
+            memory = NDArray(dtype_, lengths);
+        }
+        return memory.view().transposed(place_of);
+    }
+
+    void write(const Region& place, const ArrayView& elements) {
+        try {
+            sink_.write(place, elements, within_);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::budget || repeatable_) throw;
+            throw Unrepeatable{e};
+        }
+    }
+
+    const ArraySource& source_;
+    ArraySink& sink_;
+    const Selection& selection_;
+    const Plan& plan_;
+    const CopyOptions& options_;
+    Shape shape_;
+    DType dtype_;
+    Index begin_;
+    ChunkGrid blocks_;
+    IoOptions io_;
+    IoOptions within_;  ///< for the work on one block
+    bool each_ = false;
+    bool repeatable_ = false;                         ///< the sink takes a block again
+    std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that memory did not hold
+    std::mutex mutex_;
+    std::vector<NDArray> idle_;  ///< blocks of memory that no thread is using
+};
+
+/// Copies block by block as planned.
+void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+                 const CopyOptions& options) {
+    BlockCopy(source, sink, selection, plan, options).run();
 }
 
 }  // namespace

@@ -4,7 +4,10 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/memory_account.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -65,6 +68,39 @@ void zero_padding(const DType& dtype, std::byte* p, std::int64_t step, std::int6
     zero(end, dtype.size());
 }
 
+Shape leaf_shape(const ArrayInfo& source) {
+    const std::int64_t size = source.dtype.is_variable() ? variable_bytes : source.dtype.size();
+    return choose_chunks(source.shape, size, leaf_bytes);
+}
+
+/// Bytes for the sums of all leaves. A shape costs nothing to write down.
+std::uint64_t sums_memory(const ChunkGrid& leaves) {
+    return static_cast<std::uint64_t>(
+        checked_multiply(leaves.chunk_count(), static_cast<std::int64_t>(sizeof(Sha256)), "memory for the sums"));
+}
+
+std::string digest_of(const DType& canonical, const Shape& shape, const std::vector<Sha256>& leaves) {
+    Hasher hasher;
+    const std::string header = fmt::format("tessera1\n{}\n{}\n", canonical.to_string(), shape.to_string());
+    hasher.add(header.data(), header.size());
+    for (const Sha256& sum : leaves) hasher.add(sum.data(), sum.size());
+    return "tessera1:" + hex(hasher.finish());
+}
+
+/// Hashes elements of variable length: each with its length before it.
+void add_elements(Hasher& hasher, const ArrayView& elements) {
+    NDArray packed(DType::raw(sizeof(VariableSlot)), elements.shape);  // without what the slots lead to
+    copy_elements({elements.data, packed.dtype(), elements.shape, elements.strides}, packed);
+    const auto* const slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
+    for (std::int64_t i = 0; i < packed.count(); ++i) {
+        const std::string_view content = slots[i].view();
+        std::array<unsigned char, 8> length{};
+        for (std::size_t b = 0; b < 8; ++b) length[b] = static_cast<unsigned char>(content.size() >> (8 * b));
+        hasher.add(length.data(), length.size());
+        hasher.add(content.data(), content.size());
+    }
+}
+
 /// Hashes what is copied into it, each leaf as a whole.
 class DigestSink final : public ArraySink {
 public:
@@ -74,6 +110,7 @@ public:
           canonical_(canonical(source.dtype)),
           padded_(has_padding(canonical_)),
           leaves_(source.shape, leaf_shape(source)),
+          held_(sums_memory(leaves_)),
           sums_(static_cast<std::size_t>(leaves_.chunk_count())) {}
 
     /// Elements come little-endian, as they are hashed.
@@ -92,36 +129,13 @@ public:
     void finish() override {}
     [[nodiscard]] const std::string& name() const override { return name_; }
 
-    [[nodiscard]] std::string digest() const {
-        Hasher hasher;
-        const std::string header =
-            fmt::format("tessera1\n{}\n{}\n", canonical_.to_string(), leaves_.shape().to_string());
-        hasher.add(header.data(), header.size());
-        for (const Sha256& sum : sums_) hasher.add(sum.data(), sum.size());
-        return "tessera1:" + hex(hasher.finish());
-    }
+    [[nodiscard]] std::string digest() const { return digest_of(canonical_, leaves_.shape(), sums_); }
 
 private:
-    static Shape leaf_shape(const ArrayInfo& source) {
-        const std::int64_t size = source.dtype.is_variable() ? variable_bytes : source.dtype.size();
-        return choose_chunks(source.shape, size, leaf_bytes);
-    }
-
     [[nodiscard]] Sha256 leaf(const ArrayView& elements) const {
         Hasher hasher;
         if (dtype_.is_variable()) {
-            NDArray packed(dtype_, elements.shape);
-            copy_elements(elements, packed);
-            const auto* const slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
-            for (std::int64_t i = 0; i < packed.count(); ++i) {
-                const std::string_view content = slots[i].view();
-                std::array<unsigned char, 8> length{};
-                for (std::size_t b = 0; b < 8; ++b) {
-                    length[b] = static_cast<unsigned char>(content.size() >> (8 * b));
-                }
-                hasher.add(length.data(), length.size());
-                hasher.add(content.data(), content.size());
-            }
+            add_elements(hasher, elements);
             return hasher.finish();
         }
         if (!padded_ && elements.dtype == dtype_ && elements.contiguous()) {
@@ -141,15 +155,80 @@ private:
     DType canonical_;
     bool padded_;
     ChunkGrid leaves_;
+    MemoryHold held_;
     std::vector<Sha256> sums_;
 };
+
+/// Hashes the elements of a region in C order; where memory does not hold what they lead to, in halves.
+void add_region(Hasher& hasher, const ArraySource& source, const Region& region, const IoOptions& io) {
+    int d = 0;
+    while (d < region.rank() && region.extent[d] == 1) ++d;
+    try {
+        NDArray elements(source.info().dtype, region.extent);
+        source.read_into(region, elements, io);
+        add_elements(hasher, elements);
+        return;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::budget || d == region.rank()) throw;
+    }
+    Region first = region;
+    Region second = region;
+    first.extent[d] = region.extent[d] / 2;
+    second.start[d] += first.extent[d];
+    second.extent[d] -= first.extent[d];
+    add_region(hasher, source, first, io);
+    add_region(hasher, source, second, io);
+}
+
+/// Hashes a leaf of elements of variable length, as much of it at once as one row of chunks gives.
+Sha256 hash_leaf(const ArraySource& source, const Region& leaf, const IoOptions& io) {
+    const ArrayInfo info = source.info();
+    int d = 0;
+    while (d + 1 < leaf.rank() && leaf.extent[d] == 1) ++d;
+    Hasher hasher;
+    if (info.chunks.rank() != leaf.rank() || leaf.rank() == 0) {
+        add_region(hasher, source, leaf, io);
+        return hasher.finish();
+    }
+    const std::int64_t end = leaf.start[d] + leaf.extent[d];
+    Region rows = leaf;
+    for (; rows.start[d] < end; rows.start[d] += rows.extent[d]) {
+        rows.extent[d] = std::min(end - rows.start[d], info.chunks[d] - rows.start[d] % info.chunks[d]);
+        add_region(hasher, source, rows, io);
+    }
+    return hasher.finish();
+}
+
+/// For elements of variable length of which memory does not hold a whole leaf.
+std::string digest_in_parts(const ArraySource& source, const IoOptions& io) {
+    const ArrayInfo info = source.info();
+    const ChunkGrid leaves(info.shape, leaf_shape(info));
+    const MemoryHold held(sums_memory(leaves));
+    std::vector<Sha256> sums(static_cast<std::size_t>(leaves.chunk_count()));
+    if (io.progress != nullptr) io.progress->start(byte_count(info.shape, info.dtype.size()), source.name());
+    IoOptions each = io;
+    IoOptions within = io;
+    (leaves.chunk_count() < thread_count(io) || info.access != Access::any ? each : within).threads = 1;
+    within.progress = nullptr;
+    parallel_in_memory(leaves.chunk_count(), each, [&](std::int64_t n) {
+        const Region leaf = leaves.chunk_region(leaves.index(n));
+        sums[static_cast<std::size_t>(n)] = hash_leaf(source, leaf, within);
+        if (io.progress != nullptr) io.progress->advance(byte_count(leaf.extent, info.dtype.size()));
+    });
+    return digest_of(canonical(info.dtype), info.shape, sums);
+}
 
 }  // namespace
 
 std::string digest(const ArraySource& source, const IoOptions& io) {
-    DigestSink sink(source.info(), source.name());
-    copy_array(source, sink, {.io = io, .ample = passing_block});
-    return sink.digest();
+    try {
+        DigestSink sink(source.info(), source.name());
+        copy_array(source, sink, {.io = io, .ample = passing_block});
+        return sink.digest();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::budget || !source.info().dtype.is_variable()) throw;
+    }
+    return digest_in_parts(source, io);
 }
 
 }  // namespace tessera

@@ -152,7 +152,7 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
                const IoOptions& io) {
     const Touches touches = touches_of(array, loaded, parts, &RegionRead::out);
     if (loaded.pipeline.shard() == nullptr) {
-        parallel_for(touches.count(), io, [&](std::int64_t n) {
+        parallel_in_memory(touches.count(), io, [&](std::int64_t n) {
             const Index index = touches.unit(n);
             const Region box = touches.units.chunk_region(index);
             distribute(array, loaded, touches, n, parts,
@@ -163,7 +163,7 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
         return;
     }
     const ChunkGrid& inner = loaded.pipeline.shard()->grid();
-    for_each_key(loaded, touches, io, parallel_for,
+    for_each_key(loaded, touches, io, parallel_in_memory,
                  [&](const Index& shard, const std::vector<std::int64_t>& units, const IoOptions& within) {
                      std::vector<std::int64_t> numbers;
                      for (const std::int64_t n : units) {

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "chunk_changes.h"
+#include "chunk_memory.h"
 
 namespace tessera {
 
@@ -317,6 +318,7 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
         }
     }
     const auto memory = [&](bool keep) {
+        require_chunk_memory(loaded, *scratch);
         const MutableArrayView chunk = chunk_buffer(loaded, whole, *scratch);
         if (stored) {
             loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
@@ -521,7 +523,7 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
                        });
                    });
     };
-    for_each_picked(array, loaded, selection, io, parallel_for, each);
+    for_each_picked(array, loaded, selection, io, parallel_in_memory, each);
 }
 
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,

@@ -24,7 +24,7 @@ std::shared_ptr<const LoadedArray> with_shape(const LoadedArray& loaded, const S
 
 /// Calls each(chunk) for every chunk of `box` (a region of the grid).
 void for_each_index(const Region& box, const IoOptions& io, const std::function<void(const Index&)>& each) {
-    parallel_for(box.count(), io, [&](std::int64_t n) { each(index_in(box, n)); });
+    parallel_in_memory(box.count(), io, [&](std::int64_t n) { each(index_in(box, n)); });
 }
 
 /// Removes stored chunks for which `unwanted` holds, wherever they came from.

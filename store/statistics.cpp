@@ -121,7 +121,7 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                                    const IoOptions& io) {
     if (bins != 0 && bins < 4) throw invalid_argument("at least 4 bins are needed, or 0 for no histogram");
     StatisticsSink sink(source, fill, bins);
-    copy_array(source, sink, {.io = io, .ample = passing_block});
+    copy_array(source, sink, {.io = io, .ample = passing_block, .repeatable = false});
     return sink.result();
 }
 

@@ -472,18 +472,38 @@ private:
         IoOptions outer = options_.io;
         outer.threads = static_cast<int>(
             std::min<std::uint64_t>(memory / need, static_cast<std::uint64_t>(thread_count(options_.io))));
+        Progress* const progress = options_.io.progress;
+        if (progress != nullptr) progress->start(static_cast<std::int64_t>(bytes), array.name);
+        decode_chunks(path, array, loaded, stored, outer);
+    }
+
+    /// Those of these numbers, in parallel.
+    void decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
+                       const std::vector<std::int64_t>& stored, IoOptions outer) {
         IoOptions within = outer;
         // Few shards are taken one after another, and all threads work on the chunks of each.
         const bool few = loaded.pipeline.shard() != nullptr && std::ssize(stored) < outer.threads;
         (few ? outer : within).threads = 1;
         Progress* const progress = options_.io.progress;
-        if (progress != nullptr) progress->start(static_cast<std::int64_t>(bytes), array.name);
-        parallel_for(std::ssize(stored), outer, [&](std::int64_t n) {
+        std::mutex mutex;
+        std::vector<std::int64_t> alone;  // those that took too much memory beside others
+        const auto check = [&](std::int64_t n, bool beside_others) {
             const Index index = loaded.grid.index(stored[static_cast<std::size_t>(n)]);
             const CheckedChunk checked = check_chunk(array, loaded, index, within);
+            if (beside_others &&
+                std::ranges::any_of(checked.bad, [](const CheckedChunk::Bad& bad) { return bad.fault.over_budget; })) {
+                const std::lock_guard lock(mutex);
+                alone.push_back(n);
+                return;
+            }
             for (const CheckedChunk::Bad& bad : checked.bad) add_chunk(path, array, loaded, index, bad);
             if (progress != nullptr) progress->advance(static_cast<std::int64_t>(checked.bytes));
-        });
+        };
+        parallel_for(std::ssize(stored), outer, [&](std::int64_t n) { check(n, true); });
+        for (const std::int64_t n : alone) {
+            if (outer.stop.stop_requested()) throw cancelled("stopped on request");
+            check(n, false);
+        }
     }
 
     void add_outside(const std::string& path, const LoadedArray& loaded, const Index& index, const std::string& key) {

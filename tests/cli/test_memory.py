@@ -1,9 +1,18 @@
 """--max-memory binds for everything whose size a file dictates: peak memory of the program, measured."""
 
+import bz2
+import json
+import lzma
 import os
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
+import zlib
+
+import numcodecs
+import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import program
@@ -12,19 +21,29 @@ from program import PROGRAM, ProgramTest
 BESIDE = 16  # MiB that the program takes beside what it counts
 
 
+# Runs a program and says, on a file that it was given, how it ended and the most memory that it took. A process of its
+# own, because a child is given the peak of the one that it was forked from.
+MEASURE = """
+import os, sys
+child = os.fork()
+if child == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+_, status, used = os.wait4(child, 0)
+os.write(int(sys.argv[1]), b"%d %d" % (os.waitstatus_to_exitcode(status), used.ru_maxrss))
+"""
+
+
 class Ended:
     """How a run of the program ended: its code, what it printed, and the most memory that it took, in MiB."""
 
     def __init__(self, words, folder):
-        with open(folder / "stdout", "w+", encoding="utf-8") as out, open(folder / "stderr", "w+", encoding="utf-8") as err:
-            # A preexec_fn, so that the process is forked: one that shares this one's memory would be given its peak.
-            child = subprocess.Popen([PROGRAM, *map(str, words)], stdout=out, stderr=err, cwd=folder,
-                                     preexec_fn=lambda: None)
-            _, status, used = os.wait4(child.pid, 0)
-            child.returncode = self.code = os.waitstatus_to_exitcode(status)
-        self.out = (folder / "stdout").read_text(encoding="utf-8")
-        self.err = (folder / "stderr").read_text(encoding="utf-8")
-        self.peak = used.ru_maxrss / 1024
+        there, here = os.pipe()
+        result = subprocess.run([sys.executable, "-S", "-E", "-c", MEASURE, str(here), PROGRAM, *map(str, words)],
+                                capture_output=True, text=True, cwd=folder, timeout=300, pass_fds=[here])
+        os.close(here)
+        with open(there, encoding="ascii") as measured:
+            self.code, peak = map(int, measured.read().split())
+        self.out, self.err, self.peak = result.stdout, result.stderr, peak / 1024
         self.shown = f"tessera {words}: {self.code}, {self.peak:.0f} MiB\n{self.out[:2000]}{self.err[:2000]}"
 
 
@@ -92,6 +111,201 @@ class Lists(MemoryTest):
         (folder / ".tessera/snapshot-files.txt").write_bytes(files)
         self.sparse("a.zarr.snapshots/s/.tessera/snapshot.json", 60 << 20)
         self.refused_within(16, "snapshot", "a.zarr", "restore", "s", says=[".tessera/snapshot.json", "1048576"])
+
+
+MIB = 1 << 20
+BLOSC = {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+COMMANDS = {"info": ["info", "A"], "get": ["get", "A", "0"], "get all": ["get", "A", "--all"],
+            "set": ["set", "A", "0", "1"], "stats": ["stats", "A"], "digest": ["digest", "A"], "diff": ["diff", "A", "A"],
+            "verify": ["verify", "A"], "repair": ["repair", "A"], "seal": ["seal", "A"], "copy": ["copy", "A", "b.zarr"],
+            "rechunk": ["rechunk", "A", "c.zarr", "--chunks", "1"], "export": ["export", "A", "d.npy"],
+            "append": ["append", "A", "A"], "resize": ["resize", "A", "5"]}
+
+
+def array(folder, name, encoded, **members):
+    """An array of v2 whose chunks are these bytes."""
+    meta = {"zarr_format": 2, "order": "C", "filters": None, "fill_value": 0, "compressor": None, **members}
+    (folder / name).mkdir()
+    (folder / name / ".zarray").write_text(json.dumps(meta), encoding="utf-8")
+    for key, chunk in encoded.items():
+        (folder / name / key).write_bytes(chunk)
+
+
+def compressed(compressor, head, size):
+    """`head` and zeros, `size` bytes in all, compressed without holding them."""
+    parts = [compressor.compress(head)]
+    left = size - len(head)
+    while left > 0:
+        n = min(left, MIB)
+        parts.append(compressor.compress(bytes(n)))
+        left -= n
+    return b"".join(parts) + compressor.flush()
+
+
+class Attacks(MemoryTest):
+    """Small files that decode to far more than the budget."""
+
+    SIZE = 96 * MIB
+    BUDGET = 24
+
+    def attack(self, name, skip=()):
+        """Every command on an array: within its budget, or refused with what it takes, and then nothing is changed."""
+        ended = {}
+        for what, words in COMMANDS.items():
+            if what in skip:
+                continue
+            with self.subTest(array=name, command=what):
+                copy = self.folder / "x.zarr"
+                shutil.rmtree(copy, ignore_errors=True)
+                shutil.copytree(self.folder / name, copy)
+                before = program.digest(copy)
+                ended[what] = one = self.within(self.BUDGET, *["x.zarr" if word == "A" else word for word in words],
+                                                codes=(0, 1, 2))
+                if one.code == 2:
+                    self.assertIn("--max-memory", one.err, one.shown)
+                    self.assertEqual(program.digest(copy), before, one.shown)
+                    self.assertEqual(one.out, "", one.shown)
+                for left in ("b.zarr", "c.zarr", "d.npy"):
+                    self.assertTrue(one.code == 0 or not (self.folder / left).exists(), one.shown)
+                    shutil.rmtree(self.folder / left, ignore_errors=True)
+                    (self.folder / left).unlink(missing_ok=True)
+                self.assertEqual([p.name for p in self.folder.iterdir() if p.name.startswith((".", "b.", "c.", "d."))], [])
+        self.assertEqual(ended["info"].code, 0)
+        return ended
+
+
+class Chunks(Attacks):
+    def test_chunks_of_fixed_size(self):
+        zeros = bytes(self.SIZE)
+        encoded = {"zlib": compressed(zlib.compressobj(9), b"", self.SIZE),
+                   "gzip": compressed(zlib.compressobj(9, wbits=31), b"", self.SIZE),
+                   "bz2": compressed(bz2.BZ2Compressor(), b"", self.SIZE),
+                   "zstd": numcodecs.Zstd(3).encode(zeros),
+                   "lz4": numcodecs.LZ4().encode(zeros),
+                   "blosc": numcodecs.Blosc("zstd", 5).encode(zeros),
+                   "lzma": compressed(lzma.LZMACompressor(preset=1), b"", self.SIZE)}
+        del zeros
+        for codec, chunk in encoded.items():
+            name = f"{codec}.zarr"
+            array(self.folder, name, {"0": chunk}, shape=[self.SIZE], chunks=[self.SIZE], dtype="|u1",
+                  compressor={"id": codec, **BLOSC} if codec == "blosc" else {"id": codec})
+            ended = self.attack(name)
+            if codec != "blosc":  # which decodes a part by itself
+                for what in ("get", "set"):
+                    for text in ("x.zarr", "chunk (0,)", "96 MiB", "--max-memory is 24 MiB"):
+                        self.assertIn(text, ended[what].err, ended[what].shown)
+            self.within(256, "get", name, "0")
+            self.within(512, "set", name, "0", "1")
+            self.assertEqual(self.tessera("get", name, ":2"), "[1 0]\n")
+
+    def test_a_chunk_that_takes_what_it_says(self):
+        array(self.folder, "z.zarr", {"0": zlib.compress(bytes(self.SIZE))}, shape=[self.SIZE], chunks=[self.SIZE],
+              dtype="|u1", compressor={"id": "zlib", "level": 1})
+        for words in (["get", "z.zarr", "0"], ["set", "z.zarr", "0", "1"]):
+            line = self.refused_within(24, *words, says=["chunk (0,)"])
+            enough = int(line.split("give --max-memory ")[1].split("M")[0])
+            self.within(enough, *words)
+
+    def test_a_chunk_without_a_codec(self):
+        array(self.folder, "n.zarr", {}, shape=[self.SIZE], chunks=[self.SIZE], dtype="|u1")
+        self.sparse("n.zarr/0", self.SIZE)
+        self.attack("n.zarr")
+
+    def test_codecs_within_codecs(self):
+        inner = compressed(zlib.compressobj(9), b"", self.SIZE)
+        array(self.folder, "t.zarr", {"0": zlib.compress(inner)}, shape=[4], chunks=[4], dtype="|u1",
+              filters=[{"id": "zlib", "level": 1}], compressor={"id": "zlib", "level": 1})
+        for words in (["get", "t.zarr"], ["set", "t.zarr", "0", "1"], ["stats", "t.zarr"], ["digest", "t.zarr"]):
+            self.refused_within(self.BUDGET, *words, says=["decode to more than the 24 bytes expected"])
+        self.within(self.BUDGET, "verify", "t.zarr", codes=(1,))
+
+    def test_elements_of_absurd_size(self):
+        array(self.folder, "s.zarr", {}, shape=[4], chunks=[1], dtype=f"|S{self.SIZE}", fill_value=None)
+        for words in (["get", "s.zarr"], ["stats", "s.zarr"], ["copy", "s.zarr", "b.zarr"]):
+            self.within(self.BUDGET, *words, codes=(0, 2))
+
+    def test_chunks_of_several_threads(self):
+        """What fits once does not fit for each thread at once: it is done by fewer."""
+        size = 12 * MIB
+        encoded = zlib.compress(bytes(size))
+        array(self.folder, "w.zarr", {str(i): encoded for i in range(16)}, shape=[16 * size], chunks=[size], dtype="|u1",
+              compressor={"id": "zlib", "level": 1})
+        for words in (["set", "w.zarr", "1::1000000", "0"], ["stats", "w.zarr"], ["digest", "w.zarr"],
+                      ["verify", "w.zarr"], ["get", "w.zarr", f"::{size}"]):
+            self.within(80, *words, "--threads", 8)
+
+
+class Strings(Attacks):
+    """The same of elements whose length the file says."""
+
+    def strings(self, name, lengths, per_chunk, compressor, encode):
+        chunks = {}
+        for c in range(0, len(lengths), per_chunk):
+            chunk = struct.pack("<I", per_chunk)
+            for n in lengths[c:c + per_chunk]:
+                chunk += struct.pack("<I", n) + b"a" * n
+            chunks[str(c // per_chunk)] = encode(chunk)
+        array(self.folder, name, chunks, shape=[len(lengths)], chunks=[per_chunk], dtype="|O", fill_value="",
+              filters=[{"id": "vlen-utf8"}], compressor=compressor)
+
+    def test_long_strings(self):
+        """Four strings, each of which is too large, and four of which one is not."""
+        zstd, deflate, blosc = numcodecs.Zstd(3).encode, zlib.compress, numcodecs.Blosc("lz4", 5).encode
+        for length, codec, encode in ((60 * MIB, "zlib", deflate), (60 * MIB, "blosc", blosc), (16 * MIB, "zstd", zstd),
+                                      (7 * MIB, "zstd", zstd), (7 * MIB, "zlib", deflate), (7 * MIB, "blosc", blosc)):
+            with self.subTest(length=length, codec=codec):
+                name = f"{codec}{length // MIB}.zarr"
+                self.strings(name, [length] * 4, 1, {"id": codec, **(BLOSC if codec == "blosc" else {})}, encode)
+                ended = self.attack(name, skip=("set",))
+                if length == 60 * MIB:
+                    self.assertIn("chunk (", ended["stats"].err, ended["stats"].shown)
+                if length == 7 * MIB:
+                    for what in ("digest", "verify", "copy"):  # not export: as <U, each takes 28 MiB
+                        self.assertEqual(ended[what].code, 0, ended[what].shown)
+
+    def test_a_chunk_of_many_empty_strings(self):
+        count = 8 * MIB
+        chunk = compressed(zlib.compressobj(9), struct.pack("<I", count), 4 + 4 * count)
+        array(self.folder, "e.zarr", {"0": chunk}, shape=[count], chunks=[count], dtype="|O", fill_value="",
+              filters=[{"id": "vlen-utf8"}], compressor={"id": "zlib", "level": 1})
+        self.attack("e.zarr", skip=("rechunk", "get all"))
+
+    def test_json_of_many_values(self):
+        text = b'["' + b'","' * (6 * MIB) + b'","|O",[1]]'
+        array(self.folder, "j.zarr", {"0": zlib.compress(text)}, shape=[1], chunks=[1], dtype="|O", fill_value="",
+              filters=[{"id": "json2"}], compressor={"id": "zlib", "level": 1})
+        self.attack("j.zarr")
+
+    def test_many_strings_that_do_not_fit_at_once(self):
+        """Three times the budget in one array whose chunks fit: everything works, and gives what a large budget does."""
+        self.strings("m.zarr", [100_000 + i for i in range(720)], 10, {"id": "zstd", "level": 1}, numcodecs.Zstd(1).encode)
+        self.tessera("copy", "m.zarr", "all.zarr", "--max-memory", "1G", "--quiet")
+        digest = self.tessera("digest", "all.zarr", "--max-memory", "1G").split()[0]
+        self.tessera("export", "all.zarr", "all.npy", "--max-memory", "1G", "--quiet")
+        exported = (self.folder / "all.npy").read_bytes()
+        for threads in (1, 2):
+            self.assertEqual(self.within(24, "digest", "m.zarr", "--threads", threads).out.split()[0], digest)
+            self.within(24, "stats", "m.zarr", "--threads", threads)
+            self.within(24, "verify", "m.zarr", "--threads", threads)
+            self.within(24, "diff", "m.zarr", "all.zarr", "--threads", threads)
+            self.within(24, "copy", "m.zarr", "copy.zarr", "--threads", threads, "--overwrite", "--chunks", "7")
+            self.assertEqual(self.tessera("digest", "copy.zarr", "--max-memory", "1G").split()[0], digest)
+            self.within(24, "export", "m.zarr", "out.npy", "--threads", threads, "--overwrite")
+            self.assertEqual((self.folder / "out.npy").read_bytes(), exported)
+        self.within(24, "get", "m.zarr", ":300", "--json")
+        self.within(24, "append", "copy.zarr", "m.zarr")
+        self.within(24, "set", "copy.zarr", "0:720", "m.zarr")
+
+
+class Imports(MemoryTest):
+    def test_thin_chunks(self):
+        """A plain file straight into chunks across its order."""
+        values = np.lib.format.open_memmap(self.folder / "a.npy", mode="w+", dtype="<f4", shape=(512, 512, 256))
+        values[:] = np.arange(256, dtype="<f4")
+        values.flush()
+        del values
+        for threads in (1, 2):
+            self.within(64, "import", "a.npy", "a.zarr", "--chunks", "512,512,1", "--threads", threads, "--overwrite")
 
 
 if __name__ == "__main__":

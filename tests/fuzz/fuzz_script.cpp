@@ -17,7 +17,7 @@ using namespace tessera;
 // What the language asks of the program.
 namespace tessera::cli {
 
-Session::Session(const CommonOptions& common) : common_(common) {}
+Session::Session(const CommonOptions& common) : common_(common), memory_(nullptr) {}
 Session::~Session() = default;
 
 IoOptions Session::io() {

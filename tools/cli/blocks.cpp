@@ -1,6 +1,7 @@
 #include "blocks.h"
 
 #include <tessera/array.h>
+#include <tessera/error.h>
 
 namespace tessera::cli {
 
@@ -33,8 +34,14 @@ void for_each_box(const Selection& selection, const ArrayInfo& info, std::int64_
         int axis = 0;
         while (axis < box.rank() && box.extent[axis] <= 1) ++axis;
         if (axis == box.rank() || byte_count(box.extent, info.dtype.size()) <= max_bytes) {
-            if (!box.empty()) each(box);
-            return;
+            if (box.empty()) return;
+            try {
+                each(box);
+                return;
+            } catch (const Error& e) {
+                // What elements of variable length lead to is known only when they are read.
+                if (e.code() != ErrorCode::budget || !info.dtype.is_variable() || axis == box.rank()) throw;
+            }
         }
         const std::int64_t chunk = info.chunks.rank() == box.rank() ? info.chunks[axis] : 1;
         const std::int64_t n =

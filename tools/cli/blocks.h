@@ -16,7 +16,7 @@ namespace tessera::cli {
 
 /// Calls `each` with boxes of selection.full_shape() that together cover it, in C order, each run of elements
 /// contiguous in that order, and none over `max_bytes` unless it is a single element. Boxes end at borders of chunks
-/// where they can.
+/// where they can. A box of elements of variable length for which `each` throws Error(budget) is given again, in two.
 void for_each_box(const Selection& selection, const ArrayInfo& info, std::int64_t max_bytes,
                   const std::function<void(const Region& box)>& each);
 

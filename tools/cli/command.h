@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <tessera/key_value_store.h>
+#include <tessera/memory_account.h>
 #include <tessera/parallel.h>
 
 namespace CLI {
@@ -53,6 +54,7 @@ public:
 
 private:
     CommonOptions common_;
+    MemoryScope memory_;  ///< --max-memory binds for all that the command does
     std::unique_ptr<class Interrupt> interrupt_;
     std::unique_ptr<class ProgressBar> progress_;
     std::unique_ptr<Waiter> wait_notice_;

@@ -6,6 +6,7 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/memory_account.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -91,6 +92,13 @@ std::string element_text(const DType& dtype, const std::byte* p, bool json) {
     return json || is_text(dtype) ? json_text(element_to_json(dtype, p)) : printable(element_to_text(dtype, p));
 }
 
+/// Bytes that it takes to print an element, beside its own.
+std::uint64_t printing_memory(const DType& dtype, const std::byte* p) {
+    if (!is_text(dtype)) return 0;
+    if (dtype.is_variable()) return text_memory(reinterpret_cast<const VariableSlot*>(p)->view());
+    return text_memory({reinterpret_cast<const char*>(p), static_cast<std::size_t>(dtype.size())});
+}
+
 /// Calls `each` with every element of a packed C-order array.
 template <class Each>
 void for_each_element(const NDArray& array, const Each& each) {
@@ -110,8 +118,10 @@ std::string empty_brackets(const Shape& shape, int axis = 0) {
 /// A small array, its numbers aligned.
 void print_aligned(const NDArray& array, const Shape& shape, const std::vector<bool>& cut) {
     std::vector<std::string> texts;
+    MemoryHold held;  // for these
     std::size_t width = 0;
     for_each_element(array, [&](const std::byte* p) {
+        held.add(printing_memory(array.dtype(), p));
         texts.push_back(element_text(array.dtype(), p, false));
         width = std::max(width, texts.back().size());
     });
@@ -184,6 +194,8 @@ int get(Session& session, const TransferOptions& o, const std::string& selection
         const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
         for_each_box(selection, source->info(), most, [&](const Region& box) {
             const NDArray part = read_part(*source, part_of(selection, box), io);
+            // Before the first is printed: a box that memory does not hold is taken in two.
+            for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
             for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });
         });
         printer.end();

@@ -1,5 +1,6 @@
 // The program `tessera`: finds the command, runs it, and turns what happens into messages and exit codes.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -34,9 +35,21 @@ private:
     Session& session_;
 };
 
+/// What is given beside --max-memory, for all that is small: of the 16 MiB that the program is said to take beside it,
+/// its code and that of its libraries are up to 14. Pieces in which files are read have one size, whatever the budget:
+/// a very small one is given what they take.
+std::uint64_t beside(std::uint64_t max_memory) {
+    constexpr std::uint64_t small = std::uint64_t{1} << 20U;
+    constexpr std::uint64_t least = std::uint64_t{4} << 20U;
+    return std::max(small, least - std::min(least, max_memory));
+}
+
 }  // namespace
 
-Session::Session(const CommonOptions& common) : common_(common), wait_notice_(std::make_unique<WaitNotice>(*this)) {}
+Session::Session(const CommonOptions& common)
+    : common_(common),
+      memory_(std::make_shared<MemoryAccount>(common.max_memory, beside(common.max_memory))),
+      wait_notice_(std::make_unique<WaitNotice>(*this)) {}
 Session::~Session() = default;
 
 IoOptions Session::io() {
@@ -98,7 +111,9 @@ struct CommonTexts {
         app.add_option("--threads", threads, "threads to work with (default: all cores)")
             ->option_text("N")
             ->group(group);
-        app.add_option("--max-memory", max_memory, "memory for data, in units of 1024: K M G T (default 256M)")
+        app.add_option("--max-memory", max_memory,
+                       "memory for data, in units of 1024: K M G T (default 256M); what a file\nmakes take more is "
+                       "refused, with what it takes")
             ->option_text("512M")
             ->group(group);
         app.add_option("--durability", durability,
@@ -234,6 +249,13 @@ int main(int argc, char** argv) {
     using namespace tessera;
     using namespace tessera::cli;
     allow_many_files();
+#ifdef __GLIBC__
+    // What is freed goes back to the system, so that it is no memory of ours beside what --max-memory counts: by itself
+    // the C library raises these to 32 and 64 MiB, for each of its heaps.
+    constexpr int kept = 4 << 20;
+    (void)::mallopt(M_MMAP_THRESHOLD, kept);
+    (void)::mallopt(M_TRIM_THRESHOLD, kept);
+#endif
     ::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, and ends the program quietly
     ::signal(SIGXFSZ, SIG_IGN);  // so is a file beyond the user's limit, which is reported
     const bool json = wants_json(argc, argv);

@@ -31,6 +31,9 @@ struct CopyOptions {
     /// Blocks need not be larger than this many bytes once larger ones save nothing: `passing_block` for a sink that
     /// only looks at elements.
     std::int64_t ample = std::int64_t{32} << 20;
+    /// Whether the sink takes a block again whose write() threw Error(budget), as memory that is short beside other
+    /// threads makes it.
+    bool repeatable = true;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
