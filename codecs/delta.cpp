@@ -2,9 +2,58 @@
 #include "codec_makers.h"
 #include "numeric_filter.h"
 
+#include <bit>
+#include <concepts>
+#include <cstdlib>
+#include <cstring>
+
 namespace tessera {
 
 namespace {
+
+/// A number in the other byte order.
+template <class T>
+T turned(T v) {
+    if constexpr (sizeof(T) == 2) return std::bit_cast<T>(__builtin_bswap16(std::bit_cast<std::uint16_t>(v)));
+    if constexpr (sizeof(T) == 4) return std::bit_cast<T>(__builtin_bswap32(std::bit_cast<std::uint32_t>(v)));
+    if constexpr (sizeof(T) == 8) return std::bit_cast<T>(__builtin_bswap64(std::bit_cast<std::uint64_t>(v)));
+    return v;
+}
+
+/// Calls row(where it begins, bytes from one element to the next, how many) for the rows of a view in C order, from
+/// dimension `d` on.
+template <class View, class Byte, class Row>
+void each_row(const View& v, int d, Byte* p, const Row& row) {
+    if (d + 1 >= v.shape.rank()) return row(p, v.strides[d], v.shape[d]);
+    for (std::int64_t i = 0; i < v.shape[d]; ++i) each_row(v, d + 1, p + i * v.strides[d], row);
+}
+
+/// A row of n elements, `step` bytes apart, becomes packed differences, or (Undo) packed differences become its
+/// elements. `before` is the element before the row; returns its last.
+template <class T, bool Undo, bool Turn>
+T delta_row(T before, std::byte* row, std::int64_t step, std::byte* packed, std::int64_t n, bool turn_row,
+            bool turn_packed) {
+    const auto load = [](const std::byte* at, bool turn) {
+        T value;
+        std::memcpy(&value, at, sizeof value);
+        return Turn && turn ? turned(value) : value;
+    };
+    const auto store = [](std::byte* at, T value, bool turn) {
+        if (Turn && turn) value = turned(value);
+        std::memcpy(at, &value, sizeof value);
+    };
+    for (; n > 0; --n, row += step, packed += sizeof(T)) {
+        if constexpr (Undo) {
+            before = plus(before, load(packed, turn_packed));
+            store(row, before, turn_row);
+        } else {
+            const T value = load(row, turn_row);
+            store(packed, minus(value, before), turn_packed);
+            before = value;
+        }
+    }
+    return before;
+}
 
 class DeltaCodec final : public NumericFilter {
 public:
@@ -30,6 +79,61 @@ private:
             for (std::size_t i = 1; i < v.size(); ++i) v[i] = sum(v[i - 1], v[i]);
         });
         return cast_numbers(std::move(a), native_decoded());
+    }
+
+    [[nodiscard]] bool forward_to(const ArrayView& in, const MutableArrayView& out) const override {
+        const MutableArrayView rows{const_cast<std::byte*>(in.data), in.dtype, in.shape, in.strides, nullptr};
+        return run_rows<false>(rows, out.data, out.dtype);  // which only reads them
+    }
+    [[nodiscard]] bool backward_to(const ArrayView& in, const MutableArrayView& out) const override {
+        return run_rows<true>(out, const_cast<std::byte*>(in.data), in.dtype);  // which only reads that
+    }
+
+    /// Each element less the one before it, or (Undo) the sum of those up to it, between a view and packed elements: in
+    /// one go where differences are of the elements' own dtype, an integer or a float, and rows lie side by side.
+    template <bool Undo>
+    [[nodiscard]] bool run_rows(const MutableArrayView& v, std::byte* packed, const DType& dtype) const {
+        const int last = v.shape.rank() - 1;
+        const std::int64_t size = dtype.size();
+        if (!(native_encoded() == native_decoded()) || last < 0 || v.count() == 0) return false;
+        if (dtype.kind() == Kind::complex || (dtype.kind() == Kind::real && size == 2)) return false;
+        if (v.shape[last] > 1 && std::abs(v.strides[last]) != size) return false;
+        with_number(native_decoded(), [&](auto type) {
+            using T = typename decltype(type)::type;
+            if constexpr (std::integral<T> || std::floating_point<T>) {
+                const bool turn_rows = !(v.dtype == native_decoded());
+                const bool turn_packed = !(dtype == native_decoded());
+                if (turn_rows || turn_packed) {
+                    delta_rows<T, Undo, true>(v, packed, turn_rows, turn_packed);
+                } else {
+                    delta_rows<T, Undo, false>(v, packed, false, false);
+                }
+            }
+        });
+        return true;
+    }
+
+    template <class T, bool Undo, bool Turn>
+    static void delta_rows(const MutableArrayView& v, std::byte* packed, bool turn_rows, bool turn_packed) {
+        // The first element stays as it is, whatever its bits. To add to −0.0 changes nothing, to 0.0 the sign of −0.0.
+        std::byte first[sizeof(T)];
+        const bool turn = turn_rows != turn_packed;
+        const auto* const from = Undo ? packed : v.data;
+        for (std::size_t i = 0; i < sizeof(T); ++i) first[i] = from[turn ? sizeof(T) - 1 - i : i];
+        T before = std::floating_point<T> && Undo ? -T{} : T{};
+        const auto run = [&](std::byte* row, std::int64_t step, std::int64_t n) {
+            constexpr auto size = static_cast<std::int64_t>(sizeof(T));
+            before = step == size ? delta_row<T, Undo, Turn>(before, row, size, packed, n, turn_rows, turn_packed)
+                                  : delta_row<T, Undo, Turn>(before, row, step, packed, n, turn_rows, turn_packed);
+            packed += n * size;
+        };
+        std::byte* const to = Undo ? v.data : packed;
+        if (v.contiguous()) {
+            run(v.data, sizeof(T), v.count());
+        } else {
+            each_row(v, 0, v.data, run);
+        }
+        std::memcpy(to, first, sizeof(T));
     }
 
     // Booleans were refused; with_number offers them all the same.

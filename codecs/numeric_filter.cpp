@@ -33,12 +33,21 @@ NDArray NumericFilter::encode(const ArrayView& in) const {
     // Views may come in the other byte order; their bytes have a meaning in the chunk's order only.
     NDArray ordered;
     const bool in_order = in.dtype == in_dtype_;
+    if (in.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_) {
+        NDArray out(encoded_.dtype, in.shape);
+        if (forward_to(in, out)) return out;
+    }
     if (!in_order) ordered = copy_as(in, in_dtype_);
     NDArray a = forward(copy_as(taken_as(in_order ? in : ordered.view(), decoded_), native_decoded()));
     return a.dtype() == encoded_.dtype ? std::move(a) : copy_as(a, encoded_.dtype);
 }
 
 void NumericFilter::decode(const ArrayView& in, const MutableArrayView& out) const {
+    if (out.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_ && in.contiguous()) {
+        if (backward_to(in, out)) return;
+        NDArray packed(out.dtype, out.shape);
+        if (backward_to(in, packed)) return copy_elements(packed, out);
+    }
     const NDArray a = backward(copy_as(in, native_encoded()));
     if (out.dtype == in_dtype_) {
         copy_elements(a, taken_as(out, decoded_));

@@ -12,6 +12,7 @@ class NumericFilter : public ArrayToArrayCodec {
 public:
     [[nodiscard]] const ChunkSpec& encoded() const final { return encoded_; }
     [[nodiscard]] NDArray encode(const ArrayView& in) const final;
+    /// `out` may have the other byte order too.
     void decode(const ArrayView& in, const MutableArrayView& out) const final;
 
 protected:
@@ -26,6 +27,14 @@ private:
     /// Elements in host order: of native_decoded(), to give ones of native_encoded(), and back.
     [[nodiscard]] virtual NDArray forward(NDArray a) const = 0;
     [[nodiscard]] virtual NDArray backward(NDArray a) const = 0;
+    /// The same at once, in whatever byte orders these have: `in` are elements of decoded(), to give packed ones of
+    /// encoded(), and back. false where the codec has no such way.
+    [[nodiscard]] virtual bool forward_to(const ArrayView& /*in*/, const MutableArrayView& /*out*/) const {
+        return false;
+    }
+    [[nodiscard]] virtual bool backward_to(const ArrayView& /*in*/, const MutableArrayView& /*out*/) const {
+        return false;
+    }
 
     DType in_dtype_;
     DType decoded_;

@@ -12,6 +12,7 @@
 
 #include "byte_runs.h"
 #include "codec_makers.h"
+#include "numeric_filter.h"
 #include "span_source.h"
 
 namespace tessera {
@@ -157,6 +158,26 @@ struct CodecPipeline::State {
         return in;
     }
 
+    /// What goes into stage `stage`: where that is plain bytes, as they are or in the scratch's memory, else in
+    /// `memory`.
+    [[nodiscard]] ArrayView decode_aside(std::size_t stage, ByteSpan in, NDArray& memory, CodecScratch& scratch) const {
+        const ChunkSpec& made = spec(stage);
+        const DType* plain = array_to_bytes.codec->memory_dtype();
+        if (stage == array_to_array.size() && plain != nullptr && *plain == made.dtype) {
+            const bool aligned = reinterpret_cast<std::uintptr_t>(in.data()) % 16 == 0;
+            if (bytes_to_bytes.empty() && aligned && in.size() == sizes.front()) {
+                return view_bytes(in.data(), *plain, made.shape);
+            }
+            scratch.decoded.reset(static_cast<std::size_t>(sizes.front()));
+            const MutableArrayView all = view_bytes(scratch.decoded.data(), *plain, made.shape);
+            decode_array(in, all, scratch);
+            return all;
+        }
+        memory = NDArray(made.dtype, made.shape);
+        decode_from(stage, in, memory, scratch);
+        return memory.view();
+    }
+
     /// Undoes all codecs from array→array codec `stage` on.
     void decode_from(std::size_t stage, ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
         if (stage == array_to_array.size()) {
@@ -168,9 +189,9 @@ struct CodecPipeline::State {
             decode_from(stage + 1, in, out.transposed(*axes), scratch);
             return;
         }
-        NDArray encoded(spec(stage + 1).dtype, spec(stage + 1).shape);
-        decode_from(stage + 1, in, encoded, scratch);
-        if (out.dtype == spec(stage).dtype) {
+        NDArray memory;
+        const ArrayView encoded = decode_aside(stage + 1, in, memory, scratch);
+        if (out.dtype == spec(stage).dtype || dynamic_cast<const NumericFilter*>(codec.codec.get()) != nullptr) {
             at_stage(codec, [&] { codec.codec->decode(encoded, out); });
         } else {  // the other byte order
             NDArray decoded(spec(stage).dtype, spec(stage).shape);
@@ -193,6 +214,36 @@ struct CodecPipeline::State {
         const auto runs = runs_of(region, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
+    }
+
+    /// Of bytes that nothing compresses, the part `region`, of which no more is read than from its first byte to its
+    /// last; false where they are compressed, or not as many as they should be.
+    [[nodiscard]] bool copy_part(const ByteSource& in, const Region& region, const MutableArrayView& out,
+                                 CodecScratch& scratch) const {
+        const DType* memory = array_to_bytes.codec->memory_dtype();
+        if (!bytes_to_bytes.empty() || memory == nullptr || in.size() != sizes.front() || region.empty()) return false;
+        const Strides strides = contiguous_strides(innermost().shape, memory->size());
+        std::int64_t first = 0;
+        std::int64_t size = memory->size();
+        for (int d = 0; d < strides.rank(); ++d) {
+            first += region.start[d] * strides[d];
+            size += (region.extent[d] - 1) * strides[d];
+        }
+        ByteSpan bytes = in.mapped();
+        if (bytes.empty()) {
+            scratch.encoded.reset(static_cast<std::size_t>(size));
+            in.read(static_cast<std::uint64_t>(first), scratch.encoded.span());
+            bytes = scratch.encoded;
+        } else {
+            bytes = bytes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+        }
+        const Region from_there{Index::filled(region.rank(), 0), region.extent};
+        if (const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out)) {
+            copy_runs(bytes, *runs);
+        } else {
+            copy_elements(ArrayView{bytes.data(), *memory, region.extent, strides}, out);
+        }
+        return true;
     }
 
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
@@ -273,8 +324,18 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const State& s = *state_;
     require_inside(region, chunk().shape);
     const auto axes = s.all_axes();
-    if (!axes || s.bytes_to_bytes.size() != 1) return std::nullopt;
+    if (!axes || s.bytes_to_bytes.size() > 1) return std::nullopt;
     const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
+    if (s.bytes_to_bytes.empty()) {
+        const DType* memory = s.array_to_bytes.codec->memory_dtype();
+        // Turned elements would not be told from the fill by whoever asks.
+        if (memory == nullptr || !(turned.dtype == *memory) || encoded.size() != s.sizes.front()) return std::nullopt;
+        scratch.encoded.reset(encoded.size());
+        std::ranges::copy(encoded, scratch.encoded.data());
+        const MutableArrayView chunk = view_bytes(scratch.encoded.data(), *memory, s.innermost().shape);
+        copy_elements(turned, chunk.part({permuted(region.start, *axes), permuted(region.extent, *axes)}));
+        return scratch.encoded;
+    }
     const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
                                 nullptr};  // only read
     const auto runs = s.runs_of({permuted(region.start, *axes), permuted(region.extent, *axes)}, from);
@@ -316,6 +377,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     const Region turned = plain ? Region{permuted(region.start, *axes), permuted(region.extent, *axes)} : region;
     const MutableArrayView target = plain && !axes->empty() ? out.transposed(*axes) : out;
     if (plain && !whole) {
+        if (s.copy_part(encoded, turned, target, scratch)) return;
         if (s.decode_blocks(encoded, turned, target, scratch)) return;
         scratch.part.reset(static_cast<std::size_t>(byte_count(turned.extent, memory->size())));
         const MutableArrayView packed = view_bytes(scratch.part.data(), *memory, turned.extent);
@@ -348,10 +410,15 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
         s.decode_from(s.array_to_array.size(), bytes, all, scratch);
         copy_elements(all.part(turned), target);
-    } else {
+    } else if (chunk().dtype.is_variable() || chunk().dtype.kind() == Kind::object) {
         NDArray all(chunk().dtype, chunk().shape);
         decode(bytes, all, scratch);
         copy_elements(all.view().part(region), out);
+    } else {
+        scratch.part.reset(static_cast<std::size_t>(byte_count(chunk().shape, chunk().dtype.size())));
+        const MutableArrayView all = view_bytes(scratch.part.data(), chunk().dtype, chunk().shape);
+        decode(bytes, all, scratch);
+        copy_elements(all.part(region), out);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace tessera {
@@ -75,7 +76,45 @@ void copy_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::i
     }
 }
 
+/// The bytes of a number in the other order.
+template <std::size_t Size>
+void turn(std::byte* to, const std::byte* from) {
+    using Bits =
+        std::conditional_t<Size == 2, std::uint16_t, std::conditional_t<Size == 4, std::uint32_t, std::uint64_t>>;
+    Bits v;
+    std::memcpy(&v, from, Size);
+    if constexpr (Size == 2) v = __builtin_bswap16(v);
+    if constexpr (Size == 4) v = __builtin_bswap32(v);
+    if constexpr (Size == 8) v = __builtin_bswap64(v);
+    std::memcpy(to, &v, Size);
+}
+
+/// Elements of `Size` bytes that are one number or, complex ones, two.
+template <std::size_t Size, std::size_t Number>
+void turn_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n) {
+    const auto run = [&](std::int64_t t, std::int64_t f) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (std::size_t part = 0; part < Size; part += Number)
+                turn<Number>(to + i * t + part, from + i * f + part);
+        }
+    };
+    constexpr auto size = static_cast<std::int64_t>(Size);
+    if (to_step == size && from_step == size) return run(size, size);  // steps that the compiler knows
+    run(to_step, from_step);
+}
+
 using RowCopy = void (*)(std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t);
+
+/// For rows of elements of `size` bytes that consist of numbers of `number` bytes, which are turned on the way; nullptr
+/// for others.
+RowCopy row_turn(std::int64_t size, std::int64_t number) {
+    if (size == 2 && number == 2) return turn_row<2, 2>;
+    if (size == 4 && number == 4) return turn_row<4, 4>;
+    if (size == 8 && number == 8) return turn_row<8, 8>;
+    if (size == 8 && number == 4) return turn_row<8, 4>;
+    if (size == 16 && number == 8) return turn_row<16, 8>;
+    return nullptr;
+}
 
 /// The one switch on the element size; nullptr for other sizes.
 RowCopy row_copy(std::int64_t size) {
@@ -163,10 +202,12 @@ void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const T
 }
 
 /// Where both sides have their elements side by side: square by square, and what is left of the tile one by one.
+/// `turned`: as numbers, which are turned while the tile is near.
 template <class T>
-void transpose_plane(std::byte* to, const std::byte* from, const Loop& across, const Loop& inner) {
+void transpose_plane(std::byte* to, const std::byte* from, const Loop& across, const Loop& inner, RowCopy turned) {
     constexpr std::int64_t edge = 16 / sizeof(T);
     run_tiles(sizeof(T), across, inner, [&](std::int64_t a, std::int64_t a_end, std::int64_t b, std::int64_t b_end) {
+        const std::int64_t first = a;
         for (; a < a_end; a += edge) {
             std::byte* t = to + a * across.to;
             const std::byte* f = from + a * across.from;
@@ -179,55 +220,65 @@ void transpose_plane(std::byte* to, const std::byte* from, const Loop& across, c
                                     inner.from, b_end - k);
             }
         }
+        for (a = first; turned != nullptr && a < a_end; ++a) {
+            std::byte* const row = to + a * across.to + b * inner.to;
+            turned(row, inner.to, row, inner.to, b_end - b);
+        }
     });
 }
 
-void copy_across(std::int64_t size, std::byte* to, const std::byte* from, const Loop& across, const Loop& inner) {
+void copy_across(std::int64_t size, std::byte* to, const std::byte* from, const Loop& across, const Loop& inner,
+                 RowCopy turned) {
     if (across.from == size && inner.to == size) {
         switch (size) {
             case 1:
-                return transpose_plane<std::uint8_t>(to, from, across, inner);
+                return transpose_plane<std::uint8_t>(to, from, across, inner, turned);
             case 2:
-                return transpose_plane<std::uint16_t>(to, from, across, inner);
+                return transpose_plane<std::uint16_t>(to, from, across, inner, turned);
             case 4:
-                return transpose_plane<std::uint32_t>(to, from, across, inner);
+                return transpose_plane<std::uint32_t>(to, from, across, inner, turned);
             case 8:
-                return transpose_plane<std::uint64_t>(to, from, across, inner);
+                return transpose_plane<std::uint64_t>(to, from, across, inner, turned);
             default:
                 break;
         }
     }
     run_tiles(size, across, inner, [&](std::int64_t a, std::int64_t a_end, std::int64_t b, std::int64_t b_end) {
         for (; a < a_end; ++a) {
-            copy_strided(size, to + a * across.to + b * inner.to, inner.to, from + a * across.from + b * inner.from,
-                         inner.from, b_end - b);
+            std::byte* const t = to + a * across.to + b * inner.to;
+            const std::byte* const f = from + a * across.from + b * inner.from;
+            if (turned != nullptr) {
+                turned(t, inner.to, f, inner.from, b_end - b);
+            } else {
+                copy_strided(size, t, inner.to, f, inner.from, b_end - b);
+            }
         }
     });
 }
 
-/// Copies raw element bytes.
-void copy_raw(const ArrayView& from, const MutableArrayView& to) {
-    const std::int64_t size = from.dtype.size();
-    if (size == 0 || from.count() == 0) return;
+/// Copies units of `size` bytes; `turned`, if any, copies a row of them and turns each.
+void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView& to, RowCopy turned) {
     const Nest nest = make_nest(from.shape, to.strides, from.strides);
-    if (nest.depth == 0) {
-        std::memcpy(to.data, from.data, static_cast<std::size_t>(size));
-        return;
-    }
-    const Loop inner = nest.loops[nest.depth - 1];
-    if (inner.to == size && inner.from == size) {
-        run_nest(nest.loops.data(), nest.depth - 1, to.data, from.data, [&](std::byte* t, const std::byte* f) {
+    const Loop inner = nest.depth > 0 ? nest.loops[nest.depth - 1] : Loop{1, size, size};
+    const int around = std::max(nest.depth - 1, 0);
+    if (inner.to == size && inner.from == size && turned == nullptr) {
+        run_nest(nest.loops.data(), around, to.data, from.data, [&](std::byte* t, const std::byte* f) {
             std::memcpy(t, f, static_cast<std::size_t>(inner.n * size));
         });
         return;
     }
     // A transposition: some other loop steps through `from` in smaller steps.
-    const auto* const end = nest.loops.begin() + nest.depth - 1;
+    const auto* const end = nest.loops.begin() + around;
     const auto* const across = std::min_element(
         nest.loops.begin(), end, [](const Loop& a, const Loop& b) { return std::abs(a.from) < std::abs(b.from); });
     if (across == end || std::abs(across->from) >= std::abs(inner.from) || std::abs(inner.from) < cache_line) {
-        run_nest(nest.loops.data(), nest.depth - 1, to.data, from.data,
-                 [&](std::byte* t, const std::byte* f) { copy_strided(size, t, inner.to, f, inner.from, inner.n); });
+        run_nest(nest.loops.data(), around, to.data, from.data, [&](std::byte* t, const std::byte* f) {
+            if (turned != nullptr) {
+                turned(t, inner.to, f, inner.from, inner.n);
+            } else {
+                copy_strided(size, t, inner.to, f, inner.from, inner.n);
+            }
+        });
         return;
     }
     std::array<Loop, max_rank> outer;
@@ -236,7 +287,21 @@ void copy_raw(const ArrayView& from, const MutableArrayView& to) {
         if (l != across) outer[depth++] = *l;
     }
     run_nest(outer.data(), depth, to.data, from.data,
-             [&](std::byte* t, const std::byte* f) { copy_across(size, t, f, *across, inner); });
+             [&](std::byte* t, const std::byte* f) { copy_across(size, t, f, *across, inner, turned); });
+}
+
+/// Copies raw element bytes.
+void copy_raw(const ArrayView& from, const MutableArrayView& to) {
+    if (from.dtype.size() == 0 || from.count() == 0) return;
+    copy_units(from.dtype.size(), from, to, nullptr);
+}
+
+/// Copies numbers that are turned on the way; false where elements are something else.
+bool copy_turned(const ArrayView& from, const MutableArrayView& to) {
+    const RowCopy turned = row_turn(from.dtype.size(), from.dtype.swap_unit());
+    if (turned == nullptr || from.dtype.kind() == Kind::structure) return false;
+    if (from.count() > 0) copy_units(from.dtype.size(), from, to, turned);
+    return true;
 }
 
 /// Runs row(pointer, step, n) over all elements of a view.
@@ -361,6 +426,7 @@ void copy_elements(const ArrayView& from, const MutableArrayView& to) {
         copy_variable(from, to);
         return;
     }
+    if (!(from.dtype == to.dtype) && copy_turned(from, to)) return;
     copy_raw(from, to);
     convert_order(from.dtype, to);
 }

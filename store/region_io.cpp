@@ -199,10 +199,27 @@ void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& req
     copy_elements(picked(box, part, request.selection), out);
 }
 
+/// What is picked with gaps from most of a chunk: all of it is decoded, in one piece.
+void read_with_gaps(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
+                    const Request<MutableArrayView>& request, WorkerScratch& scratch) {
+    const MutableArrayView out = request.elements.part(part.in_request);
+    if (!array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
+        read_absent(array, loaded, out);
+        return;
+    }
+    const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), scratch);
+    loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
+    copy_elements(picked(chunk.part(part.in_box), part, request.selection), out);
+}
+
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
                 const Request<MutableArrayView>& request) {
     ScratchPool::Loan scratch(array.scratch);
     const Shape& whole = loaded.grid.chunks();
+    if (!request.selection.is_region() && !loaded.metadata.dtype.is_variable() &&
+        2 * part.in_box.count() >= element_count(whole)) {
+        return read_with_gaps(array, loaded, key, part, request, *scratch);
+    }
     read_picked(loaded, request, part, whole, *scratch, [&](const Region& region, const MutableArrayView& out) {
         if (region.extent == whole) {
             if (array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit())) {

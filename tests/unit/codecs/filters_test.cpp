@@ -4,6 +4,7 @@
 #include <tessera/pipeline.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "codec_makers.h"
@@ -361,6 +362,44 @@ TEST(Filters, byte_orders_of_the_callers_memory_do_not_matter) {
     std::array<float, 4> back;
     codec->decode(from_native, view(back));
     EXPECT_EQ(back, floats);
+}
+
+TEST(Filters, differences_of_views_in_any_byte_order) {
+    const Shape shape{5, 7, 6};
+    for (const DType& dtype :
+         {DType("|u1"), DType("<i2"), DType(">i2"), DType("<f4"), DType(">f4"), DType(">f8"), DType("<u8")}) {
+        const std::string configuration = R"({"dtype": ")" + dtype.str() + R"("})";
+        const auto codec = array_codec("numcodecs.delta", configuration.c_str(), dtype, shape);
+        NDArray plain(dtype, shape);
+        const auto size = static_cast<std::size_t>(dtype.size());
+        for (std::size_t i = 0; i < plain.bytes().size() / size; ++i) {
+            const bool minus_zero = i == 0 && dtype.kind() == Kind::real;  // whose sign it keeps
+            const auto element = element_from_text(dtype, minus_zero ? "-0.0" : std::to_string(i * 37 % 59));
+            std::ranges::copy(element, plain.bytes().subspan(i * size).begin());
+        }
+        const NDArray expected = codec->encode(plain);
+        EXPECT_TRUE(std::ranges::equal(expected.bytes().first(size), plain.bytes().first(size)));
+        for (const ByteOrder order : {ByteOrder::little, ByteOrder::big}) {
+            NDArray turned(dtype.with_order(order), shape, Order::F);
+            MutableArrayView reversed = turned.view();
+            reversed.data += 4 * reversed.strides[0];
+            reversed.strides[0] = -reversed.strides[0];
+            copy_elements(plain, reversed);
+            EXPECT_TRUE(elements_equal(expected, codec->encode(reversed))) << dtype.str();
+            fill_elements(turned.view(), plain.bytes().data());
+            codec->decode(expected, reversed);
+            EXPECT_TRUE(elements_equal(plain, reversed)) << dtype.str();
+        }
+    }
+    const std::array<float, 3> zeros{-0.0F, -0.0F, -0.0F};
+    std::array<float, 3> sums{};
+    const auto delta = array_codec("numcodecs.delta", R"({"dtype": "<f4"})", "<f4", {3});
+    delta->decode(view(zeros), view(sums));
+    for (const float sum : sums) EXPECT_TRUE(std::signbit(sum)) << "as NumPy's cumsum";
+    const std::array<std::int32_t, 4> numbers{5, 3, -2147483647, 2147483647};
+    const NDArray differences = array_codec("numcodecs.delta", R"({"dtype": "<i4"})", "<i4")->encode(view(numbers));
+    const std::array<std::int32_t, 4> wanted{5, -2, 2147483646, -2};  // these wrap
+    EXPECT_TRUE(std::ranges::equal(differences.values<std::int32_t>(), wanted));
 }
 
 }  // namespace

@@ -125,6 +125,65 @@ TEST(Pipeline, decodes_parts_from_memory_and_from_elsewhere) {
     }
 }
 
+TEST(Pipeline, parts_of_what_nothing_compresses) {
+    class Counted final : public ByteSource {
+    public:
+        explicit Counted(ByteSpan bytes) : bytes_(bytes) {}
+        [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+        void read(std::uint64_t offset, MutableByteSpan out) const override {
+            read_ += out.size();
+            std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), out.size()), out.begin());
+        }
+        [[nodiscard]] const std::string& name() const override { return name_; }
+        mutable std::size_t read_ = 0;
+
+    private:
+        ByteSpan bytes_;
+        std::string name_ = "counted";
+    };
+    const Shape shape{30, 40};
+    const Region region({3, 5}, {20, 10});
+    const NDArray a = numbers(shape);
+    for (const char* dtype : {"<i4", ">i4"}) {
+        const CodecPipeline p = pipeline(dtype, shape, {{"bytes"}});
+        CodecScratch scratch;
+        const Buffer encoded(p.encode(a, scratch));
+        for (const Order order : {Order::C, Order::F}) {
+            const Counted source(encoded);
+            NDArray out("<i4", region.extent, order);
+            p.decode_part(source, region, out, scratch);
+            EXPECT_TRUE(elements_equal(out, a.view().part(region)));
+            EXPECT_EQ(source.read_, (19 * 40 + 10) * 4U) << "from the first byte to the last";
+        }
+        expect_error(ErrorCode::corrupt, "", [&] {
+            NDArray out("<i4", region.extent);
+            p.decode_part(Counted(encoded.span().first(encoded.size() - 1)), region, out, scratch);
+        });
+    }
+}
+
+TEST(Pipeline, a_part_of_what_nothing_compresses_is_replaced) {
+    const Shape shape{30, 40};
+    const Region region({3, 5}, {20, 10});
+    const CodecConfig turn{"transpose", Value::parse(R"({"order": [1, 0]})")};
+    for (const auto& codecs : {std::vector<CodecConfig>{{"bytes"}}, {turn, {"bytes"}}}) {
+        for (const DType& dtype : {DType("<i4"), DType(">i4")}) {
+            const CodecPipeline p = pipeline(dtype, shape, codecs);
+            CodecScratch scratch;
+            NDArray a = numbers(shape);
+            const Buffer old(p.encode(a, scratch));
+            NDArray added(dtype, region.extent);
+            copy_elements(numbers(region.extent), added);
+            const auto part = p.encode_part(old, region, added, scratch);
+            ASSERT_TRUE(part);
+            const Buffer edited(*part);
+            copy_elements(added, a.view().part(region));
+            EXPECT_TRUE(same_bytes(edited, p.encode(a, scratch)));
+            EXPECT_FALSE(p.encode_part(old.span().first(8), region, added, scratch)) << "not a chunk";
+        }
+    }
+}
+
 TEST(Pipeline, one_serves_many_threads) {
     const Shape shape{50, 60};
     const NDArray a = numbers(shape);
