@@ -2,13 +2,15 @@
 
     check.py COMPILER ROOT
 """
+import pathlib
 import re
 import subprocess
 import sys
 
 compiler, root = sys.argv[1:]
 source = f"{root}/tests/misuse/misuse.cpp"
-folders = [f"-I{root}/{module}/include" for module in ("core", "codecs", "store")]
+folders = [f"-I{folder}" for module in ("core", "codecs", "store")
+           for folder in sorted((pathlib.Path(root) / module).glob("**/include"))]
 run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-w", *folders, source], capture_output=True, text=True)
 found = {int(line) for line in re.findall(r"misuse\.cpp:(\d+):\d+: error:", run.stderr)}
 with open(source) as file:

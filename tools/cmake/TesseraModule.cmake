@@ -1,25 +1,49 @@
-# tessera_module(NAME PUBLIC ... PRIVATE ...): one library of the project, its sources and public headers found in its
-# folder.
+# tessera_module(NAME [ROOMS FOLDER...] PUBLIC ... PRIVATE ...): one library of the project, its sources and public
+# headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
+# compiled with its own headers and theirs alone, so that none includes what stands above it.
 function(tessera_module name)
-  cmake_parse_arguments(arg "" "" "PUBLIC;PRIVATE" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
-  file(GLOB headers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/include/tessera/*.h")
-  add_library(tessera_${name} ${sources})
+  cmake_parse_arguments(arg "" "" "ROOMS;PUBLIC;PRIVATE" ${ARGN})
+  if(NOT arg_ROOMS)
+    set(arg_ROOMS .)
+  endif()
+  add_library(tessera_${name})
   add_library(tessera::${name} ALIAS tessera_${name})
-  target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${headers})
+  set(folders)
+  set(public_folders)
+  set(public_headers)
+  foreach(room IN LISTS arg_ROOMS)
+    cmake_path(ABSOLUTE_PATH room BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE OUTPUT_VARIABLE folder)
+    string(REGEX REPLACE "/$" "" folder "${folder}")
+    file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+    file(GLOB headers CONFIGURE_DEPENDS "${folder}/include/tessera/*.h")
+    list(APPEND folders "${folder}")
+    list(APPEND public_folders "${folder}/include")
+    list(APPEND public_headers ${headers})
+    string(MAKE_C_IDENTIFIER "tessera_${name}_${room}" objects)
+    add_library(${objects} OBJECT ${sources})
+    set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_features(${objects} PUBLIC cxx_std_20)
+    target_include_directories(${objects} PRIVATE ${folders} ${public_folders})
+    target_link_libraries(${objects} PRIVATE ${arg_PUBLIC} ${arg_PRIVATE})
+    tessera_options(${objects})
+    if(TESSERA_FUZZ)
+      target_compile_options(${objects} PRIVATE -fsanitize=fuzzer-no-link) # what libFuzzer counts
+    endif()
+    target_sources(tessera_${name} PRIVATE $<TARGET_OBJECTS:${objects}>)
+  endforeach()
+  target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${public_folders} FILES ${public_headers})
   # Before 1.0 a minor version may change the binary interface.
   set_target_properties(
     tessera_${name}
     PROPERTIES EXPORT_NAME ${name}
                POSITION_INDEPENDENT_CODE ON
+               LINKER_LANGUAGE CXX
                VERSION ${PROJECT_VERSION}
-               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+               TESSERA_FOLDERS "${folders}") # for tests of what is private
   target_compile_features(tessera_${name} PUBLIC cxx_std_20)
   target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   tessera_options(tessera_${name})
-  if(TESSERA_FUZZ)
-    target_compile_options(tessera_${name} PRIVATE -fsanitize=fuzzer-no-link) # what libFuzzer counts
-  endif()
 endfunction()
 
 # tessera_options(TARGET): warnings and sanitizers, for our own targets only.

@@ -7,7 +7,6 @@
 #include <tessera/error.h>
 #include <tessera/folder_walk.h>
 #include <tessera/place.h>
-#include <tessera/seal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -162,7 +161,7 @@ private:
             if (!files.owns(name) || is_own_name(name)) continue;
             (is_document(node, name) ? documents : chunks).push_back(name);
         }
-        if (from_.contains(join_key(node.path, seal_key))) documents.emplace_back(seal_key);
+        if (from_.contains(join_key(node.path, seal_sums_key))) documents.emplace_back(seal_sums_key);
         share_files(node.path, documents, false, each);
         share_files(node.path, chunks, true, each);
         if (node.kind == NodeKind::group) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
+#include <tessera/set_aside.h>
 #include <tessera/verify.h>
 
 namespace tessera {
@@ -23,21 +24,6 @@ struct RepairOptions {
     /// Delete what was set aside, by this run and by those before: data is lost, and the space returns.
     bool drop_damaged = false;
 };
-
-/// Files that repair has set aside.
-struct SetAside {
-    std::int64_t files = 0;
-    std::uint64_t bytes = 0;
-    SetAside& operator+=(const SetAside& more) {
-        files += more.files;
-        bytes += more.bytes;
-        return *this;
-    }
-};
-/// In one array or group, without those below.
-[[nodiscard]] SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix);
-/// Deletes them, and returns what they were.
-SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix);
 
 /// One finding, and what became of it.
 struct Repaired {

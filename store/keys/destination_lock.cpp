@@ -44,7 +44,7 @@
 
 #include "descriptor.h"
 #include "destination_lock_file.h"
-#include "replace_directory.h"
+#include "directories.h"
 
 namespace tessera {
 

@@ -1,7 +1,6 @@
 // What became of the files of a snapshot since it was made.
 #include <fmt/format.h>
 #include <tessera/error.h>
-#include <tessera/seal.h>
 #include <tessera/snapshot.h>
 
 #include <algorithm>
@@ -66,7 +65,7 @@ private:
     }
     const std::optional<FileSums>& seal_of(const std::string& node) {
         const auto [found, fresh] = seals_.try_emplace(node);
-        if (fresh) found->second = load_sums(store_, join_key(join_key(prefix_, node), seal_key));
+        if (fresh) found->second = load_sums(store_, join_key(join_key(prefix_, node), seal_sums_key));
         return found->second;
     }
 

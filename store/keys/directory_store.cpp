@@ -49,10 +49,10 @@
 #include "copy_bytes.h"
 #include "descriptor.h"
 #include "destination_lock_file.h"
+#include "directories.h"
 #include "directory_store.h"
 #include "file_writer.h"
 #include "keys.h"
-#include "replace_directory.h"
 #include "versions.h"
 
 namespace tessera {
@@ -731,9 +731,7 @@ private:
     [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const {
         if (::fstat(fd, &status) != 0) throw io_error("reading", path_of(key), errno);
         if (S_ISREG(status.st_mode)) return true;
-        const std::string_view name = key.substr(key.rfind('/') + 1);
-        // "c" is the one chunk of an array without dimensions; of others it is a folder, which nobody opens.
-        if (!S_ISDIR(status.st_mode) || looks_like_chunk(name) || name == "c") {
+        if (!S_ISDIR(status.st_mode) || looks_like_chunk(key.substr(key.rfind('/') + 1))) {
             throw not_a_file(key, status.st_mode);
         }
         return false;

@@ -38,9 +38,9 @@
 #include <optional>
 #include <thread>
 
+#include "directories.h"
 #include "keys.h"
 #include "lock_table.h"
-#include "replace_directory.h"
 #include "sorted_keys.h"
 #include "zip_store.h"
 

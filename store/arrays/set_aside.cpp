@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
-#include <tessera/repair.h>
+#include <tessera/set_aside.h>
 
 #include <string>
 #include <utility>

@@ -123,6 +123,13 @@ void read_absent(const ArrayState& array, const LoadedArray& loaded, const Mutab
     if (array.published && !array.store->contains(join_key(array.prefix, array.dialect->metadata_key))) {
         throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
     }
+    // v3 has "c" for the one chunk of an array without dimensions, and for the folder of all chunks of any other.
+    if (loaded.grid.shape().rank() == 0) {
+        const std::string key = array.chunk_key(loaded, {});
+        if (array.store->folder_id(key)) {
+            throw corrupt(fmt::format("{} is a directory, and not a regular file", join_key(array.store->name(), key)));
+        }
+    }
     fill_elements(out, loaded.metadata.dtype, loaded.fill());
 }
 

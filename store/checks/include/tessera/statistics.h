@@ -33,8 +33,8 @@ struct Statistics {
     Value min_json, max_json;             ///< the same as element_to_json; null where there is none
     /// Of real numbers; of times in their unit; integers of 64 bits are rounded to double first. However far from zero
     /// the values lie, the deviation has a relative error of about 1e-13, and the mean an error of about 1e-13 of the
-    /// mean distance from it, beside the last place of the double (store/moments.h says how). The last places may
-    /// depend on the chunks and on the number of threads.
+    /// mean distance from it, beside the last place of the double (store/checks/moments.h says how). The last places
+    /// may depend on the chunks and on the number of threads.
     std::optional<double> mean;
     std::optional<double> deviation;     ///< standard deviation, with N as divisor
     std::optional<Histogram> histogram;  ///< of real numbers
