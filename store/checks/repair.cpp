@@ -264,15 +264,31 @@ void count_set_aside(KeyValueStore& store, std::string_view prefix, const std::s
     }
 }
 
+/// Whether something stands in the place of one of Tessera's own files that is none. Throws what else keeps it from
+/// being looked at.
+bool is_foreign(const KeyValueStore& store, const std::string& key) {
+    try {
+        (void)store.stamp(key);
+        return false;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::corrupt) throw;
+        return true;
+    }
+}
+
 /// Removes what stands in the places of Tessera's own files, without the lock, which may be one of them.
 void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
                     bool dry_run) {
     const auto others = std::stable_partition(findings.begin(), findings.end(),
                                               [](const Finding& f) { return f.remedy == Remedy::remove_foreign; });
     for (auto finding = findings.begin(); finding != others; ++finding) {
-        if (!dry_run) store.erase(join_key(prefix, finding->key));
+        const std::string key = join_key(prefix, finding->key);
+        const bool there = is_foreign(store, key);
+        if (!dry_run && there) store.erase(key);
         ++report.done;
-        const std::string text(dry_run ? plan(finding->remedy) : "removed; what a link leads to stays");
+        const std::string text(!there    ? "nothing is in the way any more"
+                               : dry_run ? plan(finding->remedy)
+                                         : "removed; what a link leads to stays");
         report.actions.push_back({std::move(*finding), true, text});
     }
     findings.erase(findings.begin(), others);

@@ -94,6 +94,8 @@ private:
             Fault fault = current_fault();
             where.kind = fault.kind;
             where.text = std::move(fault.text);
+            // What could not be read just now may be whole, and is not to be mended.
+            if (where.kind == FindingKind::unchecked) where.remedy = Remedy::none;
             add(std::move(where));
             return false;
         }

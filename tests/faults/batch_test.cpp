@@ -150,6 +150,18 @@ TEST_F(Batch, being_taken_back_may_be_killed_and_fail_at_any_call) {
     }
 }
 
+TEST_F(Batch, that_cannot_be_read_just_now_is_not_removed) {
+    leave_pending();
+    for (long n = 1; !HasFailure(); ++n) {
+        const Ended ended =
+            tessera({"repair", array()}, Fault{.calls = "open", .at = n, .action = std::to_string(EIO)});
+        EXPECT_TRUE(table() == after_) << ended.to_string();
+        if (ended.fired.empty()) break;
+        if (!pending()) leave_pending();
+    }
+    EXPECT_FALSE(pending());
+}
+
 // As at the edge of another file system; tests/cli/test_file_systems.py has real ones.
 TEST_F(Batch, copies_where_it_cannot_rename) {
     int copied = 0;
