@@ -81,6 +81,11 @@ private:
         return cast_numbers(std::move(a), native_decoded());
     }
 
+    [[nodiscard]] bool at_once() const override {
+        const DType dtype = native_decoded();
+        const bool is_half = dtype.kind() == Kind::real && dtype.size() == 2;
+        return native_encoded() == dtype && dtype.kind() != Kind::complex && !is_half;
+    }
     [[nodiscard]] bool forward_to(const ArrayView& in, const MutableArrayView& out) const override {
         const MutableArrayView rows{const_cast<std::byte*>(in.data), in.dtype, in.shape, in.strides, nullptr};
         return run_rows<false>(rows, out.data, out.dtype);  // which only reads them
@@ -90,13 +95,12 @@ private:
     }
 
     /// Each element less the one before it, or (Undo) the sum of those up to it, between a view and packed elements: in
-    /// one go where differences are of the elements' own dtype, an integer or a float, and rows lie side by side.
+    /// one go where the elements of a row lie side by side.
     template <bool Undo>
     [[nodiscard]] bool run_rows(const MutableArrayView& v, std::byte* packed, const DType& dtype) const {
         const int last = v.shape.rank() - 1;
         const std::int64_t size = dtype.size();
-        if (!(native_encoded() == native_decoded()) || last < 0 || v.count() == 0) return false;
-        if (dtype.kind() == Kind::complex || (dtype.kind() == Kind::real && size == 2)) return false;
+        if (last < 0 || v.count() == 0) return false;
         if (v.shape[last] > 1 && std::abs(v.strides[last]) != size) return false;
         with_number(native_decoded(), [&](auto type) {
             using T = typename decltype(type)::type;

@@ -33,7 +33,7 @@ NDArray NumericFilter::encode(const ArrayView& in) const {
     // Views may come in the other byte order; their bytes have a meaning in the chunk's order only.
     NDArray ordered;
     const bool in_order = in.dtype == in_dtype_;
-    if (in.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_) {
+    if (at_once() && in.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_) {
         NDArray out(encoded_.dtype, in.shape);
         if (forward_to(in, out)) return out;
     }
@@ -43,7 +43,7 @@ NDArray NumericFilter::encode(const ArrayView& in) const {
 }
 
 void NumericFilter::decode(const ArrayView& in, const MutableArrayView& out) const {
-    if (out.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_ && in.contiguous()) {
+    if (at_once() && out.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_ && in.contiguous()) {
         if (backward_to(in, out)) return;
         NDArray packed(out.dtype, out.shape);
         if (backward_to(in, packed)) return copy_elements(packed, out);

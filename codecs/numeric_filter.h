@@ -27,8 +27,10 @@ private:
     /// Elements in host order: of native_decoded(), to give ones of native_encoded(), and back.
     [[nodiscard]] virtual NDArray forward(NDArray a) const = 0;
     [[nodiscard]] virtual NDArray backward(NDArray a) const = 0;
-    /// The same at once, in whatever byte orders these have: `in` are elements of decoded(), to give packed ones of
-    /// encoded(), and back. false where the codec has no such way.
+    /// Whether the codec has a way to do so at once, in whatever byte orders elements come and go.
+    [[nodiscard]] virtual bool at_once() const { return false; }
+    /// That way: `in` are elements of decoded(), to give packed ones of encoded(), and back. false where it does not
+    /// lead to such memory.
     [[nodiscard]] virtual bool forward_to(const ArrayView& /*in*/, const MutableArrayView& /*out*/) const {
         return false;
     }

@@ -189,7 +189,8 @@ class Chunks(Attacks):
             name = f"{codec}.zarr"
             array(self.folder, name, {"0": chunk}, shape=[self.SIZE], chunks=[self.SIZE], dtype="|u1",
                   compressor={"id": codec, **BLOSC} if codec == "blosc" else {"id": codec})
-            ended = self.attack(name)
+            # What can be decoded in parts would be printed, a hundred million elements.
+            ended = self.attack(name, skip=("get all",) if codec == "blosc" else ())
             if codec != "blosc":  # which decodes a part by itself
                 for what in ("get", "set"):
                     for text in ("x.zarr", "chunk (0,)", "96 MiB", "--max-memory is 24 MiB"):
@@ -209,7 +210,7 @@ class Chunks(Attacks):
     def test_a_chunk_without_a_codec(self):
         array(self.folder, "n.zarr", {}, shape=[self.SIZE], chunks=[self.SIZE], dtype="|u1")
         self.sparse("n.zarr/0", self.SIZE)
-        self.attack("n.zarr")
+        self.attack("n.zarr", skip=("get all",))
 
     def test_codecs_within_codecs(self):
         inner = compressed(zlib.compressobj(9), b"", self.SIZE)
