@@ -12,8 +12,7 @@ namespace tessera {
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root,
                                                                    const StoreOptions& options);
 
-/// Makes all durable that was put and erased in several stores after their sync_later(): one wait for each file system.
-/// What is put afterwards is again left for later.
+/// sync() of several stores after their sync_later(), and again after that: one wait for each file system.
 void sync_together(std::span<KeyValueStore* const> stores);
 
 /// Whether a directory_store() has a directory open to which its path does not lead any more.

@@ -72,7 +72,8 @@ bool FolderSync::syncs_together(int root) const {
 }
 
 void FolderSync::later(int root) {
-    later_ = durability_ != Durability::none && (root < 0 || syncs_as_a_whole(root));
+    whole_ = root < 0 || syncs_as_a_whole(root);
+    later_ = durability_ != Durability::none && whole_;
 }
 
 void FolderSync::changed(int root, std::string_view key) {
@@ -114,10 +115,18 @@ void FolderSync::sync(int root) {
 }
 
 void FolderSync::sync(int root, std::set<std::uint64_t>& done) {
+    if (!whole_) return sync(root);
     struct stat status {};
     if (durability_ == Durability::none || root < 0) return;
+    const std::lock_guard one(syncing_);
+    {
+        const std::lock_guard guard(mutex_);
+        folders_.clear();
+        last_ = std::string(none);
+    }
     if (::fstat(root, &status) != 0) throw io_error("reading", store_, errno);
     if (done.insert(status.st_dev).second && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
+    later_ = false;
 }
 
 void FolderSync::sync_folders(int root, const std::set<std::string>& folders) const {

@@ -41,7 +41,7 @@ public:
 
     /// `root` is the store's descriptor, or negative when it has no directory yet.
     void sync(int root);
-    /// The same for several stores: `done` are file systems that were asked already.
+    /// The same for several stores after later(): `done` are file systems that were asked already.
     void sync(int root, std::set<std::uint64_t>& done);
 
 private:
@@ -54,6 +54,7 @@ private:
     const std::string& store_;
     const FolderCache& open_;
     std::atomic<bool> later_ = false;
+    std::atomic<bool> whole_ = false;  ///< later() has found that syncfs() is enough
     std::mutex syncing_;
     std::mutex mutex_;
     std::set<std::string> folders_;  ///< whose names are not yet durable

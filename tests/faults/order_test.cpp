@@ -114,6 +114,20 @@ TEST_F(ProgramOrder, a_new_array_gets_its_metadata_last) {
     expect_built_in_order(run_program({"copy", array(), other("b.zarr"), "--chunks", "7,5"}));
 }
 
+TEST_F(ProgramOrder, the_metadata_of_a_new_array_are_on_the_disk_before_they_get_their_name) {
+    for (const char* const durability : {"commit", "each"}) {
+        const auto events =
+            run_program({"copy", array(), other(durability), "--chunks", "7,5", "--durability", durability});
+        const auto rename = std::ranges::find_if(events, named(".zarray"));
+        ASSERT_TRUE(rename != events.end());
+        const auto last = std::find_if(std::reverse_iterator(rename), events.rend(), [&](const Event& e) {
+            return e.key == rename->from || (e.kind == Kind::sync && e.key.empty());
+        });
+        EXPECT_TRUE(last != events.rend() && last->kind == Kind::sync) << durability;
+        EXPECT_TRUE(then_durable(events, [](const Event& e) { return e.kind == Kind::replace; })) << durability;
+    }
+}
+
 TEST_F(ProgramOrder, an_array_is_replaced_by_one_that_is_complete) {
     create_first(other("b.zarr"), "v3");
     const auto events = run_program({"copy", array(), other("b.zarr"), "--chunks", "7,5", "--overwrite"});

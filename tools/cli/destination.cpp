@@ -255,17 +255,17 @@ public:
         std::vector<NewArray*> made;
         for (const auto& array : arrays_) made.push_back(array.get());
         commit_together(made);
+        // Whether one wait can be for many documents.
+        const bool together = directory_store(root_, existing_.store)->hold() != nullptr;
         // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
         for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
             if (added->group.node.empty()) continue;
             StoreOptions options = existing_.store;
-            // One wait for all new ones; an old document must not be lost.
-            if (options.durability == Durability::commit && !has_document(added->group)) {
-                options.durability = Durability::none;
-            }
+            // An old document must not be lost.
+            if (together && !has_document(added->group)) options.durability = Durability::none;
             add_document(added->group, options);
         }
-        sync_all();
+        if (together) sync_all();
         for (const NewGroup& added : groups_) {
             if (added.group.node.empty()) add_document(added.group, existing_.store);
         }
