@@ -413,6 +413,8 @@ Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
     if ((node && node->kind == NodeKind::array) || (!node && child_nodes(*store, prefix).empty())) {
         throw not_found(absence_message(*store, prefix, "group"));
     }
+    // Of a group that is being removed the metadata go before the last nodes: that is no plain folder.
+    if (!node) require_present({store, std::string(prefix)});
     return Group(std::make_shared<NodeState>(std::move(store), prefix, node ? node->dialect : nullptr));
 }
 

@@ -41,7 +41,7 @@ std::string hidden_name(const fs::path& node, std::string_view what) {
     const std::string end = fmt::format("~{:016x}.tessera-{}", hash, what);
     std::size_t kept = NAME_MAX - 1 - end.size();
     while (kept > 0 && (static_cast<unsigned char>(name[kept]) & 0xc0U) == 0x80U) --kept;  // whole characters
-    return "." + name.substr(0, kept) + end;
+    return fmt::format(".{}{}", std::string_view(name).substr(0, kept), end);
 }
 
 std::vector<fs::path> make_directories(const fs::path& path, Durability durability) {

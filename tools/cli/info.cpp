@@ -255,6 +255,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
     for (const tessera::Node& node : hierarchy.nodes)
         set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
+    require_present(place);  // else part of this is of what is being removed
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));

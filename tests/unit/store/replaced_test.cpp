@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tessera/copy.h>
+#include <tessera/dialect.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
@@ -82,6 +83,25 @@ TEST(Replaced, AttributesOfAnArrayThatIsGoneAreNotNone) {
     const Array array = Array::open(folder / "a", {.read_only = true});
     replace(folder / "a", "v2");
     expect_error(ErrorCode::not_found, "another took its place", [&] { (void)array.attributes().all(); });
+}
+
+TEST(Replaced, AGroupThatIsBeingRemovedIsNoPlainFolder) {
+    const TemporaryFolder folder;
+    const fs::path path = folder / "g";
+    (void)Group::create(path, dialect_named("v3"), Value::object(), quick)
+        .create_array("x", {.shape = {2}, .chunks = {2}, .dtype = DType::of<std::int32_t>()});
+    int calls = 0;
+    const Dialect* found = at_place(path, {.read_only = true}, [&](const Place& place) {
+        if (++calls == 1) {  // another in its place; of the old one the metadata are gone, its array is not yet
+            fs::rename(path, folder / "old");
+            fs::remove(folder / "old" / "zarr.json");
+            (void)Group::create(path, dialect_named("v2"), Value::object(), quick);
+        }
+        return Group::open(place.store, place.prefix).dialect();
+    });
+    EXPECT_EQ(calls, 2);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->name, "v2");
 }
 
 TEST(Replaced, WhereThereIsNoExchangeReadersWait) {
