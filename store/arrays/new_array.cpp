@@ -138,7 +138,9 @@ struct NewArray::State {
     std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
-    bool leave = false;  ///< committed or kept
+    bool leave = false;                ///< committed or kept
+    bool rests = false;                ///< without locks and open files
+    std::optional<ValueStamp> marker;  ///< of what rests: a new directory may have the number of the old one
     StoreOptions options;
     DestinationLock own_lock;              ///< holds nothing when the caller has it
     const DestinationLock* lock;           ///< of `place`
@@ -146,14 +148,32 @@ struct NewArray::State {
     StoreLock shape;                       ///< held, so that chunks need no lock between processes
     std::optional<Array> array;
 
+    [[nodiscard]] Error gone() const {
+        return {ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string())};
+    }
+
     void require_own() const {
         lock->require_held();
-        if (directory_id(built) == built_id) return;
-        throw Error(ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string()));
+        if (directory_id(built) != built_id) throw gone();
+    }
+
+    void wake() {
+        if (!rests) return;
+        if (lock == &own_lock) own_lock = DestinationLock(place, options);
+        require_own();
+        if (store->stamp(marker_key) != marker) throw gone();
+        auto lock_of_shape = store->try_lock("");
+        if (!lock_of_shape) {
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: another program works on it while it is written", built.string()));
+        }
+        shape = *std::move(lock_of_shape);
+        rests = false;
     }
 
     void remove_unfinished() const {
         if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
+        if (rests && store->stamp(marker_key) != marker) return;   // or another directory of that number
         if (built == place && !made_directory) {
             erase_own(place);  // the directory was there, empty or with an unfinished copy
         } else {
@@ -293,6 +313,26 @@ fs::path NewArray::keep() {
     return state_->built;
 }
 
+bool NewArray::rests() const {
+    return state_->rests;
+}
+
+void rest_together(std::span<NewArray* const> arrays) {
+    std::vector<KeyValueStore*> stores;
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.require_own();
+        state.marker = state.store->stamp(marker_key);
+        state.shape.unlock();
+        stores.push_back(state.store.get());
+    }
+    rest_together(stores);
+    for (NewArray* const made : arrays) {
+        made->state_->own_lock.unlock();
+        made->state_->rests = true;
+    }
+}
+
 void commit_together(std::span<NewArray* const> arrays) {
     struct Held {
         std::unique_ptr<HeldValues> values;  ///< null where nothing is held
@@ -302,6 +342,7 @@ void commit_together(std::span<NewArray* const> arrays) {
     std::vector<KeyValueStore*> stores;
     for (NewArray* const made : arrays) {
         NewArray::State& state = *made->state_;
+        state.wake();
         state.require_own();
         stores.push_back(state.store.get());
         Held held{.values = state.store->hold(), .keys = {}};

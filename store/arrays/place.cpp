@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
+#include <tessera/folder_walk.h>
+#include <tessera/group.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,6 +49,11 @@ std::string names_text(const Listing& listing) {
         }
     }
     return names;
+}
+
+std::string too_deep_text(std::ptrdiff_t folders) {
+    return fmt::format("; {} deeper than {} levels {} not looked at", folders == 1 ? "a folder" : "folders",
+                       deepest_folder, folders == 1 ? "was" : "were");
 }
 
 /// Of a path of which `part` exists: where the next part was moved to by a run that replaces it in two steps, because
@@ -160,8 +167,10 @@ std::string absence_message(const KeyValueStore& store, std::string_view prefix,
             if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
         }
     }
-    return fmt::format("{}: no {} here: looked for {}, found {}", name, wanted, fmt::join(looked_for, ", "),
-                       names_text(below));
+    const Hierarchy all = hierarchy_below(store, prefix);
+    const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
+    return fmt::format("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
+                       names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 
 fs::path real_path(const fs::path& path) {

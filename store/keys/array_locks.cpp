@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <map>
@@ -240,8 +241,13 @@ std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, 
     using Key = std::tuple<pid_t, dev_t, ino_t, bool>;
     static std::mutex mutex;
     static std::map<Key, std::weak_ptr<ArrayLocks>> tables;
+    static std::size_t enough = 64;
     const std::lock_guard guard(mutex);
-    std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
+    // Not each time: of many arrays that are being made each would look at all the others.
+    if (tables.size() >= enough) {
+        std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
+        enough = std::max<std::size_t>(64, 2 * tables.size());
+    }
     auto& entry = tables[{process_number(), status.st_dev, status.st_ino, processes}];
     auto locks = entry.lock();
     if (!locks) {

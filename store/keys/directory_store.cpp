@@ -496,6 +496,13 @@ public:
         folders_.clear();
     }
 
+    /// See rest_together(). No other thread uses the store.
+    void rest() {
+        folders_.clear();
+        locks_.clear();
+        if (const int root = root_.exchange(-1); root >= 0) ::close(root);
+    }
+
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
         each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
@@ -921,6 +928,13 @@ void sync_together(std::span<KeyValueStore* const> stores) {
         } else {
             store->sync();
         }
+    }
+}
+
+void rest_together(std::span<KeyValueStore* const> stores) {
+    sync_together(stores);
+    for (KeyValueStore* const store : stores) {
+        if (auto* directory = dynamic_cast<DirectoryStore*>(store)) directory->rest();
     }
 }
 

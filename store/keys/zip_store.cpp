@@ -72,7 +72,9 @@ public:
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         require_key(key);
         const auto found = members_.find(key);
-        return found == members_.end() ? nullptr : zip_.open(found->second);
+        if (found != members_.end()) return zip_.open(found->second);
+        require_no_folder(key);
+        return nullptr;
     }
 
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override {
@@ -125,6 +127,14 @@ private:
             fmt::format("{}: a zip archive is never changed in place; repack it: copy it out (`tessera copy {} "
                         "DIRECTORY`), change what is there, and copy that to a new zip",
                         join_key(name_, key), name_));
+    }
+
+    /// A folder in the place of a chunk is damage, as in a directory.
+    void require_no_folder(std::string_view key) const {
+        if (!looks_like_chunk(key.substr(key.rfind('/') + 1))) return;
+        const auto below = members_.lower_bound(fmt::format("{}/", key));
+        if (below == members_.end() || !below->first.starts_with(key) || below->first[key.size()] != '/') return;
+        throw corrupt(fmt::format("{} is a directory, and not a regular file", join_key(name_, key)));
     }
 
     std::string name_;

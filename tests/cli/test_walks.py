@@ -123,13 +123,15 @@ class Walks(ProgramTest):
                 tree = self.tessera("tree", "deep", code=code)
                 self.assertEqual("deeper than 256 folders" in tree, code == 1)
                 self.assertLess(len(tree.splitlines()), 260)
-                self.tessera("info", "deep", code=code)
+                self.assertEqual("deeper than 256 levels" in self.tessera("info", "deep", code=code), code == 1)
                 self.tessera("verify", "deep", code=code)
                 if code == 0:
                     self.tessera("copy", "deep", "out", "--quiet")
                     self.tessera("digest", "out" + "/a" * depth)
                 else:
-                    self.assertIn(self.run_program("copy", "deep", "out").returncode, (1, 2))
+                    copied = self.run_program("copy", "deep", "out")
+                    self.assertIn(copied.returncode, (1, 2))
+                    self.assertIn("deeper than 256", copied.stderr)
                 shutil.rmtree(self.folder / "out", ignore_errors=True)
                 place = self.folder / "deep"
                 while place.exists():  # deeper than what Python's rmtree does
@@ -148,6 +150,7 @@ class Walks(ProgramTest):
         self.assertIn("deeper than 256", self.tessera("verify", "deep.zip", code=1))
         for words in ["info", "deep.zip"], ["copy", "deep.zip", "out"]:
             self.refused(*words, says="deep.zip: no array")
+            self.refused(*words, says="deeper than 256 levels was not looked at")
         with zipfile.ZipFile(self.folder / "wide.zip", "w") as archive:
             for i in range(300):
                 archive.writestr(f"g{i}/.zarray", ARRAY)
@@ -160,6 +163,35 @@ class Walks(ProgramTest):
                         archive.writestr(f"g{i}/.zarray", ARRAY)
             opened[count] = self.times_opened("few.zip" if count == 10 else "wide.zip", trace)
         self.assertEqual(opened[10], opened[300], "however many arrays an archive holds")
+
+    def test_more_arrays_than_can_be_open(self):
+        with zipfile.ZipFile(self.folder / "wide.zip", "w") as archive:
+            for i in range(300):
+                archive.writestr(f"g{i}/.zarray", ARRAY)
+                archive.writestr(f"g{i}/0", np.full(4, i, "<i4").tobytes())
+        limited = ["bash", "-c", 'ulimit -n 256 && exec "$@"', "limited", PROGRAM]
+        for words in ([], ["--overwrite"]):  # new, and in the place of what is there
+            subprocess.run([*limited, "copy", "wide.zip", "out", "--quiet", *words], cwd=self.folder, check=True)
+            self.assertEqual(self.tessera_json("verify", "out")["arrays"], 300)
+            for i in 0, 31, 32, 299:
+                self.assertEqual(self.tessera("get", f"out/g{i}", "0:1"), f"[{i}]\n")
+            self.assertEqual([name for name in os.listdir(self.folder / "out") if name.startswith(".")], [])
+            self.assertEqual(len(list((self.folder / "out").rglob("*"))), 3 * 300, "an array's folder and its two files")
+        # What cannot be read at the end takes back what was written before, also what rests.
+        with zipfile.ZipFile(self.folder / "wide.zip", "a") as archive:
+            archive.writestr("h/.zarray", ARRAY)
+            archive.writestr("h/0", b"short")
+        (self.folder / "refuse").mkdir()
+        (self.folder / "refuse/h").write_text("in the way")
+        done = subprocess.run([*limited, "copy", "wide.zip", "refuse", "--quiet"], cwd=self.folder, capture_output=True)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(os.listdir(self.folder / "refuse"), ["h"])
+
+    def test_a_folder_in_the_place_of_an_archived_chunk(self):
+        with zipfile.ZipFile(self.folder / "odd.zip", "w") as archive:
+            archive.writestr(".zarray", ARRAY)
+            archive.writestr("0/x", b"1234")
+        self.refused("get", "odd.zip", says="odd.zip/0 is a directory")
 
     def times_opened(self, archive, trace):
         """How often copying an archive opens it, by strace where there is one."""

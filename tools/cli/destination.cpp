@@ -1,11 +1,14 @@
 #include "destination.h"
 
+#include <sys/resource.h>
+
 #include <fmt/format.h>
 
 #include <tessera/error.h>
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <span>
 
 #include "options.h"
 
@@ -227,6 +230,7 @@ public:
     Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
         nodes_.push_back(node);
         require_no_link(node);
+        rest();
         const fs::path place = node.empty() ? root_ : root_ / node;
         if (!node.empty()) fs::create_directories(place.parent_path());
         Existing existing = existing_;
@@ -254,7 +258,11 @@ public:
     void commit() override {
         std::vector<NewArray*> made;
         for (const auto& array : arrays_) made.push_back(array.get());
-        commit_together(made);
+        for (std::size_t done = 0; done < made.size(); done += most_) {
+            const std::size_t count = std::min(most_, made.size() - done);
+            commit_together(std::span(made).subspan(done, count));
+            for (std::size_t i = done; i < done + count; ++i) arrays_[i].reset();  // closes its files
+        }
         // Whether one wait can be for many documents.
         const bool together = directory_store(root_, existing_.store)->hold() != nullptr;
         // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
@@ -280,6 +288,23 @@ public:
     }
 
 private:
+    /// Lets the arrays rest that are written, when they are as many as can be open at once.
+    void rest() {
+        if (arrays_.size() - resting_ < most_) return;
+        std::vector<NewArray*> written;
+        for (std::size_t i = resting_; i < arrays_.size(); ++i) written.push_back(arrays_[i].get());
+        rest_together(written);
+        resting_ = arrays_.size();
+    }
+
+    /// How many arrays are open at once: each takes about four files, and the source and the groups take some, too.
+    static std::size_t most_open() {
+        constexpr std::size_t many = 1000;
+        rlimit limit{};
+        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
+        return std::clamp<std::size_t>(limit.rlim_cur / 8, 16, many);
+    }
+
     /// A node is not made where a link below the root leads to, nor in the place of what one leads to.
     void require_no_link(const std::string& node) const {
         if (existing_.store.follow_links) return;
@@ -335,6 +360,8 @@ private:
     bool committed_ = false;
     std::vector<std::string> nodes_;
     std::vector<std::unique_ptr<NewArray>> arrays_;
+    std::size_t most_ = most_open();
+    std::size_t resting_ = 0;  ///< so many, from the first on, rest
     std::vector<NewGroup> groups_;
 };
 

@@ -337,6 +337,9 @@ int info_directory(Session& session, const std::string& path) {
         facts.add("path", path);
         facts.add("what", arrays == 0 ? "a plain directory without arrays"
                                       : fmt::format("a plain directory that holds {}", count_text(arrays, "array")));
+        if (exit != exit_done) {
+            facts.add("too deep", fmt::format("a folder deeper than {} levels: not looked at", deepest_folder));
+        }
         if (!found.children.empty()) facts.add("to do", fmt::format("`tessera tree {}` lists what is there", path));
         facts.print();
     }

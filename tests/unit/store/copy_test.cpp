@@ -7,11 +7,14 @@
 
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <numeric>
 #include <random>
+
+#include "expect_error.h"
 
 namespace tessera {
 namespace {
@@ -257,6 +260,46 @@ TEST_F(Copy, OverwritingKeepsTheOldArrayUntilTheNewOneIsComplete) {
     EXPECT_EQ(made.commit().read("2").values<std::int32_t>()[0], 9);
     EXPECT_EQ(Array::open(path("a.zarr")).shape(), Shape{3});
     EXPECT_EQ(std::distance(fs::directory_iterator(dir_), fs::directory_iterator()), 1);  // nothing left beside it
+}
+
+TEST_F(Copy, ArraysThatRestAreCommittedAndTakenBackLikeOthers) {
+    std::deque<NewArray> made;
+    std::vector<NewArray*> all;
+    const auto make = [&](const char* name) {
+        made.emplace_back(path(name), small_array, Existing{.together = true}, "a test");
+        made.back().array().fill(Selection::all({4}), 3);
+        all.push_back(&made.back());
+    };
+    for (const char* name : {"a", "b"}) make(name);
+    rest_together(all);
+    EXPECT_TRUE(made[0].rests());
+    make("c");  // one that does not rest
+    EXPECT_EQ(occupant(path("a")), Occupant::unfinished);
+    commit_together(all);
+    EXPECT_FALSE(made[0].rests());
+    for (const char* name : {"a", "b", "c"}) {
+        EXPECT_EQ(Array::open(path(name)).read("").values<std::int32_t>()[3], 3);
+        EXPECT_FALSE(fs::exists(path(name) + "/.tessera"));
+    }
+    all.clear();
+    make("d");
+    rest_together(all);
+    made.clear();
+    EXPECT_FALSE(fs::exists(path("d")));
+}
+
+TEST_F(Copy, WhatTookThePlaceOfARestingArrayIsLeftAlone) {
+    std::optional<NewArray> made(std::in_place, path("a"), small_array, Existing{.together = true}, "a test");
+    made->array().fill(Selection::all({4}), 3);
+    NewArray* const all = &*made;
+    rest_together({&all, 1});
+    remove_unfinished(path("a"));  // as `rm` does, which nothing keeps away
+    NewArray another(path("a"), small_array, {}, "another");
+    expect_error(ErrorCode::already_exists, "being made already", [&] { commit_together({&all, 1}); });
+    (void)another.commit();
+    expect_error(ErrorCode::io, "removed or replaced", [&] { commit_together({&all, 1}); });
+    made.reset();
+    EXPECT_EQ(Array::open(path("a")).read("").values<std::int32_t>()[3], 0);
 }
 
 TEST_F(Copy, OverwritingThroughALinkKeepsTheLink) {

@@ -87,11 +87,14 @@ public:
     [[nodiscard]] bool resumed() const;
     /// Publishes the metadata, puts the array in its place, removes the marker and what was there before.
     Array commit();
+    /// Whether its files and locks are given back until it is committed (rest_together()).
+    [[nodiscard]] bool rests() const;
     /// Leaves what is written as an unfinished copy, to go on with later. Returns where it lies.
     std::filesystem::path keep();
 
 private:
     friend void commit_together(std::span<NewArray* const> arrays);
+    friend void rest_together(std::span<NewArray* const> arrays);
     struct State;
     std::unique_ptr<State> state_;
 };
@@ -100,5 +103,11 @@ private:
 /// metadata are seen, and all metadata before the first marker goes. Those that were not in place when it throws are
 /// not removed by their destruction where their metadata are seen.
 void commit_together(std::span<NewArray* const> arrays);
+
+/// Arrays that are written and wait for the commit_together() of more than can have their files open at once (each
+/// takes about four): their chunks are made durable, and their files closed. Until the commit nothing but their marker,
+/// and the lock of a hierarchy around them, keeps others away; whoever takes one away meanwhile makes its commit throw
+/// io.
+void rest_together(std::span<NewArray* const> arrays);
 
 }  // namespace tessera
