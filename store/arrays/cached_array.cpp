@@ -6,8 +6,10 @@
 // stamp is taken before the value is read, so that at worst it is too old and the chunk is read again.
 //
 // Writing back holds the chunk's lock. If the stamp is still that of the stored value, what is in memory is encoded as
-// it is; else the marked elements alone are put into what is stored now. The new stamp is taken before the lock is
-// given back. Other inner chunks of the same shard, which did not change, get the new stamp too.
+// it is; else the marked elements alone are put into what is stored now. The new stamp is taken, and the marks go, once
+// the value is in its place and before the lock is given back; many values are put in place together (chunk_changes.h),
+// so that what fails before that leaves the marks. Other inner chunks of the same shard, which did not change, get the
+// new stamp too.
 #include <tessera/cached_array.h>
 
 #include <fmt/format.h>
@@ -329,38 +331,55 @@ private:
             const auto found = stored.find(unit_place(entry));
             if (found != stored.end()) found->second.push_back(&entry);
         }
-        const std::vector<std::pair<Index, std::vector<Entry*>>> values(stored.begin(), stored.end());
+        std::vector<StoredUnit> units;
+        for (auto& [place, entries] : stored) {
+            units.push_back({.key = array_->chunk_key(*loaded_, place), .place = place, .entries = std::move(entries)});
+        }
         // Few shards are taken one after another, and all threads work on the inner chunks of each.
-        const bool few = loaded_->pipeline.shard() != nullptr && std::ssize(values) < thread_count(io);
+        const bool few = loaded_->pipeline.shard() != nullptr && std::ssize(units) < thread_count(io);
         IoOptions outer = io;
         IoOptions within = io;
         (few ? outer : within).threads = 1;
-        parallel_for(std::ssize(values), outer, [&](std::int64_t n) {
-            const auto& [place, entries] = values[static_cast<std::size_t>(n)];
-            write_value(place, entries, within);
-        });
+        change_chunks(
+            *array_, *loaded_, std::ssize(units), outer,
+            [&](std::int64_t n, ChunkOutput& output) {
+                write_unit(units[static_cast<std::size_t>(n)], output, within);
+            },
+            [&](std::int64_t n) { settle(units[static_cast<std::size_t>(n)]); });
     }
 
-    /// Writes what is dirty of one chunk or shard, of which `entries` are in memory.
-    void write_value(const Index& place, const std::vector<Entry*>& entries, const IoOptions& io) const {
-        const std::string key = array_->chunk_key(*loaded_, place);
-        ChunkOutput output(*array_, *loaded_, nullptr);
-        output.begin(place, key, true);
-        const std::optional<ValueStamp> before = array_->store->stamp(key);
-        for (Entry* entry : entries) complete(*entry);
-        const auto is_current = [&](const Entry& entry) {
-            return entry.all || (entry.loaded && entry.stamp == before);
-        };
+    /// A chunk or shard that is written back.
+    struct StoredUnit {
+        std::string key;
+        Index place;
+        std::vector<Entry*> entries;                      ///< those of it that are in memory
+        std::optional<ValueStamp> before = std::nullopt;  ///< of what is stored
+    };
+
+    /// Whether an entry has all that is stored under the stamp `before`, or needs none of it.
+    static bool is_current(const Entry& entry, const std::optional<ValueStamp>& before) {
+        return entry.all || (entry.loaded && entry.stamp == before);
+    }
+
+    /// Writes what is dirty of one chunk or shard.
+    void write_unit(StoredUnit& unit, ChunkOutput& output, const IoOptions& io) const {
+        output.begin(unit.place, unit.key, true);
+        unit.before = array_->store->stamp(unit.key);
+        for (Entry* entry : unit.entries) complete(*entry);
         std::vector<MarkedChunk> chunks;
-        for (Entry* entry : entries) {
+        for (Entry* entry : unit.entries) {
             if (!entry->dirty()) continue;
             chunks.push_back({entry->index, entry->elements.view(),
-                              is_current(*entry) ? ArrayView{} : ArrayView(entry->marks.view())});
+                              is_current(*entry, unit.before) ? ArrayView{} : ArrayView(entry->marks.view())});
         }
-        write_marked(*array_, *loaded_, place, chunks, output, io);
-        const std::optional<ValueStamp> after = array_->store->stamp(key);
-        for (Entry* entry : entries) {
-            entry->loaded = is_current(*entry);
+        write_marked(*array_, *loaded_, unit.place, chunks, output, io);
+    }
+
+    /// What is in memory is what is stored now.
+    void settle(const StoredUnit& unit) const {
+        const std::optional<ValueStamp> after = array_->store->stamp(unit.key);
+        for (Entry* entry : unit.entries) {
+            entry->loaded = is_current(*entry, unit.before);
             entry->stamp = after;
             entry->all = false;
             entry->marks = NDArray();

@@ -42,7 +42,7 @@ void ChunkOutput::erase() {
     }
 }
 
-bool ChunkOutput::place() {
+bool ChunkOutput::place(const std::function<void()>& placed) {
     const StoreLock lock = lock_chunk(array_, loaded_, chunk_);
     if (keeps_ && array_.store->stamp(key_) != before_) return false;
     if (erases_) {
@@ -50,15 +50,26 @@ bool ChunkOutput::place() {
     } else {
         held_->place(key_);
     }
+    placed();
     return true;
 }
 
 namespace {
 
+using Change = std::function<void(std::int64_t i, ChunkOutput& output)>;
+using Placed = std::function<void(std::int64_t i)>;
+
+/// Chunk i alone.
+void change_now(const ArrayState& array, const LoadedArray& loaded, std::int64_t i, const Change& change,
+                const Placed& placed) {
+    ChunkOutput output(array, loaded, nullptr);
+    change(i, output);
+    if (placed && output.has_begun()) placed(i);
+}
+
 /// Those from `first` to `end` - 1, held until all are on the disk.
 void change_together(const ArrayState& array, const LoadedArray& loaded, std::int64_t first, std::int64_t end,
-                     const IoOptions& io, HeldValues& held,
-                     const std::function<void(std::int64_t i, ChunkOutput& output)>& change) {
+                     const IoOptions& io, HeldValues& held, const Change& change, const Placed& placed) {
     std::mutex mutex;
     std::vector<std::pair<std::int64_t, ChunkOutput>> changed;
     parallel_in_memory(end - first, io, [&](std::int64_t n) {
@@ -71,21 +82,24 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
     held.sync();
     std::vector<std::int64_t> anew;
     parallel_for(std::ssize(changed), {.threads = io.threads}, [&](std::int64_t n) {
-        auto& [i, output] = changed[static_cast<std::size_t>(n)];
-        if (output.place()) return;
+        auto& entry = changed[static_cast<std::size_t>(n)];
+        const std::int64_t i = entry.first;
+        const auto in_place = [&] {
+            if (placed) placed(i);
+        };
+        if (entry.second.place(in_place)) return;
         const std::lock_guard guard(mutex);
         anew.push_back(i);
     });
     parallel_in_memory(std::ssize(anew), io, [&](std::int64_t n) {
-        ChunkOutput output(array, loaded, nullptr);
-        change(anew[static_cast<std::size_t>(n)], output);
+        change_now(array, loaded, anew[static_cast<std::size_t>(n)], change, placed);
     });
 }
 
 }  // namespace
 
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
-                   const std::function<void(std::int64_t i, ChunkOutput& output)>& change) {
+                   const Change& change, const Placed& placed) {
     constexpr std::int64_t few = 3;
     // What is held takes room on the disk beside the old values, and a record in memory.
     constexpr std::int64_t most = 16'384;
@@ -98,13 +112,10 @@ void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int6
         const auto held = array.published ? array.store->hold() : nullptr;
         if (held == nullptr) break;
         const std::int64_t end = done + std::min(at_once, count - done);
-        change_together(array, loaded, done, end, io, *held, change);
+        change_together(array, loaded, done, end, io, *held, change, placed);
         done = end;
     }
-    parallel_in_memory(count - done, io, [&](std::int64_t n) {
-        ChunkOutput output(array, loaded, nullptr);
-        change(done + n, output);
-    });
+    parallel_in_memory(count - done, io, [&](std::int64_t n) { change_now(array, loaded, done + n, change, placed); });
 }
 
 }  // namespace tessera

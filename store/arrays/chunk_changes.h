@@ -31,9 +31,9 @@ public:
     [[nodiscard]] std::unique_ptr<ByteSink> create();
     void erase();
 
-    // For change_chunks, once the value is held: puts it in place, or removes the old one. False where the chunk has to
-    // be changed anew.
-    [[nodiscard]] bool place();
+    // For change_chunks, once the value is held: puts it in place, or removes the old one, and then calls placed()
+    // under the chunk's lock. False where the chunk has to be changed anew.
+    [[nodiscard]] bool place(const std::function<void()>& placed);
     [[nodiscard]] bool has_begun() const { return !key_.empty(); }
 
 private:
@@ -49,8 +49,10 @@ private:
 };
 
 /// Calls change(i, output) once for each i in [0, count), each of which changes at most one chunk, in parallel; of a
-/// chunk that was changed meanwhile once more. The caller holds the shape lock.
+/// chunk that was changed meanwhile once more. Calls placed(i), if there is one, after the value of a chunk is in its
+/// place and before others can change that. The caller holds the shape lock.
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
-                   const std::function<void(std::int64_t i, ChunkOutput& output)>& change);
+                   const std::function<void(std::int64_t i, ChunkOutput& output)>& change,
+                   const std::function<void(std::int64_t i)>& placed = {});
 
 }  // namespace tessera

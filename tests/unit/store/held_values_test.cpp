@@ -166,6 +166,40 @@ TEST_P(HeldChunks, a_chunk_that_cannot_be_read_keeps_all_others_as_they_were) {
     EXPECT_EQ(temporaries(), 0U);
 }
 
+TEST_P(HeldChunks, a_flush_of_what_is_cached_waits_once_and_keeps_what_others_write) {
+    CachedArray cached(*array_, 1 << 20);
+    std::vector<std::int32_t> twos(80, 2);
+    cached.write({{0, 2}, {40, 2}}, view(std::span(twos), {40, 2}));
+    store_->meanwhile = [&] {
+        Array other = Array::open(path_);
+        fill(other, "20, 0", 1);
+    };
+    cached.flush();
+    ASSERT_FALSE(store_->meanwhile);
+    std::vector<std::int32_t> expected;
+    for (int i = 0; i < 40; ++i) expected.insert(expected.end(), {i == 20 ? 1 : 7, 7, 2, 2, 7, 7});
+    EXPECT_EQ(now(), expected);
+    const NDArray seen = cached.read({{0, 0}, {40, 6}});
+    EXPECT_EQ(std::vector(seen.values<std::int32_t>().begin(), seen.values<std::int32_t>().end()), expected);
+    store_->meanwhile = [] { ADD_FAILURE() << "what was flushed is written again"; };
+    cached.flush();
+}
+
+TEST_P(HeldChunks, what_a_failed_flush_did_not_write_the_next_one_writes) {
+    const std::vector<std::int32_t> before = now();
+    CachedArray cached(*array_, 1 << 20);
+    std::vector<std::int32_t> twos(40, 2);
+    cached.write({{0, 2}, {40, 1}}, view(std::span(twos), {40, 1}));
+    store_->meanwhile = [] { throw Error(ErrorCode::io, "the disk is gone"); };
+    expect_error(ErrorCode::io, "the disk is gone", [&] { cached.flush(); });
+    EXPECT_EQ(now(), before);
+    cached.flush();
+    std::vector<std::int32_t> expected;
+    for (int i = 0; i < 40; ++i) expected.insert(expected.end(), {7, 7, 2, 7, 7, 7});
+    EXPECT_EQ(now(), expected);
+    EXPECT_EQ(temporaries(), 0U);
+}
+
 TEST(HeldValues, are_there_only_where_every_value_would_wait_for_the_disk) {
     const TemporaryFolder folder;
     EXPECT_NE(directory_store(folder / "a")->hold(), nullptr);
