@@ -12,6 +12,7 @@
 #include <new>
 
 #include "command.h"
+#include "help.h"
 #include "interrupt.h"
 #include "options.h"
 #include "progress.h"
@@ -77,25 +78,6 @@ void Session::clear_progress() {
 
 namespace {
 
-/// CLI11's help with the usage line of our table.
-class HelpFormatter : public CLI::Formatter {
-public:
-    explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {
-        column_width(26);
-        label("Positionals", "Arguments");
-    }
-    std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
-        return "\nUsage: tessera " + usage_ + "\n";
-    }
-
-    std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
-        return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
-    }
-
-private:
-    std::string usage_;
-};
-
 /// The common options as typed.
 struct CommonTexts {
     std::string threads;
@@ -107,7 +89,7 @@ struct CommonTexts {
     bool json = false;
 
     void declare(CLI::App& app) {
-        constexpr const char* group = "Common options";
+        constexpr const char* group = common_options_group;
         app.add_option("--threads", threads, "threads to work with (default: all cores)")
             ->option_text("N")
             ->group(group);
@@ -166,14 +148,37 @@ int exit_code_of(ErrorCode code) {
     return code == ErrorCode::cancelled ? exit_interrupted : exit_error;
 }
 
+/// What could not be parsed, and what to do.
+[[noreturn]] void refuse_words(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& e) {
+    const auto used = app.get_subcommands();
+    if (!used.empty()) {
+        const std::string name = used.front()->get_name();
+        std::string near;
+        for (const std::string& word : words) {
+            const std::vector<std::string> names = option_names(*used.front());
+            const std::string typed = word.substr(0, word.find('='));
+            if (!typed.starts_with("--") || typed == "--" || std::ranges::count(names, typed) != 0) continue;
+            near = did_you_mean(typed, names);
+            break;
+        }
+        throw invalid_argument(fmt::format("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name));
+    }
+    if (words.empty()) throw invalid_argument("no command given; `tessera --help` lists them");
+    std::vector<std::string> names{"help", "version"};
+    for (const Command& command : commands()) names.emplace_back(command.name);
+    throw invalid_argument(
+        fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
     app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
     app.set_help_flag("-h,--help", "this text");
-    app.set_version_flag("--version", "tessera " TESSERA_VERSION, "the version");
+    app.set_version_flag("-V,--version", "tessera " TESSERA_VERSION, "the version");
     app.require_subcommand(1);
     app.footer(
-        "`tessera COMMAND --help` explains a command, with an example.\n"
+        "`tessera help COMMAND` explains a command, with an example; `tessera help options` the\n"
+        "options that every command takes.\n"
         "A path is an array directory, or an array file: data.npy, data.npz::member.\n"
         "Selections are NumPy's slices, in quotes: '10:20, ::2, 5, ...'.\n"
         "--json: one JSON document on stdout; NaN and infinities are strings, integers have all\n"
@@ -193,22 +198,23 @@ int run(int argc, char** argv) {
         texts.declare(*sub);
     }
 
+    const std::vector<std::string> typed(argv + std::min(argc, 1), argv + argc);
+    const std::vector<std::string> words = plain_words(app, typed);
+    if (const auto text = help_topic(app, typed)) {
+        print(*text);
+        flush_output();
+        return exit_done;
+    }
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& asked) {  // --help, --version
+        app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // as CLI11 takes them: the last one first
+    } catch (const CLI::Success& asked) {                                   // --help, --version
         const CLI::App* shown = &app;
         if (const auto used = app.get_subcommands(); !used.empty()) shown = used.front();
         print(dynamic_cast<const CLI::CallForVersion*>(&asked) != nullptr ? app.version() + "\n" : shown->help());
         flush_output();
         return exit_done;
     } catch (const CLI::ParseError& e) {
-        const auto used = app.get_subcommands();
-        if (!used.empty()) {
-            const std::string name = used.front()->get_name();
-            throw invalid_argument(fmt::format("{}: {} (`tessera {} --help` explains)", name, e.what(), name));
-        }
-        if (argc < 2) throw invalid_argument("no command given; `tessera --help` lists them");
-        throw invalid_argument(fmt::format("'{}' is no command; `tessera --help` lists them", argv[1]));
+        refuse_words(app, words, e);
     }
 
     Session session(texts.parsed());

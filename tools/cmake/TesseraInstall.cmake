@@ -6,6 +6,14 @@ install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tessera
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}")
 if(TARGET tessera_cli)
   install(TARGETS tessera_cli)
+  if(TARGET tessera_help)
+    set(help_files "${PROJECT_BINARY_DIR}/tools/help")
+    install(DIRECTORY "${help_files}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(FILES "${help_files}/tessera.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+            RENAME tessera)
+    install(FILES "${help_files}/_tessera" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+    install(FILES "${help_files}/tessera.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+  endif()
 endif()
 
 configure_package_config_file(

@@ -1,0 +1,129 @@
+#include "help.h"
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace tessera::cli {
+
+HelpFormatter::HelpFormatter(std::string usage) : usage_(std::move(usage)) {
+    column_width(26);
+    label("Positionals", "Arguments");
+}
+
+std::string HelpFormatter::make_usage(const CLI::App* /*app*/, std::string /*name*/) const {
+    return fmt::format("\nUsage: tessera {}\n", usage_);
+}
+
+std::string HelpFormatter::make_group(std::string group, bool is_positional,
+                                      std::vector<const CLI::Option*> options) const {
+    if (group != common_options_group) {
+        return CLI::Formatter::make_group(std::move(group), is_positional, std::move(options));
+    }
+    std::string names;
+    for (const CLI::Option* option : options) names += fmt::format(" {}", option->get_name());
+    const std::size_t half = names.find(' ', names.size() / 2);
+    return fmt::format("\n{} (`tessera help options` explains them):\n {}\n {}\n", group, names.substr(0, half),
+                       names.substr(half));
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+    return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+}
+
+namespace {
+
+const CLI::App* command_named(const CLI::App& app, const std::string& name) {
+    const auto all = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+    return all.empty() ? nullptr : all.front();
+}
+
+/// The common options, as a command's help used to list them.
+std::string common_options_text(const CLI::App& app) {
+    const CLI::App* any = app.get_subcommands([](const CLI::App*) { return true; }).front();
+    const auto options =
+        any->get_options([](const CLI::Option* option) { return option->get_group() == common_options_group; });
+    CLI::Formatter formatter;
+    formatter.column_width(26);
+    return fmt::format("Options that every command takes.\n{}",
+                       formatter.make_group(common_options_group, false, options));
+}
+
+std::string command_names(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        names += fmt::format("{}\n", command->get_name());
+    }
+    return names;
+}
+
+/// How many letters have to be changed, put in, left out or swapped with their neighbour.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> two_above(b.size() + 1);
+    std::vector<std::size_t> above(b.size() + 1);
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(above.begin(), above.end(), 0);
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t changed = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+            row[j] = std::min({changed, above[j] + 1, row[j - 1] + 1});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                row[j] = std::min(row[j], two_above[j - 2] + 1);
+            }
+        }
+        two_above = std::exchange(above, row);
+    }
+    return above[b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string> plain_words(const CLI::App& app, std::vector<std::string> words) {
+    if (words.empty()) return words;
+    if (words[0] == "version") words[0] = "--version";
+    if (words[0] != "help" || words.size() > 2) return words;
+    if (words.size() == 1) return {"--help"};
+    if (command_named(app, words[1]) == nullptr) return {words[1]};
+    return {words[1], "--help"};
+}
+
+std::optional<std::string> help_topic(const CLI::App& app, const std::vector<std::string>& words) {
+    if (words.size() < 2 || words[0] != "help") return std::nullopt;
+    const std::string& topic = words[1];
+    if (topic == "options" && words.size() == 2) return common_options_text(app);
+    if (topic == "commands" && words.size() == 2) return command_names(app);
+    if (topic == "completion" && words.size() == 3) return completion_script(app, words[2]);
+    if (topic == "man" && words.size() == 2) return manual_page(app);
+    if (topic != "man" || words.size() != 3) return std::nullopt;
+    const CLI::App* command = command_named(app, words[2]);
+    if (command == nullptr) {
+        throw invalid_argument(fmt::format("'{}' is no command; `tessera --help` lists them", words[2]));
+    }
+    return manual_page(app, *command);
+}
+
+std::string did_you_mean(std::string_view typed, const std::vector<std::string>& names) {
+    std::size_t best = std::max<std::size_t>(1, typed.size() / 3) + 1;
+    std::string nearest;
+    for (const std::string& name : names) {
+        const std::size_t far = distance(typed, name);
+        if (far >= best) continue;
+        best = far;
+        nearest = name;
+    }
+    return nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest);
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : command.get_options()) {
+        for (const std::string& name : option->get_lnames()) names.push_back(fmt::format("--{}", name));
+    }
+    return names;
+}
+
+}  // namespace tessera::cli
