@@ -246,6 +246,19 @@ struct CodecPipeline::State {
         return true;
     }
 
+    /// The part `region` of what goes into the array→bytes codec, without decoding the rest of the chunk; false where
+    /// that is not possible. Its elements are as memory has them.
+    [[nodiscard]] bool decode_part_alone(const ByteSource& in, const Region& region, const MutableArrayView& out,
+                                         CodecScratch& scratch) const {
+        if (copy_part(in, region, out, scratch) || decode_blocks(in, region, out, scratch)) return true;
+        const DType& memory = *array_to_bytes.codec->memory_dtype();
+        scratch.part.reset(static_cast<std::size_t>(byte_count(region.extent, memory.size())));
+        const MutableArrayView packed = view_bytes(scratch.part.data(), memory, region.extent);
+        if (!decode_blocks(in, region, packed, scratch)) return false;
+        copy_elements(packed, out);
+        return true;
+    }
+
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
         if (bytes_to_bytes.empty()) {
             at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(in, out); });
@@ -376,16 +389,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     // The same in the terms of the array→bytes codec.
     const Region turned = plain ? Region{permuted(region.start, *axes), permuted(region.extent, *axes)} : region;
     const MutableArrayView target = plain && !axes->empty() ? out.transposed(*axes) : out;
-    if (plain && !whole) {
-        if (s.copy_part(encoded, turned, target, scratch)) return;
-        if (s.decode_blocks(encoded, turned, target, scratch)) return;
-        scratch.part.reset(static_cast<std::size_t>(byte_count(turned.extent, memory->size())));
-        const MutableArrayView packed = view_bytes(scratch.part.data(), *memory, turned.extent);
-        if (s.decode_blocks(encoded, turned, packed, scratch)) {
-            copy_elements(packed, target);
-            return;
-        }
-    }
+    if (plain && !whole && s.decode_part_alone(encoded, turned, target, scratch)) return;
 
     // The whole chunk is decoded for a part of it: said before memory is taken for the first half of that.
     const auto decoded = static_cast<std::uint64_t>(byte_count(chunk().shape, chunk().dtype.size()));

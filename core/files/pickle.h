@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@
 #include <tessera/view.h>
 
 namespace tessera {
+
+/// Of one element, in bytes.
+inline constexpr std::uint64_t longest_pickled_string = std::numeric_limits<std::uint32_t>::max();
 
 /// The strings of a pickled object array. Thread rule: a move-only value.
 struct PickledStrings {

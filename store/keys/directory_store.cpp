@@ -1,30 +1,12 @@
 // A store in a directory: a key is a path below the root, a value is a file.
 //
-// How a value is replaced, and what a power failure leaves: see file_writer.cpp.
-//
-// How the root is reached
-// -----------------------
-// System calls are relative to one descriptor of the root directory, opened at its first use, so that the kernel does
-// not walk the root's path for every chunk, and so that a store stays with its directory when that is renamed. A root
-// that does not exist is empty; the first put makes it. Keys are checked to have no part "..", so they cannot lead out
-// of the root except by symbolic links that somebody put there.
-//
-// Links
-// -----
-// Reading follows them. Whatever changes something (a value put, erased, linked or moved, a folder made, a lock taken)
-// opens the folder of the name beneath the root without following any, and works on the name relative to that
-// descriptor; a link at the name itself is replaced, moved or removed, never what it leads to. follow_links lets
-// folders be reached through links. What Tessera keeps for itself (a part like ".tessera") is never reached through a
-// link that stands at or behind that part, not even for reading. See beneath.cpp.
-//
-// Folders are kept open until sync(), which ends an operation: a file costs no more calls than without, because sync()
-// takes the same descriptor.
+// How a value is replaced, and what a power failure leaves: see file_writer.cpp. How the root is reached, and what
+// becomes of links: directory_tree.cpp.
 //
 // Locks
 // -----
 // See array_locks.cpp. They are taken by writers only, so a directory that does not exist yet is made.
 #include <dirent.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -35,7 +17,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -51,6 +32,7 @@
 #include "destination_lock_file.h"
 #include "directories.h"
 #include "directory_store.h"
+#include "directory_tree.h"
 #include "file_writer.h"
 #include "keys.h"
 #include "versions.h"
@@ -58,34 +40,6 @@
 namespace tessera {
 
 namespace {
-
-using Folder = FolderCache::Folder;
-
-/// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
-constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
-constexpr int folder_flags = O_RDONLY | O_DIRECTORY;
-
-/// Where in a path the first part begins that Tessera keeps for itself; npos for a path without.
-std::size_t own_part(std::string_view path) {
-    if (path.find(".tessera") == std::string_view::npos) return path.npos;
-    for (std::size_t at = 0;;) {
-        const std::size_t slash = path.find('/', at);
-        if (is_own_name(path.substr(at, slash - at))) return at;
-        if (slash == path.npos) return path.npos;
-        at = slash + 1;
-    }
-}
-
-/// Opens what lies below a directory. With `follow` links on the way are followed, but none from the first part on that
-/// is Tessera's own.
-int open_below(int root, const std::string& path, int flags, bool follow) {
-    const std::size_t own = own_part(path);
-    if (follow && own == std::string::npos) return open_at(root, path.c_str(), flags);
-    const int fd = open_beneath(root, path.c_str(), flags);
-    if (fd >= 0 || errno != ELOOP || !follow || own == 0) return fd;
-    const Descriptor outside(open_at(root, path.substr(0, own - 1).c_str(), O_PATH | O_DIRECTORY));
-    return outside ? open_beneath(outside.get(), path.c_str() + own, flags) : -1;
-}
 
 class FileValue final : public ByteSource {
 public:
@@ -117,15 +71,10 @@ private:
     std::string name_;
 };
 
-class DirectoryStore final : public KeyValueStore {
+class DirectoryStore final : public KeyValueStore, private DirectoryTree {
 public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
-        : name_(root.empty() ? "." : root.string()), options_(options), sync_(options.durability, name_, folders_) {}
-    ~DirectoryStore() override {
-        if (root_ >= 0) ::close(root_);
-    }
-    DirectoryStore(const DirectoryStore&) = delete;
-    DirectoryStore& operator=(const DirectoryStore&) = delete;
+        : DirectoryTree(root.empty() ? "." : root.string(), options) {}
 
     /// Whether there is such a directory.
     [[nodiscard]] bool exists() const { return find_root() >= 0; }
@@ -320,12 +269,7 @@ public:
 
     [[nodiscard]] std::string link_target(std::string_view prefix) const override {
         require_prefix(prefix);
-        const int root = find_root();
-        std::string target(PATH_MAX, '\0');
-        const ssize_t size =
-            root < 0 ? -1 : ::readlinkat(root, std::string(prefix).c_str(), target.data(), target.size());
-        target.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-        return target;
+        return target_of(prefix);
     }
 
     void require_direct(std::string_view key) const override {
@@ -531,219 +475,6 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    /// The full path of a key or prefix, for messages.
-    [[nodiscard]] std::string path_of(std::string_view key) const { return join_key(name_, key); }
-
-    void require_writable(std::string_view doing, std::string_view key) const {
-        if (options_.read_only) {
-            throw invalid_argument(fmt::format("{} {}: the store was opened for reading only", doing, path_of(key)));
-        }
-    }
-
-    /// The root's descriptor, or -1 when there is no such directory (yet).
-    [[nodiscard]] int find_root() const {
-        if (const int fd = root_.load(std::memory_order_acquire); fd >= 0) return fd;
-        // A hidden directory that Tessera builds something in: whoever put a link there wants that elsewhere.
-        const bool own = is_own_name(std::filesystem::path(name_).filename().string());
-        const int fd = open_at(AT_FDCWD, name_.c_str(), folder_flags | (own ? O_NOFOLLOW : 0));
-        if (fd < 0) {
-            struct stat status {};
-            if (own && ::lstat(name_.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
-                throw not_ours(name_, status.st_mode);
-            if (is_absent(errno)) return -1;
-            throw io_error("opening", name_, errno);
-        }
-        int expected = -1;
-        if (root_.compare_exchange_strong(expected, fd, std::memory_order_acq_rel)) return fd;
-        ::close(fd);  // another thread was first
-        return expected;
-    }
-
-    [[nodiscard]] int make_root() const {
-        if (const int fd = find_root(); fd >= 0) return fd;
-        const std::filesystem::path path = std::filesystem::path(name_).lexically_normal();
-        (void)make_directories(path.has_filename() ? path : path.parent_path(), options_.durability);
-        const int fd = find_root();
-        if (fd < 0) throw io_error("opening", name_, ENOENT);
-        return fd;
-    }
-
-    // ---- folders
-
-    /// A name and the folder that it lies in: relative to that descriptor nothing passes through a link.
-    struct Spot {
-        Folder folder;  ///< null for the root
-        int fd = -1;    ///< of the folder, or the root; negative when there is none
-        std::string name;
-        [[nodiscard]] bool is_there() const { return fd >= 0; }
-    };
-    enum class Make : std::uint8_t {
-        no,
-        yes,
-        for_move,  ///< durable at once: else a power failure could leave what was moved there, and not the folder
-    };
-
-    /// Of a key or prefix that is to be changed. Throws where a link leads to the folder that must not be followed.
-    [[nodiscard]] Spot spot(std::string_view key, Make make) const {
-        const int root = make == Make::no ? find_root() : make_root();
-        const std::size_t slash = key.rfind('/');
-        if (slash == key.npos || root < 0) return {nullptr, root, std::string(key)};
-        Folder folder = folder_at(root, key.substr(0, slash), make);
-        const int fd = folder ? folder->get() : -1;
-        return {std::move(folder), fd, std::string(key.substr(slash + 1))};
-    }
-
-    /// Null when there is no such folder, unless it is to be made.
-    [[nodiscard]] Folder folder_at(int root, std::string_view path, Make make) const {
-        if (Folder kept = folders_.find(path)) return kept;
-        Descriptor fd(open_below(root, std::string(path), folder_flags, options_.follow_links));
-        if (!fd && errno == ENOENT && make != Make::no) fd = make_folder(root, path, make);
-        if (!fd) {
-            const int error = errno;
-            if (error == ELOOP || (error == ENOTDIR && own_part(path) != path.npos))
-                throw blocked(path, options_.follow_links ? own_part(path) : 0);
-            if (is_absent(error) && make == Make::no) return nullptr;
-            throw io_error("opening the directory", path_of(path), error);
-        }
-        auto folder = std::make_shared<const Descriptor>(std::move(fd));
-        folders_.keep(path, folder);
-        return folder;
-    }
-
-    /// Makes a folder, and those above that are missing, and opens it.
-    [[nodiscard]] Descriptor make_folder(int root, std::string_view path, Make make) const {
-        const Spot place = spot(path, make);
-        if (::mkdirat(place.fd, place.name.c_str(), 0777) == 0) {
-            make == Make::for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
-        } else if (errno != EEXIST) {
-            throw io_error("making the directory", path_of(path), errno);
-        }
-        const bool follow = options_.follow_links && own_part(path) == path.npos;
-        return Descriptor(open_below(place.fd, place.name, folder_flags, follow));
-    }
-
-    /// Whether the way to a key passes through no link.
-    [[nodiscard]] bool is_direct(std::string_view key) const {
-        const int root = find_root();
-        const std::size_t slash = key.rfind('/');
-        if (root < 0 || slash == key.npos || folders_.find(key.substr(0, slash))) return true;
-        const Descriptor folder(open_beneath(root, std::string(key.substr(0, slash)).c_str(), O_PATH | O_DIRECTORY));
-        return folder || errno != ELOOP;
-    }
-
-    static bool leads_to_folder(const Spot& place) { return is_directory(place.fd, place.name.c_str()); }
-
-    /// fstatat() of a key of Tessera's own, which follows no link.
-    [[nodiscard]] int stat_own(int root, std::string_view key, struct stat& status) const {
-        const std::size_t slash = key.rfind('/');
-        if (slash == key.npos) return ::fstatat(root, std::string(key).c_str(), &status, AT_SYMLINK_NOFOLLOW);
-        const std::string_view path = key.substr(0, slash);
-        const std::string name(key.substr(slash + 1));
-        if (const Folder kept = folders_.find(path)) {
-            if (::fstatat(kept->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return 0;
-            if (errno != ENOENT) return -1;
-            folders_.drop(path);  // it may have been removed and made anew
-        }
-        Descriptor fd(open_beneath(root, std::string(path).c_str(), folder_flags));
-        if (fd) {
-            const auto folder = std::make_shared<const Descriptor>(std::move(fd));
-            folders_.keep(path, folder);
-            return ::fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-        }
-        if (errno == ELOOP) fd = Descriptor(open_below(root, std::string(path), folder_flags, true));
-        if (!fd && errno == ELOOP) throw blocked(path, own_part(path));
-        return fd ? ::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) : -1;
-    }
-
-    /// The error for a path at or above which something stands that is no folder, or a link that is not followed. With
-    /// `from` what stands before that place of the path is none of it.
-    [[nodiscard]] Error blocked(std::string_view path, std::size_t from = 0) const {
-        const std::size_t own = own_part(path);
-        const std::string in_the_way = obstacle(find_root(), path, from);
-        struct stat status {};
-        if (in_the_way.empty() || ::fstatat(find_root(), in_the_way.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            return io_error("opening", path_of(path), ELOOP);
-        }
-        if (in_the_way.size() > own) return not_ours(path_of(in_the_way), status.st_mode);
-        return invalid_argument(
-            fmt::format("{} is {}: nothing is written or deleted through it; name what it leads to, or allow it by "
-                        "--follow-links",
-                        path_of(in_the_way), kind_text(status.st_mode)));
-    }
-
-    /// The error for something else in the place of a file or directory that Tessera keeps for itself.
-    [[nodiscard]] static Error not_ours(const std::string& path, mode_t mode) {
-        return corrupt(
-            fmt::format("{} is {}, in a place where Tessera keeps files of its own and follows no links; "
-                        "remove it (`tessera repair` removes what is no file and no directory)",
-                        path, kind_text(mode)));
-    }
-
-    // ---- values
-
-    /// A value's descriptor, or none when the key is absent: nothing has the name, not even a link that leads nowhere.
-    [[nodiscard]] Descriptor open_value(std::string_view key) const {
-        require_key(key);
-        const int root = find_root();
-        if (root < 0) return Descriptor();
-        const std::string path(key);
-        if (own_part(key) != key.npos) {
-            Descriptor fd(open_below(root, path, read_flags, true));
-            if (!fd && errno == ELOOP) throw blocked(key, own_part(key));
-            if (!fd && !is_absent(errno)) throw io_error("opening", path_of(key), errno);
-            return fd;
-        }
-        bool follow = reads_links_.load(std::memory_order_relaxed);
-        Descriptor fd(follow ? open_at(root, path.c_str(), read_flags)
-                             : open_without_links(root, path.c_str(), read_flags));
-        if (!fd && !follow && errno == ELOOP) {
-            follow = true;
-            fd = Descriptor(open_at(root, path.c_str(), read_flags));
-            if (fd) reads_links_ = true;  // the next value may lie behind a link, too
-        }
-        if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
-        return fd;
-    }
-
-    void require_no_dead_link(int root, std::string_view path) const {
-        const std::string link = dead_link(root, path);
-        if (link.empty()) return;
-        throw corrupt(fmt::format("{} is a symbolic link that leads nowhere: to {}", path_of(link), link_target(link)));
-    }
-
-    /// After a value could not be opened: throws unless nothing is there.
-    void require_absent(int root, const std::string& key, int error) const {
-        require_no_dead_link(root, key);
-        struct stat status {};
-        if (error == ENOTDIR && looks_like_chunk(key.substr(key.rfind('/') + 1))) {
-            const std::string in_the_way = obstacle(root, key);
-            if (::fstatat(root, in_the_way.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-                throw corrupt(fmt::format("{} is {}, where a folder of chunks is expected", path_of(in_the_way),
-                                          kind_text(status.st_mode)));
-            }
-        }
-        if (is_absent(error)) return;
-        if (::fstatat(root, key.c_str(), &status, 0) == 0 && !S_ISREG(status.st_mode)) {
-            throw not_a_file(key, status.st_mode);
-        }
-        throw io_error("opening", path_of(key), error);
-    }
-
-    [[nodiscard]] Error not_a_file(std::string_view key, mode_t mode) const {
-        return corrupt(fmt::format("{} is {}, and not a regular file", path_of(key), kind_text(mode)));
-    }
-
-    /// Whether an open file is a value: a directory is none, unless it stands in a chunk's place, and anything else
-    /// that is no file is refused.
-    [[nodiscard]] bool is_value(int fd, std::string_view key, struct stat& status) const {
-        if (::fstat(fd, &status) != 0) throw io_error("reading", path_of(key), errno);
-        if (S_ISREG(status.st_mode)) return true;
-        if (!S_ISDIR(status.st_mode) || looks_like_chunk(key.substr(key.rfind('/') + 1))) {
-            throw not_a_file(key, status.st_mode);
-        }
-        return false;
-    }
-
     /// Where a value cannot be renamed to, on another file system, it is copied and put in place there; then it is
     /// removed here.
     bool replace_across(std::string_view from, std::string_view to) {
@@ -770,118 +501,6 @@ private:
         return *root_mount_;
     }
 
-    /// Of what has the name, links not followed; false when nothing has it.
-    [[nodiscard]] bool stat_extended(int root, const std::string& path, struct statx& status) const {
-        if (::statx(root, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MODE | STATX_MNT_ID, &status) == 0) {
-            return true;
-        }
-        if (is_absent(errno)) return false;
-        throw io_error("reading", path_of(path), errno);
-    }
-
-    /// Whether the key is there: a file, as it is now.
-    [[nodiscard]] bool stat_value(std::string_view key, struct stat& status) const {
-        require_key(key);
-        const int root = find_root();
-        if (root < 0) return false;
-        const bool own = own_part(key) != key.npos;
-        const int result = own ? stat_own(root, key, status) : ::fstatat(root, std::string(key).c_str(), &status, 0);
-        if (result != 0) {
-            if (is_absent(errno)) return false;
-            throw io_error("reading", path_of(key), errno);
-        }
-        if (own && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) throw blocked(key, own_part(key));
-        return S_ISREG(status.st_mode);
-    }
-
-    static bool is_directory(int at, const char* path) {
-        struct stat status {};
-        return ::fstatat(at, path, &status, 0) == 0 && S_ISDIR(status.st_mode);
-    }
-
-    /// The status of what an entry leads to; false when it is gone, or a link to nothing.
-    [[nodiscard]] bool stat_entry(int directory, const dirent& entry, std::string_view prefix,
-                                  struct stat& status) const {
-        if (::fstatat(directory, entry.d_name, &status, 0) == 0) return true;
-        if (is_absent(errno) || errno == ELOOP) return false;
-        throw io_error("reading", path_of(join_key(prefix, entry.d_name)), errno);
-    }
-
-    /// S_IFDIR, S_IFREG or another type of what an entry leads to, S_IFLNK for a link that leads nowhere. 0 for an
-    /// entry that is gone, and for what is no file and no folder among what Tessera keeps for itself.
-    [[nodiscard]] mode_t type_of(int directory, const dirent& entry, std::string_view prefix) const {
-        if (entry.d_type == DT_DIR) return S_IFDIR;
-        if (entry.d_type == DT_REG) return S_IFREG;
-        const bool own = own_part(prefix) != prefix.npos;
-        if (entry.d_type == DT_LNK && own) return 0;
-        struct stat status {};
-        const bool there = stat_entry(directory, entry, prefix, status) ||
-                           ::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-        const mode_t type = there ? status.st_mode & S_IFMT : 0;
-        return own && type != S_IFDIR && type != S_IFREG ? 0 : type;
-    }
-
-    /// Whether an entry that leads to a folder is a link. Some file systems do not say so in d_type.
-    [[nodiscard]] static bool leads_on(int directory, const dirent& entry) {
-        struct stat status {};
-        return entry.d_type == DT_LNK ||
-               (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode));
-    }
-
-    [[nodiscard]] FileWriter writer(std::string_view key) const {
-        require_key(key);
-        require_writable("writing", key);
-        Spot place = spot(key, Make::yes);
-        std::string temporary;
-        Descriptor fd = create_temporary(place, temporary);
-        if (!fd && errno == ENOENT && place.folder) {  // removed since it was opened
-            folders_.clear();
-            place = spot(key, Make::yes);
-            fd = create_temporary(place, temporary);
-        }
-        if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
-        return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key),
-                sync_};
-    }
-
-    /// A new temporary file; none with errno set where it cannot be made.
-    [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name) {
-        for (;;) {
-            name = temporary_name();
-            Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-            // EEXIST: left by a process that crashed and had our number.
-            if (fd || errno != EEXIST) return fd;
-        }
-    }
-
-    /// Calls `body(directory, entry)` for what lies directly below a prefix, temporary files left out.
-    template <class Body>
-    void each_entry(std::string_view prefix, Body&& body) const {
-        each_name(prefix, false, std::forward<Body>(body));
-    }
-
-    /// The same for temporary files alone, or all others.
-    template <class Body>
-    void each_name(std::string_view prefix, bool temporary, Body&& body) const {
-        require_prefix(prefix);
-        const int root = find_root();
-        if (root < 0) return;
-        Descriptor fd(open_below(root, prefix.empty() ? "." : std::string(prefix), folder_flags, true));
-        if (!fd && errno == ELOOP && own_part(prefix) != prefix.npos) throw blocked(prefix, own_part(prefix));
-        // Among what Tessera keeps for itself no link is followed, not even one that leads nowhere.
-        if (!fd && (errno == ENOENT || errno == ELOOP) && own_part(prefix) == prefix.npos) {
-            const int error = errno;
-            require_no_dead_link(root, prefix);
-            errno = error;
-        }
-        if (!fd && is_absent(errno)) return;
-        const bool listed = fd && each_entry_of(std::move(fd), [&](int directory, const dirent& entry) {
-                                if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary)
-                                    body(directory, entry);
-                            });
-        if (!listed) throw io_error("listing", path_of(prefix), errno);
-    }
-
     [[nodiscard]] std::shared_ptr<ArrayLocks> locks_of(std::string_view prefix) {
         require_prefix(prefix);
         require_writable("locking", prefix);
@@ -901,13 +520,7 @@ private:
         return found->second;
     }
 
-    std::string name_;
-    StoreOptions options_;
-    mutable FolderCache folders_;
-    mutable FolderSync sync_;
     mutable ContentStamps contents_;
-    mutable std::atomic<int> root_ = -1;
-    mutable std::atomic<bool> reads_links_ = false;  ///< a value was read through a link
     mutable std::mutex locks_mutex_;
     std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;
     pid_t locks_owner_ = process_number();

@@ -18,10 +18,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::uint64_t longest_string = std::numeric_limits<std::uint32_t>::max();
-
-// ---- reading
-
 /// The names that an object array of strings is pickled with. None of them is ever called.
 enum class Name : std::uint8_t { reconstruct, ndarray, dtype, encode, bytes };
 
@@ -137,7 +133,8 @@ private:
     }
     std::string_view take_sized(std::size_t length_of_size) {
         const std::uint64_t size = take_number(length_of_size);
-        if (size > longest_string) throw unsupported(fmt::format("a string of {} bytes; at most 4 GiB are read", size));
+        if (size > longest_pickled_string)
+            throw unsupported(fmt::format("a string of {} bytes; at most 4 GiB are read", size));
         return take(size);
     }
     std::string_view take_line() {
@@ -225,7 +222,7 @@ private:
     }
     /// Copies content that does not lie in the pickle as it is.
     std::string_view keep(std::string_view content) {
-        if (content.size() > longest_string) throw unsupported("a string of more than 4 GiB");
+        if (content.size() > longest_pickled_string) throw unsupported("a string of more than 4 GiB");
         return arena_.add(content).view();
     }
 
@@ -391,45 +388,11 @@ private:
         built_ = true;
     }
 
-    /// One opcode; false after the last.
-    bool step() {
-        const std::size_t where = at_;
-        const char opcode = take(1)[0];
+    // ---- the opcodes, by what they are about; false for one that is about something else
+
+    /// Text and bytes.
+    bool take_string(char opcode) {
         switch (opcode) {
-            case '\x80':  // PROTO
-                if (const auto protocol = take_number(1); protocol > 5) {
-                    throw unsupported(fmt::format("pickle protocol {}; 0 to 5 are known", protocol));
-                }
-                return true;
-            case '\x95':  // FRAME: the opcodes in it follow as they would without
-                if (const auto length = take_number(8); length > pickle_.size() - at_) {
-                    throw corrupt(fmt::format("a frame of {} bytes, but only {} follow", length, pickle_.size() - at_));
-                }
-                return true;
-            case '.':
-                return false;
-            case '(':
-                return push(Item(Kind::mark)), true;
-            case 'N':
-                return push(Item(Kind::none)), true;
-            case '\x88':
-            case '\x89':
-                return push({Kind::boolean, opcode == '\x88'}), true;
-            case 'I':
-                return push_integer_line(take_line(), true), true;
-            case 'L':
-                return push_integer_line(take_line(), false), true;
-            case 'K':
-                return push({Kind::integer, static_cast<std::int64_t>(take_number(1))}), true;
-            case 'M':
-                return push({Kind::integer, static_cast<std::int64_t>(take_number(2))}), true;
-            case 'J':
-                return push({Kind::integer, static_cast<std::int32_t>(take_number(4))}), true;
-            case '\x8a':
-                return push_long(), true;
-            case 'F':
-            case 'G':
-                refuse("a float");
             case 'V':
                 return push({Kind::text, keep(from_raw_unicode_escape(take_line()))}), true;
             case 'X':
@@ -452,6 +415,38 @@ private:
                 return push_old_string(take_sized(4)), true;
             case 'U':
                 return push_old_string(take_sized(1)), true;
+            default:
+                return false;
+        }
+    }
+
+    /// The memo.
+    bool take_memo(char opcode) {
+        switch (opcode) {
+            case 'p':
+                return memoize(take_memo_line()), true;
+            case 'q':
+                return memoize(take_number(1)), true;
+            case 'r':
+                return memoize(take_number(4)), true;
+            case '\x94':
+                return memoize(memo_.size()), true;
+            case 'g':
+                return recall(take_memo_line()), true;
+            case 'h':
+                return recall(take_number(1)), true;
+            case 'j':
+                return recall(take_number(4)), true;
+            default:
+                return false;
+        }
+    }
+
+    /// Tuples and lists, and the marks where they begin.
+    bool take_list(char opcode) {
+        switch (opcode) {
+            case '(':
+                return push(Item(Kind::mark)), true;
             case ')':
                 return push(Item(Kind::tuple)), true;
             case '\x85':
@@ -483,6 +478,42 @@ private:
             case '\x8f':
             case '\x91':
                 refuse("a set");
+            default:
+                return false;
+        }
+    }
+
+    /// Numbers and None.
+    bool take_scalar(char opcode) {
+        switch (opcode) {
+            case 'N':
+                return push(Item(Kind::none)), true;
+            case '\x88':
+            case '\x89':
+                return push({Kind::boolean, opcode == '\x88'}), true;
+            case 'I':
+                return push_integer_line(take_line(), true), true;
+            case 'L':
+                return push_integer_line(take_line(), false), true;
+            case 'K':
+                return push({Kind::integer, static_cast<std::int64_t>(take_number(1))}), true;
+            case 'M':
+                return push({Kind::integer, static_cast<std::int64_t>(take_number(2))}), true;
+            case 'J':
+                return push({Kind::integer, static_cast<std::int32_t>(take_number(4))}), true;
+            case '\x8a':
+                return push_long(), true;
+            case 'F':
+            case 'G':
+                refuse("a float");
+            default:
+                return false;
+        }
+    }
+
+    /// Names, and what is made by them.
+    bool take_made(char opcode) {
+        switch (opcode) {
             case 'c': {
                 const std::string_view module = take_line();
                 return push_name(module, take_line()), true;
@@ -495,24 +526,40 @@ private:
                 return reduce(), true;
             case 'b':
                 return build(), true;
-            case 'p':
-                return memoize(take_memo_line()), true;
-            case 'q':
-                return memoize(take_number(1)), true;
-            case 'r':
-                return memoize(take_number(4)), true;
-            case '\x94':
-                return memoize(memo_.size()), true;
-            case 'g':
-                return recall(take_memo_line()), true;
-            case 'h':
-                return recall(take_number(1)), true;
-            case 'j':
-                return recall(take_number(4)), true;
             default:
-                throw unsupported(fmt::format("opcode {:#04x} at offset {}, which no array of strings needs",
-                                              static_cast<unsigned char>(opcode), where));
+                return false;
         }
+    }
+
+    /// What is about the pickle itself.
+    bool take_frame(char opcode) {
+        switch (opcode) {
+            case '\x80':  // PROTO
+                if (const auto protocol = take_number(1); protocol > 5) {
+                    throw unsupported(fmt::format("pickle protocol {}; 0 to 5 are known", protocol));
+                }
+                return true;
+            case '\x95':  // FRAME: the opcodes in it follow as they would without
+                if (const auto length = take_number(8); length > pickle_.size() - at_) {
+                    throw corrupt(fmt::format("a frame of {} bytes, but only {} follow", length, pickle_.size() - at_));
+                }
+                return true;
+            default:
+                return false;
+        }
+    }
+
+    /// One opcode; false after the last.
+    bool step() {
+        const std::size_t where = at_;
+        const char opcode = take(1)[0];
+        if (opcode == '.') return false;
+        if (!take_string(opcode) && !take_memo(opcode) && !take_list(opcode) && !take_scalar(opcode) &&
+            !take_made(opcode) && !take_frame(opcode)) {
+            throw unsupported(fmt::format("opcode {:#04x} at offset {}, which no array of strings needs",
+                                          static_cast<unsigned char>(opcode), where));
+        }
+        return true;
     }
 
     std::string_view pickle_;
@@ -541,158 +588,6 @@ PickledStrings read_pickled_strings(Buffer pickle) {
         // A shape that overflows would be a caller's mistake elsewhere.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
     }
-}
-
-// ---- writing
-
-namespace {
-
-constexpr std::int64_t batch_size = 1000;  // CPython's
-constexpr std::size_t put_at = 1 << 16;
-
-void append_number(std::string& out, std::uint64_t n, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i) out += static_cast<char>(n >> (8 * i) & 0xFF);
-}
-
-/// A number from 0 on.
-void append_integer(std::string& out, std::int64_t n) {
-    if (n < 1 << 8) {
-        out += 'K';
-        append_number(out, static_cast<std::uint64_t>(n), 1);
-    } else if (n < 1 << 16) {
-        out += 'M';
-        append_number(out, static_cast<std::uint64_t>(n), 2);
-    } else if (n <= std::numeric_limits<std::int32_t>::max()) {
-        out += 'J';
-        append_number(out, static_cast<std::uint64_t>(n), 4);
-    } else {
-        std::size_t length = 4;  // with room for the sign
-        while (length < 8 && n >> (8 * length - 1) != 0) ++length;
-        out += '\x8a';
-        append_number(out, length, 1);
-        append_number(out, static_cast<std::uint64_t>(n), length);
-    }
-}
-
-}  // namespace
-
-PickleWriter::PickleWriter(Kind kind, const Shape& shape, bool fortran, Put put)
-    : kind_(kind), put_(std::move(put)), left_(element_count(shape)), single_(left_ == 1), singles_(257, -1) {
-    using namespace std::string_literals;
-    out_ +=
-        "\x80\x03"
-        "cnumpy.core.multiarray\n_reconstruct\n"s;
-    memoize();
-    out_ += "cnumpy\nndarray\n";
-    memoize();
-    out_ += "K\0\x85"s;
-    memoize();
-    out_ +=
-        "C\x01"
-        "b";
-    if (kind == Kind::variable_bytes) singles_[1 + 'b'] = next_memo_;
-    memoize();
-    out_ += '\x87';
-    memoize();
-    out_ += 'R';
-    memoize();
-    out_ += "(K\x01";
-    if (shape.rank() > 3) out_ += '(';
-    for (const std::int64_t n : shape) append_integer(out_, n);
-    if (shape.rank() == 0) {
-        out_ += ')';
-    } else {
-        out_ += shape.rank() > 3 ? 't' : static_cast<char>('\x84' + shape.rank());
-        memoize();
-    }
-    out_ += "cnumpy\ndtype\n";
-    memoize();
-    out_ += "X\x02\0\0\0O8"s;
-    memoize();
-    out_ += "\x89\x88\x87";
-    memoize();
-    out_ += 'R';
-    memoize();
-    out_ += "(K\x03X\x01\0\0\0|"s;
-    if (kind == Kind::variable_text) singles_[1 + '|'] = next_memo_;
-    memoize();
-    out_ += "NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK?t";
-    memoize();
-    out_ += 'b';
-    out_ += fortran ? '\x88' : '\x89';
-    out_ += ']';
-    memoize();
-}
-
-void PickleWriter::memoize() {
-    const bool is_short = next_memo_ < 256;
-    out_ += is_short ? 'q' : 'r';
-    append_number(out_, next_memo_++, is_short ? 1 : 4);
-}
-
-void PickleWriter::add(std::string_view element) {
-    if (left_-- == 0) throw invalid_argument("more elements are written than the array's shape has");
-    if (!single_ && batch_++ == 0) out_ += '(';
-    if (!add_single(element)) add_content(element);
-    if (single_) {
-        out_ += 'a';
-    } else if (batch_ == batch_size || left_ == 0) {
-        out_ += 'e';
-        batch_ = 0;
-    }
-    if (out_.size() >= put_at) put_out();
-}
-
-/// The empty object and those of one character exist once in CPython: the second time they are recalled. If it is none
-/// of them or the first time, false.
-bool PickleWriter::add_single(std::string_view element) {
-    std::size_t which = 0;
-    if (kind_ == Kind::variable_bytes && element.size() == 1) {
-        which = 1 + static_cast<unsigned char>(element[0]);
-    } else if (!element.empty()) {
-        if (kind_ == Kind::variable_bytes || element.size() > 2) return false;
-        const auto latin1 = utf8_to_latin1(element);
-        if (!latin1 || latin1->size() != 1) return false;
-        which = 1 + static_cast<unsigned char>((*latin1)[0]);
-    }
-    if (singles_[which] < 0) {
-        singles_[which] = next_memo_;
-        return false;
-    }
-    const bool is_short = singles_[which] < 256;
-    out_ += is_short ? 'h' : 'j';
-    append_number(out_, static_cast<std::uint64_t>(singles_[which]), is_short ? 1 : 4);
-    return true;
-}
-
-void PickleWriter::add_content(std::string_view element) {
-    if (element.size() > longest_string) {
-        throw unsupported(fmt::format("a string of {} bytes; protocol 3 has at most 4 GiB", element.size()));
-    }
-    if (kind_ == Kind::variable_text) {
-        if (!count_utf8(element)) throw invalid_argument("an element of a text array is not UTF-8");
-        out_ += 'X';
-        append_number(out_, element.size(), 4);
-    } else {
-        const bool is_short = element.size() < 256;
-        out_ += is_short ? 'C' : 'B';
-        append_number(out_, element.size(), is_short ? 1 : 4);
-    }
-    out_ += element;
-    memoize();
-}
-
-void PickleWriter::finish() {
-    if (left_ != 0) throw invalid_argument(fmt::format("{} elements of the array were not written", left_));
-    out_ += 't';
-    memoize();
-    out_ += "b.";
-    put_out();
-}
-
-void PickleWriter::put_out() {
-    put_(std::as_bytes(std::span(out_)));
-    out_.clear();
 }
 
 }  // namespace tessera

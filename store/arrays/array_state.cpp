@@ -1,0 +1,191 @@
+#include "array_state.h"
+
+#include <fmt/format.h>
+
+#include <tessera/convert.h>
+#include <tessera/error.h>
+#include <algorithm>
+#include <utility>
+
+#include "batch.h"
+#include "dialects.h"
+
+namespace tessera {
+
+LoadedArray::LoadedArray(ArrayMetadata m)
+    : metadata(std::move(m)),
+      grid(metadata.shape, metadata.chunks),
+      pipeline(ChunkSpec{metadata.dtype, metadata.chunks, metadata.fill.bytes}, metadata.codecs) {
+    try {
+        fill_ = fill_element(metadata);
+    } catch (const Error& e) {
+        fill_error_ = e;
+    }
+    slot_ = {reinterpret_cast<const char*>(fill_.data()), fill_.size()};
+    may_hold_no_text = metadata.dtype.kind() == Kind::variable_text &&
+                       std::ranges::any_of(chunk_layout(metadata).codecs,
+                                           [](const CodecConfig& codec) { return codec.name == "numcodecs.json2"; });
+}
+
+const std::byte* LoadedArray::fill() const {
+    if (fill_error_) throw *fill_error_;
+    return metadata.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot_) : fill_.data();
+}
+
+std::unique_ptr<WorkerScratch> ScratchPool::take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<WorkerScratch>();
+    auto scratch = std::move(idle_.back());
+    idle_.pop_back();
+    return scratch;
+}
+
+void ScratchPool::give_back(std::unique_ptr<WorkerScratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(scratch));
+}
+
+void ScratchPool::drop() {
+    std::vector<std::unique_ptr<WorkerScratch>> dropped;
+    const std::lock_guard lock(mutex_);
+    dropped.swap(idle_);
+}
+
+NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect* d)
+    : store(std::move(s)), prefix(p), dialect(d), name(join_key(store->name(), prefix)) {}
+
+namespace {
+
+/// What an array or group has not may be because all of it was removed.
+void require_present(const NodeState& node) {
+    for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
+        if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
+    }
+    throw not_found(fmt::format("{}: is gone: it was removed, or another took its place; open it again", node.name));
+}
+
+}  // namespace
+
+std::optional<Value> NodeState::attributes() const {
+    if (!published) return unpublished_attributes;
+    if (dialect == nullptr) return std::nullopt;
+    auto values = dialect->load_attributes(*store, prefix);
+    if (!values) require_present(*this);
+    return values;
+}
+
+void NodeState::save_attributes(const Value& attributes) {
+    if (dialect == nullptr) {
+        throw unsupported(fmt::format(
+            "{}: a plain directory that holds arrays cannot have attributes; `tessera group {}` makes it a group that "
+            "can",
+            name, name));
+    }
+    if (published) {
+        dialect->save_attributes(*store, prefix, attributes);
+        sync();
+    } else {
+        unpublished_attributes = attributes;
+    }
+}
+
+StoreLock NodeState::lock_shape(LockMode mode) const {
+    if (!published) return {};
+    for (;;) {
+        StoreLock lock = store->lock(prefix, 0, mode);
+        // A program that crashed since this array was opened may have left a batch that belongs before what we write.
+        if (!batch_pending(*store, prefix)) return lock;
+        lock.unlock();
+        const StoreLock finishing = store->lock(prefix, 0, LockMode::exclusive);
+        finish_batch(*store, prefix);
+    }
+}
+
+void NodeState::sync() const {
+    if (published) store->sync();
+}
+
+ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)
+    : NodeState(std::move(s), p, &d) {}
+
+std::shared_ptr<const LoadedArray> ArrayState::loaded() const {
+    const std::lock_guard lock(mutex_);
+    return loaded_;
+}
+
+void ArrayState::set_loaded(std::shared_ptr<const LoadedArray> l) {
+    const std::lock_guard lock(mutex_);
+    loaded_ = std::move(l);
+}
+
+std::shared_ptr<const LoadedArray> ArrayState::refresh() {
+    const auto present = loaded();
+    if (!published) return present;
+    Buffer document;
+    if (!store->get(join_key(prefix, dialect->metadata_key), document, metadata_limit)) {
+        throw not_found(
+            fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        if (loaded_ && document.size() > 0 && std::ranges::equal(document.span(), document_.span())) return loaded_;
+    }
+    return take(std::move(document));
+}
+
+std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
+    auto fresh = in_context(
+        [&] { return name; },
+        [&] { return std::make_shared<const LoadedArray>(parse_metadata(*dialect, *store, prefix, document)); });
+    const std::lock_guard lock(mutex_);
+    if (loaded_ &&
+        !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {
+        throw invalid_argument(fmt::format("{}: the array was replaced by another one; open it again", name));
+    }
+    document_ = std::move(document);
+    loaded_ = std::move(fresh);
+    return loaded_;
+}
+
+void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
+    if (published) {
+        // A new array's attributes go with its metadata, which come last: what is there without them is no array.
+        const std::optional<Value> attributes = std::exchange(unpublished_attributes, std::nullopt);
+        in_context([&] { return name; },
+                   [&] { dialect->save(*store, prefix, l->metadata, attributes ? &*attributes : nullptr); });
+    }
+    const std::lock_guard lock(mutex_);
+    loaded_ = std::move(l);
+    document_.resize(0);  // not known to be what was written: the next refresh reads it again
+}
+
+std::vector<std::string> ArrayState::hold_documents(HeldValues& held) {
+    std::vector<std::string> keys;
+    const auto documents = memory_store();
+    const auto& attributes = unpublished_attributes;
+    in_context([&] { return name; },
+               [&] { dialect->save(*documents, prefix, loaded()->metadata, attributes ? &*attributes : nullptr); });
+    for (const std::string& document : documents->list(prefix).keys) {
+        const std::string key = join_key(prefix, document);
+        const auto from = documents->open(key);
+        const auto to = held.create(key);
+        to->append(read_all(*from).span());
+        to->finish();
+        if (document != dialect->metadata_key) keys.push_back(key);
+    }
+    keys.push_back(join_key(prefix, dialect->metadata_key));
+    return keys;
+}
+
+void ArrayState::place_documents(HeldValues& held, const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) held.place(key);
+    published = true;
+    unpublished_attributes.reset();
+    refresh();
+}
+
+std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
+    return join_key(prefix, l.metadata.keys.key(chunk));
+}
+
+}  // namespace tessera

@@ -1,0 +1,89 @@
+// Chunks of which some elements are written, those that are marked: what a cache holds.
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/shard.h>
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "picked.h"
+#include "region_io.h"
+#include "shard_io.h"
+
+namespace tessera {
+
+namespace {
+
+/// Of write_marked; merged(chunk, stored) gives a marked chunk's new elements, stored() what there is of it.
+template <class Merged>
+void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                        const std::vector<MarkedChunk>& chunks, const Merged& merged, ChunkOutput& output,
+                        const IoOptions& io) {
+    ShardWriter writer = shard_writer(array, loaded, key, index, false, output);
+    const ChunkGrid& grid = loaded.pipeline.shard()->grid();
+    std::vector<const MarkedChunk*> marked(static_cast<std::size_t>(grid.chunk_count()));
+    for (const MarkedChunk& chunk : chunks) {
+        Index inner = chunk.index;
+        for (int d = 0; d < inner.rank(); ++d) inner[d] -= index[d] * grid.grid()[d];
+        marked[static_cast<std::size_t>(grid.linear(inner))] = &chunk;
+    }
+    writer.write(
+        Region::whole(grid.grid()),
+        [&](const Index& inner, const ShardWriter::ChunkMemory& memory) -> std::optional<ArrayView> {
+            const MarkedChunk* const chunk = marked[static_cast<std::size_t>(grid.linear(inner))];
+            if (chunk == nullptr) return std::nullopt;
+            return merged(*chunk, [&] { return memory(true); });
+        },
+        io);
+    finish_shard(writer, output);
+}
+
+}  // namespace
+
+void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to) {
+    const auto flat = [](auto view) {
+        view.shape = {view.count()};
+        view.strides = {view.dtype.size()};
+        return view;
+    };
+    const auto source = flat(from);
+    const auto target = flat(to);
+    const std::span mark(marks.data, static_cast<std::size_t>(source.count()));
+    for (auto begin = mark.begin(); begin != mark.end();) {
+        begin = std::find(begin, mark.end(), std::byte{1});
+        const auto end = std::find(begin, mark.end(), std::byte{0});
+        const Region run{{begin - mark.begin()}, {end - begin}};
+        copy_elements(source.part(run), target.part(run));
+        begin = end;
+    }
+}
+
+void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                  const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io) {
+    const std::string key = array.chunk_key(loaded, index);
+    const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
+        if (chunk.marks.data == nullptr) return chunk.elements;
+        const MutableArrayView memory = stored();
+        copy_marked(chunk.elements, chunk.marks, memory);
+        const Region box = ChunkGrid(loaded.grid.shape(), unit_shape(loaded)).chunk_region(chunk.index);
+        require_text(loaded, memory.part(Region::whole(box.extent)), box.start);
+        return memory;
+    };
+    in_context([&] { return where(array, index, key); },
+               [&] {
+                   if (loaded.pipeline.shard() != nullptr) {
+                       write_marked_shard(array, loaded, key, index, chunks, merged, output, io);
+                       return;
+                   }
+                   ScratchPool::Loan scratch(array.scratch);
+                   const ArrayView chunk = merged(chunks.front(), [&] {
+                       const MutableArrayView memory = chunk_buffer(loaded, loaded.grid.chunks(), *scratch);
+                       load_chunk(array, loaded, key, memory, *scratch);
+                       return memory;
+                   });
+                   store_chunk(loaded, index, chunk, output, *scratch);
+               });
+}
+
+}  // namespace tessera

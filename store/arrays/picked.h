@@ -1,0 +1,228 @@
+// What a selection picks from a chunk or an inner chunk of a shard, and how that is read and changed. Private to the
+// store module. Inline: each chunk passes through most of it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/no_text.h>
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+#include "array_state.h"
+#include "chunk_changes.h"
+#include "region_io.h"
+
+namespace tessera {
+
+/// "grid.zarr: chunk (0, 3), key __zdata__/0.3.blosc", put before what went wrong in a chunk.
+inline std::string where(const ArrayState& array, const Index& chunk, const std::string& key) {
+    return fmt::format("{}: chunk {}, key {}", array.name, chunk.to_string(), key);
+}
+
+/// The caller's view as one of the array's dtype, byte order apart. Throws when shape or dtype do not fit.
+template <class View>
+View fitted(const ArrayState& array, const LoadedArray& loaded, const View& v, const Shape& shape) {
+    const DType& dtype = loaded.metadata.dtype;
+    if (!(v.shape == shape)) {
+        throw invalid_argument(fmt::format("{}: the elements given have shape {}, what is picked has {}", array.name,
+                                           v.shape.to_string(), shape.to_string()));
+    }
+    if (v.dtype.equal_but_order(dtype)) return v;
+    if (v.dtype.kind() == Kind::structure && v.dtype.with_padding_named().equal_but_order(dtype)) {
+        View named = v;
+        named.dtype = v.dtype.with_padding_named();
+        return named;
+    }
+    throw invalid_argument(fmt::format("{}: the elements given are {}, the array is {}; convert them first", array.name,
+                                       v.dtype.to_string(), dtype.to_string()));
+}
+
+inline void require_inside(const ArrayState& array, const LoadedArray& loaded, const Region& region) {
+    in_context([&] { return array.name; }, [&] { tessera::require_inside(region, loaded.grid.shape()); });
+}
+
+/// A selection of a whole array, and the memory of what it picks (shape full_shape(), dtype the array's but for order).
+template <class View>
+struct Request {
+    const Selection& selection;
+    View elements;
+};
+
+/// What a selection picks from one box of the array: a chunk, or an inner chunk of a shard.
+struct Picked {
+    Region in_request;   ///< in units of the selection's steps
+    Region in_box;       ///< the smallest region that holds what is picked
+    bool whole = false;  ///< picks every element of the box
+};
+
+/// `box` lies inside the array.
+inline Picked picked_from(const Selection& selection, const Region& box) {
+    Picked part{Region::whole(box.extent), Region::whole(box.extent), true};
+    for (int d = 0; d < box.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        const std::int64_t step = std::abs(axis.step);
+        // With a negative step the picked places are counted from the other end.
+        const std::int64_t lowest = axis.step > 0 ? axis.start : axis.start + (axis.count - 1) * axis.step;
+        const std::int64_t first = box.start[d] <= lowest ? 0 : ceil_div(box.start[d] - lowest, step);
+        const std::int64_t last_place = box.start[d] + box.extent[d] - 1 - lowest;
+        const std::int64_t end = last_place < 0 ? 0 : std::min(axis.count, last_place / step + 1);
+        const std::int64_t count = std::max<std::int64_t>(end - first, 0);
+        part.in_request.extent[d] = count;
+        part.in_request.start[d] = axis.step > 0 ? first : axis.count - first - count;
+        part.in_box.start[d] = count == 0 ? 0 : lowest + first * step - box.start[d];
+        part.in_box.extent[d] = count == 0 ? 0 : (count - 1) * step + 1;
+        part.whole = part.whole && count == box.extent[d];
+    }
+    return part;
+}
+
+/// Of a view of `part.in_box`, the elements that the selection picks, in the selection's order.
+inline MutableArrayView picked(const MutableArrayView& box, const Picked& part, const Selection& selection) {
+    MutableArrayView v = box;
+    v.shape = part.in_request.extent;
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        const std::int64_t step = selection.axes()[static_cast<std::size_t>(d)].step;
+        if (step < 0) v.data += (box.shape[d] - 1) * box.strides[d];
+        v.strides[d] = box.strides[d] * step;
+    }
+    return v;
+}
+
+/// Throws unsupported for an element that is no text, naming it by `place`, its index in the array from that in `v`.
+template <class Place>
+void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& place) {
+    if (!loaded.may_hold_no_text) return;
+    NDArray slots(DType::raw(sizeof(VariableSlot)), v.shape);
+    copy_elements({v.data, slots.dtype(), v.shape, v.strides}, slots);  // the slots, without what they lead to
+    const auto* slot = reinterpret_cast<const VariableSlot*>(slots.bytes().data());
+    const Region all = Region::whole(v.shape);
+    for (std::int64_t n = 0; n < all.count(); ++n) {
+        const std::string_view element = slot[n].view();
+        if (!element.starts_with(no_text_mark)) continue;
+        throw unsupported(fmt::format(
+            "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it; "
+            "`tessera set` gives it a text",
+            place(index_in(all, n)).to_string(), element.substr(1, 60)));
+    }
+}
+
+/// Of the elements that were read, or of a box that is to be written.
+inline void require_text(const LoadedArray& loaded, const ArrayView& box, const Index& start) {
+    require_text(loaded, box, [&](Index index) {
+        for (int d = 0; d < index.rank(); ++d) index[d] += start[d];
+        return index;
+    });
+}
+
+/// What an absent chunk reads as: the fill, for as long as the array is there. Of one that was removed, or that another
+/// took the place of, the chunks go after the metadata.
+inline void read_absent(const ArrayState& array, const LoadedArray& loaded, const MutableArrayView& out) {
+    if (array.published && !array.store->contains(join_key(array.prefix, array.dialect->metadata_key))) {
+        throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
+    }
+    // v3 has "c" for the one chunk of an array without dimensions, and for the folder of all chunks of any other.
+    if (loaded.grid.shape().rank() == 0) {
+        const std::string key = array.chunk_key(loaded, {});
+        if (array.store->folder_id(key)) {
+            throw corrupt(fmt::format("{} is a directory, and not a regular file", join_key(array.store->name(), key)));
+        }
+    }
+    fill_elements(out, loaded.metadata.dtype, loaded.fill());
+}
+
+/// The scratch's chunk array, of this shape, with indeterminate elements.
+inline MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& shape, WorkerScratch& scratch) {
+    const DType& dtype = loaded.metadata.dtype;
+    // A fresh one for variable-length elements: their arena would grow with every chunk.
+    if (!(scratch.chunk.dtype() == dtype) || !(scratch.chunk.shape() == shape) || dtype.is_variable()) {
+        scratch.chunk = NDArray();
+        scratch.chunk = NDArray(dtype, shape);
+    }
+    return scratch.chunk.view();
+}
+
+/// Reads what is picked from a box of which `whole` is the full shape, by read(region of the box, memory).
+template <class Read>
+void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& request, const Picked& part,
+                 const Shape& whole, WorkerScratch& scratch, const Read& read) {
+    const MutableArrayView out = request.elements.part(part.in_request);
+    if (request.selection.is_region()) {
+        read(part.in_box, out);
+        return;
+    }
+    const MutableArrayView box = chunk_buffer(loaded, whole, scratch).part(part.in_box);
+    read(part.in_box, box);
+    copy_elements(picked(box, part, request.selection), out);
+}
+
+/// Fills `chunk` with what is stored, or with the fill where nothing is.
+inline bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
+                       const MutableArrayView& chunk, WorkerScratch& scratch) {
+    if (array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
+        loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
+        return true;
+    }
+    fill_elements(chunk, loaded.fill());
+    return false;
+}
+
+/// The fill for elements that nobody reads (beyond the edge): zeros where the metadata's fill is no use.
+inline void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk) {
+    if (loaded.metadata.fill.error.empty()) {
+        fill_elements(chunk, loaded.fill());
+    } else {
+        fill_elements(chunk, zero_element(loaded.metadata.dtype).data());
+    }
+}
+
+/// Puts a chunk's elements in place, or removes the chunk when all inside the array equal the fill.
+inline void store_chunk(const LoadedArray& loaded, const Index& index, const ArrayView& chunk, ChunkOutput& output,
+                        WorkerScratch& scratch) {
+    const ArrayView inside = chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
+    if (loaded.may_omit() && all_elements_equal(inside, loaded.fill())) {
+        output.erase();
+    } else {
+        output.put(loaded.pipeline.encode(chunk, scratch.codec));
+    }
+}
+
+/// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nothing where the selection
+/// picks nothing. memory(keep) gives memory of that shape, holding what is stored or (keep false) the fill.
+template <class Memory>
+std::optional<ArrayView> edited(const LoadedArray& loaded, const Request<ArrayView>& request, const Region& box,
+                                const Shape& whole, const Memory& memory) {
+    if (box.empty()) return std::nullopt;
+    const Picked part = picked_from(request.selection, box);
+    if (part.in_request.empty()) return std::nullopt;
+    const ArrayView in = request.elements.part(part.in_request);
+    const bool full = request.selection.is_region() && part.in_box.extent == whole;
+    if (full && in.dtype == loaded.metadata.dtype) return in;
+    const MutableArrayView chunk = memory(!part.whole);
+    copy_elements(in, picked(chunk.part(part.in_box), part, request.selection));
+    require_text(loaded, chunk.part(Region::whole(box.extent)), box.start);
+    return chunk;
+}
+
+/// A region that lies inside the array, as a selection.
+inline Selection region_selection(const Region& region) {
+    std::vector<Selection::Axis> axes;
+    for (int d = 0; d < region.rank(); ++d) axes.push_back({.start = region.start[d], .count = region.extent[d]});
+    return Selection(std::move(axes));
+}
+
+/// Sets all elements of a chunk or inner chunk to the fill but for those in `inside`, from the first one on.
+inline void fill_beyond(const LoadedArray& loaded, const Shape& inside, const MutableArrayView& chunk) {
+    for (int d = 0; d < inside.rank(); ++d) {
+        if (inside[d] == chunk.shape[d]) continue;
+        Region outside = Region::whole(chunk.shape);
+        outside.start[d] = inside[d];
+        outside.extent[d] = chunk.shape[d] - inside[d];
+        fill_elements(chunk.part(outside), loaded.fill());
+    }
+}
+
+}  // namespace tessera

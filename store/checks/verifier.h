@@ -1,0 +1,128 @@
+// One run of verify. Private to store/checks.
+#pragma once
+
+#include <tessera/folder_walk.h>
+#include <tessera/group.h>
+#include <tessera/verify.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "array_state.h"
+#include "check_chunk.h"
+#include "keys.h"
+
+namespace tessera {
+
+/// Names below a folder, from one listing.
+inline bool holds(const std::vector<std::string>& names, std::string_view name) {
+    return std::ranges::binary_search(names, name);
+}
+
+/// A walk over all nodes. Nodes and what lies beside them: verify.cpp; the chunks of arrays: verify_array.cpp.
+class Verifier {
+public:
+    Verifier(const std::shared_ptr<KeyValueStore>& store, std::string_view root, const VerifyOptions& options)
+        : store_(store),
+          root_(root),
+          options_(options),
+          walk_(*store, root, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
+
+    VerifyReport run();
+
+private:
+    [[nodiscard]] std::string place(std::string_view path) const { return join_key(root_, path); }
+    /// A key of the store as one below what is verified.
+    [[nodiscard]] std::string below(std::string_view key) const {
+        return std::string(root_.empty() ? key : key.substr(root_.size() + 1));
+    }
+
+    void add(Finding finding);
+
+    /// Runs `body`; what it throws becomes a finding like `where`. Whether it threw nothing.
+    template <class Body>
+    bool guarded(Finding where, const Body& body) {
+        try {
+            body();
+            return true;
+        } catch (...) {
+            Fault fault = current_fault();
+            where.kind = fault.kind;
+            where.text = std::move(fault.text);
+            // What could not be read just now may be whole, and is not to be mended.
+            if (where.kind == FindingKind::unchecked) where.remedy = Remedy::none;
+            add(std::move(where));
+            return false;
+        }
+    }
+
+    // ---- nodes
+
+    void check_node(const std::string& path);
+    /// What the walk did not go into. A second way to what it has been to is no matter.
+    void check_passed(const PassedFolder& passed);
+    /// Whether nothing, a file or a directory is where Tessera keeps one of its own; anything else is added. What
+    /// Tessera keeps for itself is never looked for behind it.
+    bool check_place(const std::string& node, const std::string& key);
+    void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished);
+    void check_group_documents(const std::string& path, const Dialect& dialect);
+    /// The last of a dialect's documents holds the attributes.
+    void check_attributes(const std::string& path, const Dialect& dialect);
+    /// Of a folder without array and group: documents and chunks whose metadata are lost. Whether it holds chunks.
+    bool check_orphans(const std::string& path, const Listing& listing);
+    /// Of a folder without array and group: the key, below it, of a file that is named like a chunk; empty without one.
+    /// v1 and v2 call chunks "3.0" or "3/0", v3 "c/3/0" or "c.3.0". Where thousands of folders lie in each other, not
+    /// each is looked into from all those above it.
+    [[nodiscard]] std::string chunk_named(const std::string& path) const;
+
+    // ---- what is no part of nodes
+
+    void add_stray(const std::string& node, const std::string& key, std::string_view what);
+    /// Whether a file's name says that it was left behind; it is then added.
+    bool check_name(const std::string& node, const std::string& key) { return check_name(node, node, key); }
+    bool check_name(const std::string& node, const std::string& folder, std::string_view name);
+    /// Whether a folder is one of Tessera's own; what was left behind is added.
+    bool check_own_folder(const std::string& node, const std::string& name);
+    /// `.tessera` of a node. Whether it says that the node is unfinished.
+    bool check_own(const std::string& path);
+    void check_own_part(const std::string& node, const std::string& key, std::string_view name);
+    [[nodiscard]] std::string set_aside_text(const std::string& node) const;
+    void check_batch(const std::string& node, const std::string& key);
+    /// Temporary files in a folder, which listings leave out.
+    void check_temporaries(const std::string& node, const std::string& folder);
+
+    // ---- arrays
+
+    void check_array(const std::string& path, const Dialect& dialect, const Listing& listing);
+    void add_lost_separator(const std::string& path, const Dialect& dialect, const std::string& key);
+    static std::string dotted(std::string key);
+    /// Temporary files in the folders of chunks, however deep.
+    void check_chunk_folders(const std::string& node, const std::string& folder);
+    void check_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded);
+    /// Those of these numbers, in parallel.
+    void decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
+                       const std::vector<std::int64_t>& stored, IoOptions outer);
+    void add_outside(const std::string& path, const LoadedArray& loaded, const Index& index, const std::string& key);
+    void add_chunk(const std::string& path, const ArrayState& array, const LoadedArray& loaded, const Index& index,
+                   const CheckedChunk::Bad& bad);
+
+    // ---- seals
+
+    void check_seal(const std::string& path);
+    void check_snapshot(const std::string& path);
+
+    std::shared_ptr<KeyValueStore> store_;
+    mutable int deeper_looks_ = 10'000;  ///< that chunk_named() may still take below the folder that it is asked for
+    std::string root_;
+    const VerifyOptions& options_;
+    FolderWalk walk_;  ///< over the nodes
+    std::mutex mutex_;
+    VerifyReport report_;
+};
+
+}  // namespace tessera
