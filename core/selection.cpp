@@ -71,7 +71,16 @@ Selection::Selection(const Region& region, const Shape& shape) {
 
 Selection Selection::parse(std::string_view text, const Shape& shape) {
     std::string_view s = trim(text);
-    if (s.size() >= 2 && s.front() == '[' && s.back() == ']') s = trim(s.substr(1, s.size() - 2));
+    const bool bracketed = s.size() >= 2 && s.front() == '[' && s.back() == ']';
+    if (bracketed) s = trim(s.substr(1, s.size() - 2));
+    // x[[1, 2]] is two rows to NumPy, and x[1, 2] one element: who writes '[1, 2]' may mean either.
+    const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
+    if (list || s.find_first_of("[]") != s.npos) {
+        throw invalid_argument(fmt::format(
+            "selection \"{}\": lists of indices are not taken; without brackets \"1, 2\" is one element, and \"1:3\" "
+            "rows 1 and 2",
+            text));
+    }
 
     std::vector<std::string_view> items;
     while (!s.empty()) {

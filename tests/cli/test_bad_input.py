@@ -39,6 +39,25 @@ class BadInput(program.ProgramTest):
         for text in "0", "12X", "M", "-5", "1.5G", "1e6", "99999999999999999999", "16777216T", "5 M":
             self.refused("info", "a", "--max-memory", text, says=["--max-memory", text, "512M"])
 
+    def test_what_could_mean_two_things(self):
+        for text in "[1,2]", "[1, -2]", "[1,2], 3", "0, [1,2]":
+            self.refused("get", "a", text, says=[text, '"1, 2" is one element', '"1:3"'])
+        self.assertEqual(self.tessera("get", "a", "[1, 2:4]"), self.tessera("get", "a", "1, 2:4"))
+        for name in "out.csv", "out.TIFF", "sub/out.h5":
+            for words in ["import", "x.npy", name], ["copy", "a", name], ["create", name, "--shape", "3", "--dtype", "<i4"]:
+                self.refused(*words, says=[name, "are not written", ".npz", f"{name}/"])
+
+    def test_what_another_format_can(self):
+        for words in (["import", "x.npy", "out", "--codec", "zstd:9"], ["import", "x.npy", "out", "--shard", "20,30"],
+                      ["copy", "a", "out", "--codec", "zstd:9"],
+                      ["create", "out", "--shape", "4", "--dtype", "<i4", "--shard", "2", "--chunks", "1"]):
+            self.refused(*words, says="(--format v3 can)")
+            self.assertNotIn("can)", self.refused(*words, "--format", "v1" if "zstd:9" not in words else "zmeta"))
+            result = self.run_program(*words, "--format", "v3", "--dry-run" if words[0] == "copy" else "--quiet")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            if words[0] != "copy":
+                self.tessera("rm", "out")
+
     def test_missing_and_wrong_paths(self):
         for words in [["info", "b"], ["tree", "b"], ["attrs", "b"], ["get", "b", "0"], ["set", "b", "0", "1"],
                       ["append", "b", "x.npy"], ["resize", "b", "3"], ["copy", "b", "c"], ["export", "b", "c.npy"],

@@ -56,7 +56,9 @@ int create(Session& session, const CreateOptions& o) {
         throw invalid_argument(
             fmt::format("{} is named as an array file; create makes a directory: choose another name", o.path));
     }
+    require_no_other_file(o.path);
     const ArrayOptions options = array_options(o);
+    (void)metadata_of_new(options, !o.format.empty());
     NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
     const Array array = made.commit();
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {

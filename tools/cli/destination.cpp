@@ -160,6 +160,20 @@ bool names_dimensions(const std::optional<Value>& attributes) {
     return attributes && attributes->find(dimensions_attribute) != nullptr;
 }
 
+/// " (--format v3 can)" where takes(dialect) is so for one of them, the newest first, else nothing.
+template <class Takes>
+std::string advised_format(const Takes& takes) {
+    for (std::size_t n = dialect_table().size(); n-- > 0;) {
+        const Dialect& dialect = dialect_table()[n];
+        try {
+            if (takes(dialect)) return fmt::format(" (--format {} can)", dialect.name);
+        } catch (const Error&) {
+            continue;
+        }
+    }
+    return {};
+}
+
 PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
@@ -173,9 +187,23 @@ PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::o
         if (attributes) attributes->erase(null_fill_attribute);
     }
     const bool named = names_dimensions(attributes);
-    Conversion made = convert(wanted, attributes, from.dialect(), dialect, o);
+    const auto advice = [&]() -> std::string {
+        if (o.format) return {};
+        return advised_format([&](const Dialect& d) {
+            return convert_metadata(wanted, attributes, from.dialect(), d, true).metadata.codecs == wanted.codecs;
+        });
+    };
+    Conversion made;
+    try {
+        made = convert(wanted, attributes, from.dialect(), dialect, o);
+        dialect.require_expressible(made.metadata);
+    } catch (const Error& e) {
+        if (!codecs_chosen || e.code() != ErrorCode::unsupported) throw;
+        throw Error(e.code(), e.what() + advice());
+    }
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
-        throw unsupported(fmt::format("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
+        throw unsupported(
+            fmt::format("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice()));
     }
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
     changes.insert(changes.end(), made.changes.begin(), made.changes.end());
@@ -199,8 +227,11 @@ PlannedArray plan_new(const ArraySource& from, const TransferOptions& o, const s
     if (o.format) options.format = *o.format;
     if (o.order) options.order = parse_order("--order", *o.order);
     if (o.separator) options.separator = *o.separator;
-    PlannedArray plan{
-        &dialect_named(options.format), make_metadata(options), stored_attributes(from), {}, "it is no array yet"};
+    PlannedArray plan{&dialect_named(options.format),
+                      metadata_of_new(options, o.format.has_value()),
+                      stored_attributes(from),
+                      {},
+                      "it is no array yet"};
     if (o.codec) add_zstd_note(plan);
     if (o.dimensions) set_dimensions(plan, *o.dimensions);
     if (!o.fill && names_dimensions(plan.attributes)) add_masking_note(plan);
@@ -402,6 +433,27 @@ private:
 };
 
 }  // namespace
+
+ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen) {
+    const auto made = [&](const Dialect& dialect) {
+        ArrayOptions own = options;
+        own.format = dialect.name;
+        ArrayMetadata metadata = make_metadata(own);
+        dialect.require_expressible(metadata);
+        return metadata;
+    };
+    try {
+        return made(dialect_named(options.format));
+    } catch (const Error& e) {
+        if (format_chosen) throw;
+        const std::string advice = advised_format([&](const Dialect& dialect) {
+            (void)made(dialect);
+            return true;
+        });
+        if (advice.empty()) throw;
+        throw Error(e.code(), e.what() + advice);
+    }
+}
 
 std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& m) {
     // Of v3 xarray does not take the fill for missing data, and older formats it does not read.

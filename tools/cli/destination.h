@@ -28,6 +28,9 @@ struct PlannedArray {
 [[nodiscard]] PlannedArray plan_array(const ArraySource& source, const TransferOptions& options,
                                       const std::optional<Selection>& selection);
 
+/// make_metadata(); where nobody has chosen the format, and it cannot express this, the error names one that can.
+[[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen);
+
 /// What xarray, which reads arrays with names of dimensions, would make of a fill that nobody chose; none where
 /// nothing.
 [[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata);

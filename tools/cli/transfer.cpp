@@ -8,6 +8,8 @@
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 
@@ -80,6 +82,23 @@ bool names_array_file(const std::string& path) {
     return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return extension == f.extension; });
 }
 
+void require_no_other_file(const std::string& path) {
+    constexpr std::array others{".bin", ".csv",  ".dat", ".h5",   ".hdf", ".hdf5", ".jpg",     ".json",
+                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl", ".png",  ".parquet", ".raw",
+                                ".tif", ".tiff", ".tsv", ".txt",  ".xls", ".xlsx"};
+    const fs::path place(path);
+    std::string extension = place.extension().string();
+    std::ranges::transform(extension, extension.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::ranges::count(others, extension) == 0 || fs::exists(place)) return;
+    std::string known;
+    for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
+    throw invalid_argument(fmt::format(
+        "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
+        "{}/",
+        path, place.extension().string(), known, path));
+}
+
 namespace {
 
 /// With the format of the group around the destination, unless one is chosen.
@@ -117,6 +136,7 @@ int transfer(Session& session, const TransferOptions& given, std::string_view do
     if (!o.several_members && !fs::is_directory(o.source)) o.archive = probe_place(o.source, {.read_only = true});
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
+    if (!to_file) require_no_other_file(o.destination);
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
     const DestinationLock building = lock_destination(session, o, to_file);
