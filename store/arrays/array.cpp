@@ -398,6 +398,14 @@ void Array::write(const Selection& selection, const ArrayView& in, const IoOptio
     state_->sync();
 }
 
+void Array::update(const Selection& selection, const Change& change, const IoOptions& io) {
+    const StoreLock lock = state_->lock_shape(LockMode::shared);
+    const auto l = state_->refresh();
+    require_place_for_chunks(*state_, *l);
+    update_selected(*state_, *l, selection, change, io);
+    state_->sync();
+}
+
 void Array::finish() {
     state_->sync();
 }

@@ -10,6 +10,7 @@
 namespace tessera {
 
 void ChunkOutput::begin(const Index& chunk, const std::string& key, bool keeps) {
+    if (has_begun()) return;
     chunk_ = chunk;
     key_ = key;
     keeps_ = keeps;

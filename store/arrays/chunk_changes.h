@@ -24,7 +24,7 @@ public:
     ChunkOutput(const ArrayState& array, const LoadedArray& loaded, HeldValues* held)
         : array_(array), loaded_(loaded), held_(held) {}
 
-    /// Called before the old value is read. `keeps` says whether a part of it may stay.
+    /// Called before the old value is read. `keeps` says whether a part of it may stay. Does nothing once it has begun.
     void begin(const Index& chunk, const std::string& key, bool keeps);
     /// The new value: one of these three.
     void put(ByteSpan value);

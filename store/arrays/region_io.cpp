@@ -116,6 +116,27 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
     }
 }
 
+/// Writes what is picked from one chunk or shard.
+void write_picked(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
+                  const Picked& part, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io) {
+    if (loaded.pipeline.shard() == nullptr) {
+        write_chunk(array, loaded, key, index, part, request, output);
+    } else {
+        write_shard(array, loaded, key, index, part.whole, request, output, io);
+    }
+}
+
+/// A part of what a selection picks, in units of its steps, as a selection.
+Selection part_of(const Selection& selection, const Region& part) {
+    std::vector<Selection::Axis> axes = selection.axes();
+    for (int d = 0; d < part.rank(); ++d) {
+        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
+        axis.start += part.start[d] * axis.step;
+        axis.count = part.extent[d];
+    }
+    return Selection(std::move(axes));
+}
+
 /// One chunk of each folder in which a region's chunks lie.
 Region one_per_folder(const LoadedArray& loaded, const Region& region) {
     Region chunks = loaded.grid.overlapping(region);
@@ -163,15 +184,29 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
     const auto each = [&](const Index& index, const Picked& part, const IoOptions& within, ChunkOutput& output) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
-                   [&] {
-                       if (loaded.pipeline.shard() == nullptr) {
-                           write_chunk(array, loaded, key, index, part, request, output);
-                       } else {
-                           write_shard(array, loaded, key, index, part.whole, request, output, within);
-                       }
-                   });
+                   [&] { write_picked(array, loaded, key, index, part, request, output, within); });
     };
     for_each_picked(array, loaded, selection, io, run, each);
+}
+
+void update_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                     const Array::Change& change, const IoOptions& io) {
+    if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
+    const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
+        const std::string key = array.chunk_key(loaded, index);
+        in_context([&] { return where(array, index, key); },
+                   [&] {
+                       ChunkOutput output(array, loaded, nullptr);
+                       output.begin(index, key, true);
+                       const Selection own = part_of(selection, part.in_request);
+                       NDArray elements(loaded.metadata.dtype, part.in_request.extent);
+                       read_selected(array, loaded, own, elements, within);
+                       change(part.in_request, elements);
+                       const Picked box = picked_from(own, loaded.grid.chunk_region(index));
+                       write_picked(array, loaded, key, index, box, {own, elements}, output, within);
+                   });
+    };
+    for_each_picked(array, loaded, selection, io, parallel_in_memory, each);
 }
 
 void require_direct(const ArrayState& array, const LoadedArray& loaded, const Region& region) {

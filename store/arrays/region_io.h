@@ -27,6 +27,10 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                     const IoOptions& io);
 
+/// See Array::update. The caller holds the shape lock.
+void update_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
+                     const Array::Change& change, const IoOptions& io);
+
 // Many regions at once; see Array::read_many.
 void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionRead> parts,
                const IoOptions& io);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -138,6 +139,14 @@ public:
     /// is given twice holds the later value.
     [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
     void write_points(std::span<const Index> points, const ArrayView& values, const IoOptions& io = {});
+    /// Changes elements by what they are: each chunk's part of the selection is read, changed by the function and
+    /// written under that chunk's lock, so that no change of anybody else is lost, increments of many processes too.
+    /// Chunks are changed one by one, each durable as the store says, and not all at once. `change` gets the part as
+    /// an array of its own, with `place` telling where that lies in the selection's full_shape(); it may run in several
+    /// threads at once, and again for the same part where memory ran short; it must not write to this array. What it
+    /// throws is thrown here: that chunk is then as it was, and chunks that were changed before stay changed.
+    using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
+    void update(const Selection& selection, const Change& change, const IoOptions& io = {});
     /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;

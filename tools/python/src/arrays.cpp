@@ -1,0 +1,311 @@
+// The class behind tessera.Array.
+#include <pybind11/stl.h>
+
+#include <tessera/chunk_grid.h>
+#include <tessera/convert.h>
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <tessera/json.h>
+#include <algorithm>
+
+#include "convert.h"
+#include "handle.h"
+
+namespace tessera::python {
+
+namespace {
+
+/// One element as NumPy has it; `bytes` are content, not a slot, for variable-length kinds.
+py::object element_to_python(const DType& dtype, const ElementBytes& bytes) {
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    const auto size = static_cast<Py_ssize_t>(bytes.size());
+    if (dtype.kind() == Kind::variable_text) {
+        return py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(text, size, "surrogateescape"));
+    }
+    if (dtype.kind() == Kind::variable_bytes) return py::bytes(text, bytes.size());
+    const py::array one = empty_array(dtype_to_numpy(dtype), {});
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(one.request(true).ptr));
+    return one[py::tuple()];
+}
+
+py::object fill_of(ArrayHandle& handle) {
+    if (!handle.parts().array) return py::none();
+    const FillValue fill = handle.array().metadata().fill;
+    return fill.bytes ? element_to_python(handle.dtype(), *fill.bytes) : py::none();
+}
+
+/// xarray's convention where the format has no place of its own for names.
+py::object dims_of(ArrayHandle& handle) {
+    const ArrayParts& parts = handle.parts();
+    Value names;
+    if (parts.array && parts.array->dialect().dimension_names) {
+        names = dimension_names_json(parts.array->metadata().dimension_names);
+        if (names.as_array().empty()) return py::none();
+    } else if (const Value attributes = parts.readable().attribute_values(); attributes.find(dimensions_attribute)) {
+        names = attributes.at(dimensions_attribute);
+    }
+    if (!names.is_array() || std::ssize(names.as_array()) != parts.readable().info().shape.rank()) return py::none();
+    return py::tuple(value_to_python(names));
+}
+
+py::object format_of(ArrayHandle& handle) {
+    return handle.parts().array ? py::object(py::str(std::string(handle.array().dialect().name))) : py::none();
+}
+
+py::dict layout_of(ArrayHandle& handle) {
+    const ArrayInfo info = handle.parts().readable().info();
+    py::dict layout;
+    layout["shape"] = shape_to_python(info.shape);
+    const bool chunked = !info.chunks.empty() || (handle.parts().array && info.shape.empty());
+    layout["chunks"] = chunked ? py::object(shape_to_python(info.chunks)) : py::none();
+    layout["shards"] = info.shards.empty() ? py::none() : py::object(shape_to_python(info.shards));
+    layout["order"] = info.order == Order::F ? "F" : "C";
+    return layout;
+}
+
+/// Index rows of an (n, rank) array of int64, in C order, checked against the shape.
+std::vector<Index> points_of(const py::array_t<std::int64_t, py::array::c_style>& places, const Shape& shape) {
+    std::vector<Index> points(static_cast<std::size_t>(places.shape(0)));
+    const std::int64_t* next = places.data();
+    for (Index& point : points) {
+        point = Index(std::span(next, shape.size()));
+        next += shape.size();
+    }
+    return points;
+}
+
+using Places = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+
+void read_points(ArrayHandle& handle, const Places& places, const py::array& out, const WorkOptions& options) {
+    ArrayParts& parts = handle.parts();
+    const std::vector<Index> points = points_of(places, parts.readable().info().shape);
+    const Shape shape{std::ssize(points)};
+    const DType& dtype = handle.dtype();
+    NDArray slots;
+    if (dtype.is_variable()) slots = NDArray(dtype, shape);
+    const MutableArrayView to = dtype.is_variable() ? slots.view() : view_to_write(out, handle.dtype_of(out));
+    Work work(options);
+    work.run([&](const IoOptions& io) {
+        std::vector<RegionRead> elements(points.size());
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            MutableArrayView one = to;
+            one.data += static_cast<std::int64_t>(i) * to.strides[0];
+            one.shape = Shape::filled(points[i].rank(), 1);
+            one.strides = Strides::filled(points[i].rank(), dtype.size());
+            elements[i] = {Region(points[i], one.shape), one};
+        }
+        if (parts.array) return parts.array->read_many(elements, io);
+        for (const RegionRead& element : elements) parts.source->read_into(element.region, element.out, io);
+    });
+    if (dtype.is_variable()) slots_to_objects(slots.view(), out);
+}
+
+void write_points(ArrayHandle& handle, const Places& places, const py::array& values, const WorkOptions& options) {
+    Array& array = handle.array();
+    const std::vector<Index> points = points_of(places, array.shape());
+    const bool variable = handle.dtype().is_variable();
+    const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
+    const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
+    Work(options).run([&](const IoOptions& io) { array.write_points(points, from, io); });
+}
+
+/// Reads boxes, each into an array of its own: (start, array) pairs.
+void read_boxes(ArrayHandle& handle, const py::list& boxes, const WorkOptions& options) {
+    ArrayParts& parts = handle.parts();
+    std::vector<RegionRead> reads;
+    for (const py::handle box : boxes) {
+        const py::tuple pair = py::reinterpret_borrow<py::tuple>(box);
+        const auto out = py::reinterpret_borrow<py::array>(pair[1]);
+        const MutableArrayView v = view_to_write(out, handle.dtype_of(out));
+        reads.push_back({Region(shape_from_python(pair[0]), v.shape), v});
+    }
+    Work(options).run([&](const IoOptions& io) {
+        if (parts.array) return parts.array->read_many(reads, io);
+        for (const RegionRead& read : reads) parts.readable().read_into(read.region, read.out, io);
+    });
+}
+
+py::object region_to_python(const Region& region) {
+    py::tuple key(static_cast<std::size_t>(region.rank()));
+    for (int d = 0; d < region.rank(); ++d) {
+        key[static_cast<std::size_t>(d)] = py::slice(region.start[d], region.start[d] + region.extent[d], 1);
+    }
+    return key;
+}
+
+/// Calls a Python function with one chunk's part, and puts back what became of that. Holds the GIL. The function gets
+/// memory of Python's own, which it may keep.
+void change_part(const ArrayHandle& handle, const py::object& function, bool where, const Region& place,
+                 const MutableArrayView& elements) {
+    const DType& dtype = handle.dtype();
+    const py::array values = empty_array(handle.numpy_dtype(), elements.shape);
+    if (dtype.is_variable()) {
+        slots_to_objects(elements, values);
+    } else {
+        copy_elements(elements, view_to_write(values, dtype));
+    }
+    const py::object result = where ? function(values, region_to_python(place)) : function(values);
+    if (!result.is_none()) values[py::ellipsis()] = result;
+    if (dtype.is_variable()) {
+        copy_elements(objects_to_slots(values, dtype), elements);
+    } else {
+        copy_elements(view_to_read(values, dtype), elements);
+    }
+}
+
+void update(ArrayHandle& handle, const Picked& picked, const py::object& function, bool where,
+            const WorkOptions& options) {
+    Array& array = handle.array();
+    Work work(options);
+    work.run([&](const IoOptions& io) {
+        const auto change = [&](const Region& place, const MutableArrayView& elements) {
+            const py::gil_scoped_acquire acquired;
+            try {
+                change_part(handle, function, where, place, elements);
+            } catch (py::error_already_set& error) {
+                work.keep_error(std::move(error));
+                throw cancelled("the function of an update failed");
+            }
+        };
+        array.update(picked.selection, change, io);
+    });
+}
+
+void resize(ArrayHandle& handle, const py::object& shape, const WorkOptions& options) {
+    const Shape lengths = shape_from_python(shape);
+    Array& array = handle.array();
+    Work(options).run([&](const IoOptions& io) { array.resize(lengths, io); });
+}
+
+std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, const WorkOptions& options) {
+    Array& array = handle.array();
+    const bool variable = handle.dtype().is_variable();
+    const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
+    const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
+    return Work(options).run([&](const IoOptions& io) { return array.append(from, axis, io); });
+}
+
+void set_dimension_names(ArrayHandle& handle, const py::object& names) {
+    std::vector<std::optional<std::string>> given;
+    if (!names.is_none()) given = py::cast<decltype(given)>(names);
+    Array& array = handle.array();
+    Work({}, Length::brief).run([&](const IoOptions&) { array.set_dimension_names(given); });
+}
+
+py::dict stored_of(ArrayHandle& handle, std::int64_t exactly) {
+    const Array& array = handle.array();
+    const StoredSize size = Work().run([&](const IoOptions&) { return array.stored_size(exactly); });
+    py::dict stored;
+    stored["chunks_stored"] = size.chunks;
+    stored["chunks_possible"] = size.chunks_possible;
+    stored["stored_bytes"] = size.sized == size.chunks ? py::object(py::int_(size.bytes)) : py::none();
+    if (size.sized != size.chunks) stored["stored_bytes_about"] = size.bytes;
+    stored["stray_files"] = size.strays;
+    return stored;
+}
+
+std::string codec_of(ArrayHandle& handle) {
+    std::string text;
+    for (const CodecConfig& codec : chunk_layout(handle.array().metadata()).codecs) {
+        if (codec.name == "bytes") continue;
+        text += text.empty() ? "" : " + ";
+        text += codec_text(codec);
+    }
+    return text.empty() ? "none" : text;
+}
+
+py::dict described(ArrayHandle& handle) {
+    const ArrayMetadata metadata = handle.array().metadata();
+    py::dict facts;
+    facts["format"] = format_of(handle);
+    facts["about"] = std::string(handle.array().dialect().about);
+    facts["dtype"] = metadata.dtype.to_string();
+    facts["fields"] = metadata.dtype.kind() == Kind::structure ? value_to_python(metadata.dtype.descr()) : py::list();
+    facts["codec"] = codec_of(handle);
+    facts["separator"] = metadata.keys.separator;
+    facts["fill_spelling"] =
+        metadata.fill.spelling ? py::object(py::str(metadata.fill.spelling->dump())) : py::object(py::none());
+    if (!metadata.unknown.as_object().empty()) facts["unknown_members"] = value_to_python(metadata.unknown);
+    facts["remarks"] = handle.array().dialect().remarks(metadata);
+    return facts;
+}
+
+/// Chunk number `n` of the grid, in C order, as slices; what `shards` asks for: of shards.
+py::object chunk_key(ArrayHandle& handle, std::int64_t n, bool shards) {
+    const ArrayInfo info = handle.parts().readable().info();
+    const ChunkGrid grid(info.shape, shards && !info.shards.empty() ? info.shards : info.chunks);
+    return region_to_python(grid.chunk_region(grid.index(n)));
+}
+
+void bind_attributes(py::class_<ArrayHandle>& handle) {
+    handle.def("attributes", [](ArrayHandle& h) { return value_to_python(h.parts().readable().attribute_values()); });
+    handle.def("set_attribute", [](ArrayHandle& h, const std::string& name, const py::object& value) {
+        const Value json = value_from_python(value);
+        Attributes attributes = h.array().attributes();
+        Work({}, Length::brief).run([&](const IoOptions&) { attributes.set(name, json); });
+    });
+    handle.def("erase_attribute", [](ArrayHandle& h, const std::string& name) {
+        Attributes attributes = h.array().attributes();
+        return Work({}, Length::brief).run([&](const IoOptions&) { return attributes.erase(name); });
+    });
+    handle.def("replace_attributes", [](ArrayHandle& h, const py::dict& all) {
+        const Value json = value_from_python(all);
+        Attributes attributes = h.array().attributes();
+        Work({}, Length::brief).run([&](const IoOptions&) { attributes.replace(json); });
+    });
+}
+
+void bind_facts(py::class_<ArrayHandle>& handle) {
+    handle.def_property_readonly("dtype", &ArrayHandle::numpy_dtype);
+    handle.def_property_readonly("dtype_text", [](ArrayHandle& h) { return h.dtype().to_string(); });
+    handle.def_property_readonly("shape",
+                                 [](ArrayHandle& h) { return shape_to_python(h.parts().readable().info().shape); });
+    handle.def_property_readonly("item_size", [](ArrayHandle& h) { return h.dtype().size(); });
+    handle.def_property_readonly("name", [](ArrayHandle& h) { return py::bytes(h.parts().readable().name()); });
+    handle.def_property_readonly("is_chunked", [](ArrayHandle& h) { return h.parts().array.has_value(); });
+    handle.def_property_readonly("is_variable", [](ArrayHandle& h) { return h.dtype().is_variable(); });
+    handle.def("layout", &layout_of);
+    handle.def("fill_value", &fill_of);
+    handle.def("dims", &dims_of);
+    handle.def("format", &format_of);
+    handle.def("stored", &stored_of);
+    handle.def("described", &described);
+    handle.def("chunk_key", &chunk_key);
+    handle.def("set_dimension_names", &set_dimension_names);
+    handle.def("refresh", [](ArrayHandle& h) {
+        if (h.parts().cached != nullptr) return h.parts().cached->refresh();
+        if (h.parts().array) h.array().refresh();
+    });
+}
+
+}  // namespace
+
+void bind_arrays(py::module_& module) {
+    py::class_<WorkOptions>(module, "WorkOptions")
+        .def(py::init([](int threads, std::uint64_t max_memory, py::object progress) {
+                 return WorkOptions{threads, max_memory, std::move(progress)};
+             }),
+             py::arg("threads") = 0, py::arg("max_memory") = 0, py::arg("progress") = py::none());
+    py::class_<Picked>(module, "Picked")
+        .def_readonly("element", &Picked::element)
+        .def_property_readonly("shape", [](const Picked& p) { return shape_to_python(p.shape); })
+        .def_property_readonly("full_shape", [](const Picked& p) { return shape_to_python(p.selection.full_shape()); })
+        .def_property_readonly("axes", [](const Picked& p) { return std::vector<int>(p.axes.begin(), p.axes.end()); });
+    py::class_<ArrayHandle> handle(module, "ArrayHandle");
+    bind_facts(handle);
+    bind_attributes(handle);
+    handle.def("pick",
+               [](ArrayHandle& h, const py::object& key) { return pick(key, h.parts().readable().info().shape); });
+    handle.def("read", &ArrayHandle::read);
+    handle.def("write", &ArrayHandle::write);
+    handle.def("read_points", &read_points);
+    handle.def("write_points", &write_points);
+    handle.def("read_boxes", &read_boxes);
+    handle.def("update", &update);
+    handle.def("resize", &resize);
+    handle.def("append", &append);
+    module.def("numpy_dtype", [](const py::object& dtype) { return dtype_to_numpy(dtype_from_argument(dtype)); });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,263 @@
+// verify, repair, seal, digest, diff, stats and snapshots, with the members that the program's --json has.
+#include <pybind11/stl.h>
+
+#include <tessera/copy.h>
+#include <tessera/difference.h>
+#include <tessera/digest.h>
+#include <tessera/error.h>
+#include <tessera/json.h>
+#include <tessera/place.h>
+#include <tessera/repair.h>
+#include <tessera/seal.h>
+#include <tessera/snapshot.h>
+#include <tessera/statistics.h>
+#include <tessera/verify.h>
+
+#include "convert.h"
+#include "handle.h"
+
+namespace tessera::python {
+
+namespace {
+
+py::object text(const std::string& bytes) {
+    return value_to_python(Value(bytes));
+}
+
+py::dict finding_to_python(const Finding& finding) {
+    py::dict value;
+    value["kind"] = std::string(kind_name(finding.kind));
+    value["node"] = text(finding.node);
+    value["key"] = text(finding.key);
+    value["chunk"] = finding.chunk ? py::object(shape_to_python(*finding.chunk)) : py::none();
+    if (finding.inner) value["inner"] = shape_to_python(*finding.inner);
+    value["text"] = text(finding.text);
+    value["repairable"] = finding.remedy != Remedy::none;
+    return value;
+}
+
+py::list findings_to_python(const std::vector<Finding>& findings) {
+    py::list list;
+    for (const Finding& finding : findings) list.append(finding_to_python(finding));
+    return list;
+}
+
+py::dict verify_path(const py::object& path, bool seals, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const VerifyReport report =
+        Work(options).run([&](const IoOptions& io) { return verify(name, {.io = io, .seals = seals}); });
+    py::dict value;
+    value["path"] = text(name);
+    value["sound"] = report.sound();
+    value["arrays"] = report.arrays;
+    value["groups"] = report.groups;
+    value["chunks"] = report.chunks;
+    value["missing"] = report.missing;
+    value["bytes"] = report.bytes;
+    value["seals"] = report.seals;
+    value["files_as_sealed"] = report.sealed;
+    value["findings"] = findings_to_python(report.findings);
+    return value;
+}
+
+py::dict set_aside_to_python(const SetAside& files) {
+    py::dict value;
+    value["files"] = files.files;
+    value["bytes"] = files.bytes;
+    return value;
+}
+
+py::dict repair_path(const py::object& path, bool dry_run, bool give_up_batches, bool drop_damaged,
+                     const PlaceOptions& place, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const RepairReport report = Work(options).run([&](const IoOptions& io) {
+        return at_place(name, place.store(), [&](const Place& at) {
+            return repair(
+                at.store, at.prefix,
+                {.io = io, .dry_run = dry_run, .give_up_batches = give_up_batches, .drop_damaged = drop_damaged});
+        });
+    });
+    py::dict value;
+    value["path"] = text(name);
+    value["dry_run"] = dry_run;
+    value["mended"] = report.mended();
+    value["done"] = report.done;
+    py::list actions;
+    for (const Repaired& one : report.actions) {
+        py::dict action = finding_to_python(one.finding);
+        action["done"] = one.done;
+        action["outcome"] = text(one.text);
+        actions.append(action);
+    }
+    value["actions"] = actions;
+    value["remaining"] = findings_to_python(report.remaining);
+    value["set_aside"] = set_aside_to_python(report.set_aside);
+    value["dropped"] = set_aside_to_python(report.dropped);
+    return value;
+}
+
+py::dict sealed_to_python(const Sealed& sealed, const std::string& path, const std::string& manifest) {
+    py::dict value;
+    value["path"] = text(path);
+    value["manifest"] = text(manifest);
+    value["files"] = sealed.files;
+    value["bytes"] = sealed.bytes;
+    value["written"] = sealed.written;
+    return value;
+}
+
+py::dict seal_path(const py::object& path, bool overwrite, const PlaceOptions& place, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const Sealed sealed = Work(options).run([&](const IoOptions& io) {
+        return at_place(name, place.store(),
+                        [&](const Place& at) { return seal(*at.store, at.prefix, overwrite, io); });
+    });
+    return sealed_to_python(sealed, name, (std::filesystem::path(name) / seal_key).string());
+}
+
+py::dict make_bag_of(const py::object& path, const py::object& bag, const PlaceOptions& place,
+                     const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    const std::string to = path_from_python(bag);
+    const Sealed sealed = Work(options).run([&](const IoOptions& io) {
+        StoreOptions reading = place.store();
+        reading.read_only = true;
+        return at_place(name, reading, [&](const Place& at) {
+            const std::string last = real_path(name).filename().string();
+            return make_bag(*at.store, at.prefix, last, to, io, place.store());
+        });
+    });
+    return sealed_to_python(sealed, name, (std::filesystem::path(to) / "manifest-sha256.txt").string());
+}
+
+std::string digest_of(ArrayHandle& handle, const WorkOptions& options) {
+    const ArraySource& source = handle.parts().readable();
+    return Work(options).run([&](const IoOptions& io) { return digest(source, io); });
+}
+
+py::dict difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places,
+                       const WorkOptions& options) {
+    const ArraySource& one = a.parts().readable();
+    const ArraySource& two = b.parts().readable();
+    const Difference found = Work(options).run(
+        [&](const IoOptions& io) { return difference(one, two, {.atol = atol, .rtol = rtol}, places, io); });
+    py::dict value;
+    value["equal"] = found.none();
+    value["structure"] = found.structure;
+    value["elements"] = found.elements;
+    value["different"] = found.different;
+    py::list first;
+    for (const Difference::Place& place : found.first) {
+        py::dict entry;
+        entry["index"] = shape_to_python(place.index);
+        entry["a"] = value_to_python(place.json_a);
+        entry["b"] = value_to_python(place.json_b);
+        first.append(entry);
+    }
+    value["first"] = first;
+    value["largest"] = found.largest ? py::object(py::float_(*found.largest)) : py::none();
+    value["largest_at"] = found.largest ? py::object(shape_to_python(found.largest_at)) : py::none();
+    return value;
+}
+
+py::object histogram_to_python(const std::optional<Histogram>& histogram) {
+    if (!histogram) return py::none();
+    py::dict value;
+    value["start"] = histogram->start;
+    value["width"] = histogram->width;
+    value["counts"] = histogram->counts;
+    return value;
+}
+
+py::object mean_to_python(const Statistics& s) {
+    if (!s.mean) return py::none();
+    if (const auto date = mean_date_text(s.dtype, *s.mean)) return py::str(*date);
+    return py::float_(*s.mean);
+}
+
+py::dict statistics_to_python(const Statistics& s) {
+    py::dict value;
+    value["field"] = s.field;
+    value["dtype"] = s.dtype.to_string();
+    value["count"] = s.count;
+    value["nan"] = s.nans;
+    value["fill"] = s.fills;
+    value["min"] = value_to_python(s.min_json);
+    value["max"] = value_to_python(s.max_json);
+    value["mean"] = mean_to_python(s);
+    value["deviation"] = s.deviation ? py::object(py::float_(*s.deviation)) : py::none();
+    value["histogram"] = histogram_to_python(s.histogram);
+    return value;
+}
+
+/// Of each field, or of the elements themselves as the one entry.
+py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options) {
+    const ArrayParts& parts = handle.parts();
+    std::optional<ElementBytes> fill;
+    if (parts.array) fill = parts.array->metadata().fill.bytes;
+    const auto found =
+        Work(options).run([&](const IoOptions& io) { return statistics(parts.readable(), fill, bins, io); });
+    py::list list;
+    for (const Statistics& one : found) list.append(statistics_to_python(one));
+    return list;
+}
+
+py::dict snapshot_to_python(const SnapshotInfo& info) {
+    py::dict value;
+    value["name"] = text(info.name);
+    value["path"] = text(info.path.string());
+    value["of"] = text(info.node);
+    value["made"] = info.made;
+    value["arrays"] = info.arrays;
+    value["files"] = info.files;
+    value["bytes"] = info.bytes;
+    value["reflinked"] = info.reflinked;
+    value["linked"] = info.linked;
+    value["copied"] = info.copied;
+    return value;
+}
+
+void bind_snapshots(py::module_& module) {
+    module.def("create_snapshot", [](const py::object& path, const std::string& name, bool sums,
+                                     const PlaceOptions& place, const WorkOptions& options) {
+        const std::string of = path_from_python(path);
+        return snapshot_to_python(
+            Work(options).run([&](const IoOptions& io) { return create_snapshot(of, name, place.store(), io, sums); }));
+    });
+    module.def("list_snapshots", [](const py::object& path) {
+        const std::string of = path_from_python(path);
+        py::list list;
+        for (const SnapshotInfo& info : Work().run([&](const IoOptions&) { return list_snapshots(of); })) {
+            list.append(snapshot_to_python(info));
+        }
+        return list;
+    });
+    module.def("restore_snapshot", [](const py::object& path, const std::string& name, bool skip_damaged,
+                                      const PlaceOptions& place, const WorkOptions& options) {
+        const std::string of = path_from_python(path);
+        const auto lost = Work(options).run(
+            [&](const IoOptions& io) { return restore_snapshot(of, name, place.store(), io, skip_damaged); });
+        py::list list;
+        for (const std::string& one : lost) list.append(text(one));
+        return list;
+    });
+    module.def("remove_snapshot", [](const py::object& path, const std::string& name, const PlaceOptions& place) {
+        const std::string of = path_from_python(path);
+        Work().run([&](const IoOptions&) { remove_snapshot(of, name, place.store()); });
+    });
+}
+
+}  // namespace
+
+void bind_checks(py::module_& module) {
+    module.def("verify", &verify_path);
+    module.def("repair", &repair_path);
+    module.def("seal", &seal_path);
+    module.def("make_bag", &make_bag_of);
+    module.def("digest", &digest_of);
+    module.def("difference", &difference_of);
+    module.def("statistics", &statistics_of);
+    bind_snapshots(module);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,249 @@
+#include "convert.h"
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera::python {
+
+namespace {
+
+DType structure_from_numpy(const py::dtype& dtype) {
+    std::vector<Field> fields;
+    const py::object described = dtype.attr("fields");
+    for (const py::handle name : dtype.attr("names")) {
+        const py::tuple entry = described[name];
+        Field field;
+        field.name = py::cast<std::string>(name);
+        field.offset = py::cast<std::int64_t>(entry[1]);
+        if (entry.size() > 2 && py::isinstance<py::str>(entry[2])) field.title = py::cast<std::string>(entry[2]);
+        auto element = py::reinterpret_borrow<py::dtype>(entry[0]);
+        const py::object subtype = element.attr("subdtype");
+        if (!subtype.is_none()) {
+            const py::tuple pair = subtype;
+            field.shape = shape_from_python(pair[1]);
+            element = py::reinterpret_borrow<py::dtype>(pair[0]);
+        }
+        field.dtype = dtype_from_numpy(element);
+        fields.push_back(std::move(field));
+    }
+    std::ranges::stable_sort(fields, {}, &Field::offset);
+    return DType::structure(std::move(fields), dtype.itemsize());
+}
+
+py::dtype structure_to_numpy(const DType& dtype) {
+    py::list names;
+    py::list formats;
+    py::list offsets;
+    py::list titles;
+    bool titled = false;
+    for (const Field& field : dtype.fields()) {
+        names.append(field.name);
+        py::object format = dtype_to_numpy(field.dtype);
+        if (!field.shape.empty()) format = py::make_tuple(format, shape_to_python(field.shape));
+        formats.append(format);
+        offsets.append(field.offset);
+        titles.append(field.title ? py::object(py::str(*field.title)) : py::object(py::none()));
+        titled = titled || field.title.has_value();
+    }
+    py::dict described;
+    described["names"] = names;
+    described["formats"] = formats;
+    described["offsets"] = offsets;
+    described["itemsize"] = dtype.size();
+    if (titled) described["titles"] = titles;
+    return py::dtype::from_args(described);
+}
+
+/// Calls each(pointer) for every element in C order.
+template <class Each>
+void for_each_element(const py::array& array, const Each& each) {
+    const auto* first = static_cast<const char*>(array.data());
+    const int rank = static_cast<int>(array.ndim());
+    Dims index = Dims::filled(rank, 0);
+    for (py::ssize_t n = 0; n < array.size(); ++n) {
+        const char* at = first;
+        for (int d = 0; d < rank; ++d) at += index[d] * array.strides(d);
+        each(at);
+        for (int d = rank - 1; d >= 0 && ++index[d] == array.shape(d); --d) index[d] = 0;
+    }
+}
+
+}  // namespace
+
+DType dtype_from_numpy(const py::dtype& dtype) {
+    if (dtype.kind() == 'V' && !dtype.attr("names").is_none()) return structure_from_numpy(dtype);
+    return DType::parse(py::cast<std::string>(dtype.attr("str")));
+}
+
+DType dtype_from_argument(const py::object& dtype) {
+    if (dtype.is(py::type::of(py::str()))) return DType::variable_text();
+    if (dtype.is(py::type::of(py::bytes()))) return DType::variable_bytes();
+    if (py::isinstance<py::str>(dtype)) {
+        const auto name = py::cast<std::string>(dtype);
+        for (const char* own : {"bfloat16", "<bfloat16", ">bfloat16", "string", "bytes"}) {
+            if (name == own) return DType::parse(name);
+        }
+    }
+    const py::dtype known = py::dtype::from_args(dtype);
+    if (known.kind() == 'O') return DType::variable_text();
+    return dtype_from_numpy(known);
+}
+
+py::dtype dtype_to_numpy(const DType& dtype) {
+    switch (dtype.kind()) {
+        case Kind::structure:
+            return structure_to_numpy(dtype);
+        case Kind::variable_text:
+        case Kind::variable_bytes:
+        case Kind::object:
+            return py::dtype("O");
+        case Kind::bfloat16:
+            return py::dtype("V2");
+        default:
+            return py::dtype(dtype.str());
+    }
+}
+
+py::object value_to_python(const Value& value) {
+    if (value.is_null()) return py::none();
+    if (value.is_bool()) return py::bool_(value.as_bool());
+    if (value.is_double()) return py::float_(value.as_double());
+    if (value.is_string()) {
+        // What is no UTF-8 comes from names of files, and is shown as os.fsdecode() shows it.
+        const std::string& text = value.as_string();
+        return py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
+    }
+    if (value.is_array()) {
+        py::list list;
+        for (const Value& item : value.as_array()) list.append(value_to_python(item));
+        return list;
+    }
+    if (value.is_object()) {
+        py::dict dict;
+        for (const auto& [name, item] : value.as_object()) dict[py::str(name)] = value_to_python(item);
+        return dict;
+    }
+    if (value.is_big_integer()) {
+        return py::reinterpret_steal<py::object>(PyLong_FromString(value.as_big_integer().digits.c_str(), nullptr, 10));
+    }
+    return py::reinterpret_steal<py::object>(PyLong_FromString(value.dump().c_str(), nullptr, 10));
+}
+
+Value value_from_python(const py::handle& object) {
+    if (object.is_none()) return {};
+    if (py::isinstance<py::bool_>(object)) return py::cast<bool>(object);
+    if (py::isinstance<py::int_>(object)) return Value::parse(py::cast<std::string>(py::str(object)));
+    if (py::isinstance<py::float_>(object)) return py::cast<double>(object);
+    if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
+    if (py::isinstance<py::dict>(object)) {
+        Value value = Value::object();
+        for (const auto& [name, item] : py::reinterpret_borrow<py::dict>(object)) {
+            if (!py::isinstance<py::str>(name)) throw py::type_error("JSON has only str as names of members");
+            value.set(py::cast<std::string>(name), value_from_python(item));
+        }
+        return value;
+    }
+    if (py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object)) {
+        Value value = Value::array();
+        for (const py::handle item : object) value.push_back(value_from_python(item));
+        return value;
+    }
+    // NumPy's scalars and arrays.
+    if (py::hasattr(object, "tolist")) return value_from_python(object.attr("tolist")());
+    throw py::type_error(fmt::format("{} has no JSON", py::cast<std::string>(py::repr(py::type::of(object)))));
+}
+
+py::tuple shape_to_python(const Dims& shape) {
+    py::tuple tuple(shape.size());
+    for (std::size_t i = 0; i < shape.size(); ++i) tuple[i] = shape[static_cast<int>(i)];
+    return tuple;
+}
+
+Shape shape_from_python(const py::object& shape) {
+    Shape lengths;
+    if (shape.is_none()) return lengths;
+    const auto add = [&](const py::handle& length) {
+        const auto number = py::reinterpret_steal<py::object>(PyNumber_Index(length.ptr()));
+        if (!number) throw py::error_already_set();
+        lengths.push_back(py::cast<std::int64_t>(number));
+    };
+    if (PyIndex_Check(shape.ptr()) != 0) {
+        add(shape);
+    } else {
+        for (const py::handle length : shape) add(length);
+    }
+    return lengths;
+}
+
+std::string path_from_python(const py::object& path) {
+    const py::object bytes = py::module_::import("os").attr("fsencode")(path);
+    return py::cast<std::string>(bytes);
+}
+
+MutableArrayView view_to_write(const py::array& array, const DType& dtype) {
+    if (!array.writeable()) throw py::value_error("output array is read-only");
+    const ArrayView v = view_to_read(array, dtype);
+    return {const_cast<std::byte*>(v.data), v.dtype, v.shape, v.strides, nullptr};
+}
+
+ArrayView view_to_read(const py::array& array, const DType& dtype) {
+    Shape shape;
+    Strides strides;
+    for (py::ssize_t d = 0; d < array.ndim(); ++d) {
+        shape.push_back(array.shape(d));
+        strides.push_back(array.strides(d));
+    }
+    return {static_cast<const std::byte*>(array.data()), dtype, shape, strides};
+}
+
+void slots_to_objects(const ArrayView& slots, const py::array& objects) {
+    const bool text = slots.dtype.kind() == Kind::variable_text;
+    const auto* slot = reinterpret_cast<const VariableSlot*>(slots.data);
+    for_each_element(objects, [&](const char* at) {
+        const std::string_view element = (slot++)->view();
+        const auto size = static_cast<Py_ssize_t>(element.size());
+        PyObject* object = text ? PyUnicode_DecodeUTF8(element.data(), size, "surrogateescape")
+                                : PyBytes_FromStringAndSize(element.data(), size);
+        if (object == nullptr) throw py::error_already_set();
+        auto* const place = reinterpret_cast<PyObject**>(const_cast<char*>(at));
+        Py_XDECREF(std::exchange(*place, object));
+    });
+}
+
+NDArray objects_to_slots(const py::array& objects, const DType& dtype) {
+    Shape shape;
+    for (py::ssize_t d = 0; d < objects.ndim(); ++d) shape.push_back(objects.shape(d));
+    NDArray elements(dtype, shape);
+    const MutableArrayView v = elements.view();
+    auto* slot = reinterpret_cast<VariableSlot*>(v.data);
+    const bool text = dtype.kind() == Kind::variable_text;
+    for_each_element(objects, [&](const char* at) {
+        PyObject* const object = *reinterpret_cast<PyObject* const*>(at);
+        const py::handle element(object == nullptr ? Py_None : object);
+        if (text ? !py::isinstance<py::str>(element) : !py::isinstance<py::bytes>(element)) {
+            throw py::type_error(fmt::format("an element is {}, the array holds {}",
+                                             py::cast<std::string>(py::repr(element)), text ? "str" : "bytes"));
+        }
+        const py::object bytes = text ? py::reinterpret_steal<py::object>(
+                                            PyUnicode_AsEncodedString(element.ptr(), "utf-8", "surrogateescape"))
+                                      : py::reinterpret_borrow<py::object>(element);
+        if (!bytes) throw py::error_already_set();
+        *slot++ =
+            v.arena->add({PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))});
+    });
+    return elements;
+}
+
+py::array empty_array(const py::dtype& dtype, const Shape& shape, bool fortran) {
+    // Never destroyed: the interpreter is gone before statics are.
+    static const auto& empty = *new py::object(py::module_::import("numpy").attr("empty"));
+    return empty(shape_to_python(shape), dtype, fortran ? "F" : "C");
+}
+
+}  // namespace tessera::python

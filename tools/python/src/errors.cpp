@@ -1,0 +1,55 @@
+// One Python exception for each ErrorCode; the classes are those of tessera/_errors.py.
+#include <tessera/error.h>
+
+#include "handle.h"
+
+namespace tessera::python {
+
+namespace {
+
+const char* class_name(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::invalid_argument:
+            return "InvalidArgument";
+        case ErrorCode::out_of_bounds:
+            return "OutOfBounds";
+        case ErrorCode::not_found:
+            return "NotFound";
+        case ErrorCode::already_exists:
+            return "AlreadyExists";
+        case ErrorCode::corrupt:
+            return "Corrupt";
+        case ErrorCode::unsupported:
+            return "Unsupported";
+        case ErrorCode::io:
+            return "IoError";
+        case ErrorCode::budget:
+            return "OverBudget";
+        case ErrorCode::cancelled:
+            return "Cancelled";
+        case ErrorCode::recorded:
+            return "Recorded";
+    }
+    return "Error";
+}
+
+void raise(const Error& error) {
+    const py::object type = py::module_::import("tessera._errors").attr(class_name(error.code()));
+    const auto message = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
+    PyErr_SetObject(type.ptr(), message.ptr());
+}
+
+}  // namespace
+
+void bind_errors(py::module_& /*module*/) {
+    py::register_local_exception_translator([](std::exception_ptr thrown) {
+        try {
+            if (thrown) std::rethrow_exception(thrown);
+        } catch (const Error& error) {
+            raise(error);
+        }
+    });
+}
+
+}  // namespace tessera::python

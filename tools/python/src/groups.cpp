@@ -1,0 +1,107 @@
+// The class behind tessera.Group.
+#include <pybind11/stl.h>
+
+#include <tessera/group.h>
+
+#include "convert.h"
+#include "handle.h"
+
+namespace tessera::python {
+
+namespace {
+
+/// (path, "array" or "group", format or None)
+py::list nodes_to_python(const std::vector<Node>& nodes) {
+    py::list list;
+    for (const Node& node : nodes) {
+        py::object format = py::none();
+        if (node.dialect != nullptr) format = py::str(std::string(node.dialect->name));
+        const py::object path = value_to_python(Value(node.path));
+        list.append(py::make_tuple(path, node.kind == NodeKind::array ? "array" : "group", format));
+    }
+    return list;
+}
+
+py::list nodes(GroupHandle& handle, bool all) {
+    const Group& group = handle.group();
+    return nodes_to_python(Work().run([&](const IoOptions&) { return all ? group.nodes() : group.children(); }));
+}
+
+void remove(GroupHandle& handle, const py::object& path, bool recursive) {
+    Group& group = handle.group();
+    const std::string text = path_from_python(path);
+    Work().run([&](const IoOptions&) { group.remove(text, recursive); });
+}
+
+void move(GroupHandle& handle, const py::object& from, const py::object& to) {
+    Group& group = handle.group();
+    const std::string old_path = path_from_python(from);
+    const std::string new_path = path_from_python(to);
+    Work().run([&](const IoOptions&) { group.move(old_path, new_path); });
+}
+
+void create_array(GroupHandle& handle, const py::object& path, const py::dict& options) {
+    Group& group = handle.group();
+    const std::string text = path_from_python(path);
+    const ArrayOptions wanted = array_options(options);
+    Work().run([&](const IoOptions&) { group.create_array(text, wanted); });
+}
+
+void create_group(GroupHandle& handle, const py::object& path, const py::dict& attributes, const std::string& format) {
+    Group& group = handle.group();
+    const std::string text = path_from_python(path);
+    const Value values = value_from_python(attributes);
+    Work().run([&](const IoOptions&) { group.create_group(text, values, format); });
+}
+
+py::dict consolidated(GroupHandle& handle) {
+    const Group& group = handle.group();
+    const ConsolidatedState state = Work().run([&](const IoOptions&) { return group.consolidated_state(); });
+    py::dict facts;
+    facts["consolidated"] = !state.present ? "none" : state.fresh() ? "fresh" : "stale";
+    py::list stale;
+    for (const std::string& path : state.stale) stale.append(value_to_python(Value(path)));
+    facts["stale"] = stale;
+    return facts;
+}
+
+void bind_attributes(py::class_<GroupHandle>& handle) {
+    handle.def("attributes", [](GroupHandle& h) { return value_to_python(h.group().attributes().all()); });
+    handle.def("set_attribute", [](GroupHandle& h, const std::string& name, const py::object& value) {
+        const Value json = value_from_python(value);
+        Attributes attributes = h.group().attributes();
+        Work({}, Length::brief).run([&](const IoOptions&) { attributes.set(name, json); });
+    });
+    handle.def("erase_attribute", [](GroupHandle& h, const std::string& name) {
+        Attributes attributes = h.group().attributes();
+        return Work({}, Length::brief).run([&](const IoOptions&) { return attributes.erase(name); });
+    });
+    handle.def("replace_attributes", [](GroupHandle& h, const py::dict& all) {
+        const Value json = value_from_python(all);
+        Attributes attributes = h.group().attributes();
+        Work({}, Length::brief).run([&](const IoOptions&) { attributes.replace(json); });
+    });
+}
+
+}  // namespace
+
+void bind_groups(py::module_& module) {
+    py::class_<GroupHandle> handle(module, "GroupHandle");
+    bind_attributes(handle);
+    handle.def("nodes", &nodes);
+    handle.def("remove", &remove);
+    handle.def("move", &move);
+    handle.def("create_array", &create_array);
+    handle.def("create_group", &create_group);
+    handle.def("consolidated", &consolidated);
+    handle.def("consolidate", [](GroupHandle& h) {
+        Group& group = h.group();
+        Work().run([&](const IoOptions&) { group.consolidate(); });
+    });
+    handle.def("format", [](GroupHandle& h) -> py::object {
+        const Dialect* const dialect = h.group().dialect();
+        return dialect == nullptr ? py::none() : py::object(py::str(std::string(dialect->name)));
+    });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,135 @@
+#include "handle.h"
+
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+
+#include "convert.h"
+
+namespace tessera::python {
+
+ArrayHandle::ArrayHandle(std::unique_ptr<ArrayParts> parts, Reopen reopen)
+    : parts_(std::move(parts)),
+      reopen_(std::move(reopen)),
+      dtype_(parts_->readable().info().dtype),
+      numpy_dtype_(dtype_to_numpy(dtype_)) {}
+
+ArrayParts& ArrayHandle::parts() {
+    if (parts_.inherited()) {
+        if (!reopen_) {
+            throw unsupported(
+                "a batch of edits or a cache belongs to the process that began it, and this is a fork of "
+                "that; begin one here");
+        }
+        parts_ = Held<ArrayParts>(reopen_());
+    }
+    if (!parts_.usable()) throw invalid_argument("the batch of edits or the cache is closed");
+    return *parts_;
+}
+
+Array& ArrayHandle::array() {
+    ArrayParts& all = parts();
+    if (!all.array) {
+        throw unsupported(all.readable().name() + ": only an array of chunks can do this, and this is an array file");
+    }
+    return *all.array;
+}
+
+DType ArrayHandle::dtype_of(const py::array& array) const {
+    if (array.dtype().equal(numpy_dtype_)) return dtype_;
+    return dtype_from_numpy(array.dtype());
+}
+
+namespace {
+
+/// The result's memory with the selection's own dimensions.
+template <class View>
+View unfolded(const Picked& picked, View v) {
+    v.strides = picked.strides(v.strides);
+    v.shape = picked.selection.full_shape();
+    return v;
+}
+
+/// Of memory that holds a whole array, what a selection picks.
+template <class View>
+View picked_view(const Selection& selection, View v) {
+    for (int d = 0; d < selection.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        v.data += axis.start * v.strides[d];
+        v.strides[d] *= axis.step;
+    }
+    v.shape = selection.full_shape();
+    return v;
+}
+
+void read_parts(const ArrayParts& parts, const Selection& selection, const MutableArrayView& out, const IoOptions& io) {
+    if (parts.mapped) {
+        copy_elements(picked_view(selection, parts.mapped->view()), out);
+    } else if (parts.array) {
+        parts.array->read_into(selection, out, io);
+    } else if (selection.is_region()) {
+        parts.source->read_into(selection.bounds(), out, io);
+    } else {
+        read_selection_into(*parts.source, selection, out, io);
+    }
+}
+
+/// A cache takes regions: of a selection with steps, its rows.
+void write_rows(CachedArray& cache, const Selection& selection, const ArrayView& in, const IoOptions& io) {
+    for (int d = 0; d < selection.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        if (axis.step == 1) continue;
+        for (std::int64_t i = 0; i < axis.count; ++i) {
+            std::vector<Selection::Axis> axes = selection.axes();
+            axes[static_cast<std::size_t>(d)] = {.start = axis.start + i * axis.step, .step = 1, .count = 1};
+            ArrayView row = in;
+            row.data += i * in.strides[d];
+            row.shape[d] = 1;
+            write_rows(cache, Selection(std::move(axes)), row, io);
+        }
+        return;
+    }
+    cache.write(selection.bounds(), in, io);
+}
+
+void write_parts(ArrayParts& parts, const Selection& selection, const ArrayView& in, const IoOptions& io) {
+    if (parts.mapped) {
+        copy_elements(in, picked_view(selection, parts.mapped->mutable_view()));
+    } else if (parts.cached != nullptr) {
+        write_rows(*parts.cached, selection, in, io);
+    } else {
+        parts.array->write(selection, in, io);
+    }
+}
+
+}  // namespace
+
+void ArrayHandle::read(const Picked& picked, const py::array& out, const WorkOptions& options) {
+    const ArrayParts& from = parts();
+    Work work(options, length_of(picked.shape, dtype_));
+    if (dtype_.is_variable()) {
+        NDArray slots(dtype_, picked.selection.full_shape());
+        work.run([&](const IoOptions& io) { read_parts(from, picked.selection, slots, io); });
+        slots_to_objects(slots.view(), out);
+        return;
+    }
+    const MutableArrayView v = unfolded(picked, view_to_write(out, dtype_of(out)));
+    work.run([&](const IoOptions& io) { read_parts(from, picked.selection, v, io); });
+}
+
+void ArrayHandle::write(const Picked& picked, const py::array& values, const WorkOptions& options) {
+    ArrayParts& to = parts();
+    if (!to.mapped && to.cached == nullptr) static_cast<void>(array());
+    Work work(options, length_of(picked.shape, dtype_));
+    if (dtype_.is_variable()) {
+        const NDArray slots = objects_to_slots(values, dtype_);
+        ArrayView v = slots.view();
+        v.shape = picked.selection.full_shape();
+        v.strides = contiguous_strides(v.shape, dtype_.size());
+        work.run([&](const IoOptions& io) { write_parts(to, picked.selection, v, io); });
+        return;
+    }
+    const ArrayView v = unfolded(picked, view_to_read(values, dtype_of(values)));
+    work.run([&](const IoOptions& io) { write_parts(to, picked.selection, v, io); });
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,14 @@
+// tessera._tessera: what the package `tessera` calls of the library. Nobody else imports it.
+#include "handle.h"
+
+PYBIND11_MODULE(_tessera, module) {
+    module.doc() = "What the package tessera calls of the C++ library.";
+    module.attr("version") = TESSERA_VERSION;
+    tessera::python::bind_errors(module);
+    tessera::python::bind_arrays(module);
+    tessera::python::bind_batches(module);
+    tessera::python::bind_groups(module);
+    tessera::python::bind_open(module);
+    tessera::python::bind_copies(module);
+    tessera::python::bind_checks(module);
+}

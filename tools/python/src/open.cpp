@@ -1,0 +1,189 @@
+// Opening whatever a path names, and making arrays and groups.
+#include <pybind11/stl.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/npy.h>
+#include <tessera/place.h>
+#include <tessera/raw_array.h>
+
+#include <fmt/format.h>
+
+#include "convert.h"
+#include "handle.h"
+
+namespace tessera::python {
+
+namespace {
+
+std::unique_ptr<ArrayParts> chunked(Array array) {
+    auto parts = std::make_unique<ArrayParts>();
+    parts->array = std::move(array);
+    return parts;
+}
+
+/// An array file that is written in place.
+std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path) {
+    const ArrayFileFormat* const format = find_array_file_format(path.path);
+    if (format != nullptr && format->name == "npy") {
+        return std::make_unique<MappedNpy>(path.path, MappedArray::Mode::read_write);
+    }
+    if (format != nullptr && format->name == "ra") {
+        return std::make_unique<MappedRawArray>(path.path, MappedArray::Mode::read_write);
+    }
+    throw unsupported(fmt::format("{}: of array files only .npy and .ra are changed in place; mode \"r\" reads this",
+                                  path.path.string()));
+}
+
+std::unique_ptr<ArrayParts> open_file_parts(const std::string& path, bool read_only) {
+    auto parts = std::make_unique<ArrayParts>();
+    if (!read_only) parts->mapped = map_to_write(split_array_path(path));
+    parts->source = open_array_file(split_array_path(path));
+    return parts;
+}
+
+/// What a path names.
+struct Found {
+    std::unique_ptr<ArrayParts> array;
+    bool several = false;              ///< an array file that can hold several arrays, and does not hold one
+    std::vector<std::string> members;  ///< of such a file
+};
+
+/// Nothing in `array` and no members: a group.
+Found find(const std::string& path, const PlaceOptions& options) {
+    const ArrayPath split = split_array_path(path);
+    if (!split.member) {
+        if (const auto place = probe_place(path, options.store())) {
+            return at_place(path, options.store(), [](const Place& at) {
+                const auto node = probe_node(*at.store, at.prefix);
+                Found found;
+                if (node && node->kind == NodeKind::array) found.array = chunked(Array::open(at.store, at.prefix));
+                return found;
+            });
+        }
+        const ArrayFileFormat* const format = find_array_file_format(path);
+        if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws what is there
+        if (format != nullptr) {
+            std::vector<std::string> members = format->members(path);
+            const bool one = members.size() == 1 || format->name == "npy" || format->name == "ra";
+            if (!one) return {nullptr, true, std::move(members)};
+        }
+    }
+    return {open_file_parts(path, options.read_only), false, {}};
+}
+
+std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {
+    return at_place(path, options.store(),
+                    [](const Place& at) { return std::make_unique<Group>(Group::open(at.store, at.prefix)); });
+}
+
+/// An ArrayHandle, a GroupHandle, or the list of a file's members.
+py::object open_path(const py::object& path, const PlaceOptions& options) {
+    const std::string text = path_from_python(path);
+    Found found = Work().run([&](const IoOptions&) { return find(text, options); });
+    if (found.several) return py::cast(found.members);
+    if (!found.array) {
+        return py::cast(std::make_unique<GroupHandle>([text, options] { return open_group(text, options); }));
+    }
+    return py::cast(
+        std::make_unique<ArrayHandle>(std::move(found.array), [text, options] { return find(text, options).array; }));
+}
+
+py::object create_array(const py::object& path, const py::dict& options, const PlaceOptions& place, bool overwrite) {
+    const std::string text = path_from_python(path);
+    ArrayOptions wanted = array_options(options);
+    if (!options.contains("format")) {
+        // As in the program: the format of the group around it.
+        const Place around = enclosing_place(text, {.read_only = true});
+        if (const Dialect* const dialect = probe_group_dialect(*around.store, "")) wanted.format = dialect->name;
+    }
+    auto parts = Work().run([&](const IoOptions&) {
+        NewArray made(text, wanted, {.overwrite = overwrite, .store = place.store()}, "tessera.create");
+        made.commit();
+        return find(text, place).array;
+    });
+    return py::cast(std::make_unique<ArrayHandle>(std::move(parts), [text, place] { return find(text, place).array; }));
+}
+
+py::object create_group(const py::object& path, const std::string& format, const py::dict& attributes,
+                        const PlaceOptions& place) {
+    const std::string text = path_from_python(path);
+    const Value values = value_from_python(attributes);
+    Work().run([&](const IoOptions&) { Group::create(text, dialect_named(format), values, place.store()); });
+    return py::cast(std::make_unique<GroupHandle>([text, place] { return open_group(text, place); }));
+}
+
+/// A whole array, written from memory.
+void save(const py::object& path, const py::array& values, const py::dict& options, const PlaceOptions& place,
+          bool overwrite, const WorkOptions& work) {
+    const std::string text = path_from_python(path);
+    const ArrayOptions wanted = array_options(options);
+    const bool variable = wanted.dtype.is_variable();
+    const NDArray slots = variable ? objects_to_slots(values, wanted.dtype) : NDArray();
+    const ArrayView v = variable ? slots.view() : view_to_read(values, wanted.dtype);
+    Work(work).run([&](const IoOptions& io) {
+        NewArray made(text, wanted, {.overwrite = overwrite, .store = place.store()}, "tessera.save");
+        made.array().write(Region::whole(v.shape), v, io);
+        made.commit();
+    });
+}
+
+/// An array file, by its extension.
+void save_file(const py::object& path, const py::array& values, const py::object& dtype, bool fortran, int deflate,
+               bool object_strings, bool overwrite, const WorkOptions& work) {
+    const std::string text = path_from_python(path);
+    const DType element = dtype_from_argument(dtype);
+    const NDArray slots = element.is_variable() ? objects_to_slots(values, element) : NDArray();
+    const ArrayView v = element.is_variable() ? slots.view() : view_to_read(values, element);
+    Work(work).run([&](const IoOptions& io) {
+        const ArrayPath split = split_array_path(text);
+        if (!overwrite && std::filesystem::exists(split.path)) {
+            throw already_exists(fmt::format("{}: a file is there; overwrite=True replaces it", split.path.string()));
+        }
+        const ArrayFileOptions options{
+            .order = fortran ? Order::F : Order::C, .deflate_level = deflate, .object_strings = object_strings};
+        const auto source = view_source(v, text);
+        const auto converted = convert_for_array_file(split, *source, options, io);
+        const ArraySource& from = converted ? *converted : *source;
+        const auto sink = create_array_file(split, from.info().dtype, from.info().shape, options);
+        copy_array(from, *sink, {.io = io});
+    });
+}
+
+}  // namespace
+
+ArrayOptions array_options(const py::dict& options) {
+    ArrayOptions made;
+    const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
+    made.shape = shape_from_python(options["shape"]);
+    made.dtype = dtype_from_argument(options["dtype"]);
+    if (given("chunks")) made.chunks = shape_from_python(options["chunks"]);
+    if (given("shards")) made.shards = shape_from_python(options["shards"]);
+    if (options.contains("fill_value")) made.fill_value = value_from_python(options["fill_value"]);
+    if (given("codec")) made.codec = py::cast<std::string>(options["codec"]);
+    if (given("format")) made.format = py::cast<std::string>(options["format"]);
+    if (given("separator")) made.separator = py::cast<std::string>(options["separator"]);
+    if (given("order")) made.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
+    if (given("dims")) made.dimension_names = py::cast<decltype(made.dimension_names)>(options["dims"]);
+    if (given("attrs")) made.attributes = value_from_python(options["attrs"]);
+    return made;
+}
+
+void bind_open(py::module_& module) {
+    py::class_<PlaceOptions>(module, "PlaceOptions")
+        .def(py::init([](bool read_only, std::string durability, bool locks, bool follow_links) {
+                 static_cast<void>(durability_named(durability));
+                 return PlaceOptions{read_only, std::move(durability), locks, follow_links};
+             }),
+             py::arg("read_only"), py::arg("durability") = "commit", py::arg("locks") = true,
+             py::arg("follow_links") = false)
+        .def_readonly("read_only", &PlaceOptions::read_only);
+    module.def("open_path", &open_path);
+    module.def("create_array", &create_array);
+    module.def("create_group", &create_group);
+    module.def("save", &save);
+    module.def("save_file", &save_file);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,140 @@
+#include "work.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <tessera/error.h>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+
+namespace tessera::python {
+
+namespace {
+
+/// The stop of the main thread's innermost work. The handler of SIGINT reads it, whichever thread gets the signal.
+std::atomic<std::stop_source*> interruptible = nullptr;
+struct sigaction pythons_own;
+
+/// Of this thread's innermost work, for waits that ask whether to go on.
+thread_local std::stop_source* current_stop = nullptr;
+
+void on_interrupt(int number) {
+    // Nobody registers callbacks with these stops, so that asking is an atomic operation and no lock is waited for.
+    if (std::stop_source* const stop = interruptible.load()) stop->request_stop();
+    pythons_own.sa_handler(number);
+}
+
+bool has_default_handler() {
+    // Never destroyed: the interpreter is gone before statics are.
+    static const auto& module = *new py::object(py::module_::import("signal"));
+    return module.attr("getsignal")(SIGINT).is(module.attr("default_int_handler"));
+}
+
+class InterruptibleWaiter final : public Waiter {
+public:
+    void waits(const std::filesystem::path& /*destination*/, std::string_view /*builder*/) override {}
+    [[nodiscard]] bool stopped() const override { return current_stop != nullptr && current_stop->stop_requested(); }
+};
+
+}  // namespace
+
+/// Calls Python at most ten times a second, and at the end.
+class Work::Reports final : public Progress {
+public:
+    Reports(Work& work, py::object callback) : work_(work), callback_(std::move(callback)) {}
+
+    void start(std::int64_t total_bytes, std::string_view /*what*/) override {
+        total_ += total_bytes;
+        report();
+    }
+    void advance(std::int64_t bytes) override {
+        const std::int64_t done = done_ += bytes;
+        const std::unique_lock guard(mutex_, std::try_to_lock);
+        if (!guard.owns_lock()) return;
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_ < std::chrono::milliseconds(100) && done < total_) return;
+        last_ = now;
+        report();
+    }
+
+private:
+    void report() {
+        const py::gil_scoped_acquire acquired;
+        if (failed_) return;
+        try {
+            callback_(done_.load(), total_.load());
+        } catch (py::error_already_set& error) {
+            failed_ = true;
+            work_.keep_error(std::move(error));
+        }
+    }
+
+    Work& work_;
+    py::object callback_;
+    std::atomic<std::int64_t> done_ = 0;
+    std::atomic<std::int64_t> total_ = 0;
+    std::mutex mutex_;
+    std::chrono::steady_clock::time_point last_ = {};
+    bool failed_ = false;
+};
+
+class Work::Interruption {
+public:
+    explicit Interruption(std::stop_source& stop) : outer_(interruptible.exchange(&stop)) {
+        if (outer_ != nullptr) return;
+        struct sigaction action = {};
+        action.sa_handler = on_interrupt;
+        action.sa_flags = SA_RESTART | SA_ONSTACK;
+        installed_ = sigaction(SIGINT, &action, &pythons_own) == 0;
+    }
+    ~Interruption() {
+        if (installed_) sigaction(SIGINT, &pythons_own, nullptr);
+        interruptible = outer_;
+    }
+    Interruption(const Interruption&) = delete;
+    Interruption& operator=(const Interruption&) = delete;
+
+private:
+    std::stop_source* outer_;
+    bool installed_ = false;
+};
+
+Work::Work(const WorkOptions& options, Length length) {
+    io_.threads = options.threads;
+    io_.max_memory = options.max_memory;
+    if (length == Length::brief) return;
+    io_.stop = stop_.get_token();
+    if (!options.progress.is_none()) {
+        reports_ = std::make_unique<Reports>(*this, options.progress);
+        io_.progress = reports_.get();
+    }
+    if (::gettid() == ::getpid() && has_default_handler()) interruption_ = std::make_unique<Interruption>(stop_);
+    current_stop = &stop_;
+}
+
+Work::~Work() {
+    if (current_stop == &stop_) current_stop = nullptr;
+}
+
+void Work::keep_error(py::error_already_set&& error) {
+    if (!error_) error_ = std::make_unique<py::error_already_set>(std::move(error));
+    stop_.request_stop();
+}
+
+void Work::rethrow() {
+    if (error_) throw py::error_already_set(*error_);
+    if (stop_.stop_requested() && PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links) {
+    static InterruptibleWaiter waiter;
+    return {.read_only = read_only,
+            .durability = durability_named(durability),
+            .process_locks = locks,
+            .waiter = &waiter,
+            .follow_links = follow_links};
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,45 @@
+"""Tessera: chunked, compressed N-dimensional arrays that do not fit in memory.
+
+Open whatever lies there, index it as NumPy, and write it back safely from many processes::
+
+    import tessera
+
+    a = tessera.create("grid.zarr", shape=(100_000, 100_000), dtype="<f4", chunks=(1000, 1000), format="v3")
+    a[200:300, ::2] = 1.5
+    b = tessera.open("grid.zarr")                 # "r+" to change it
+    b[250, :10]
+    tessera.verify("grid.zarr")["sound"]
+
+:func:`open` reads every Zarr generation (zarr-python 0.4, v1, v2, v3 with shards), zips of these, ``.npy``, ``.npz``,
+``.ra`` and MLDF. What is opened is an :class:`Array`, a :class:`Group`, or :class:`Members` of a file.
+
+=====================  ==========================================================
+opening and making     open, create, create_group, save, load
+copying                copy, convert
+checking               verify, repair, seal, digest, diff, stats, info
+going back             snapshot, snapshots, restore, undo, Array.edit
+writing together       Array.update, Array.append, Array.cached
+=====================  ==========================================================
+
+Errors are classes of their own for each cause, which derive from the built-in one: :class:`NotFound` is a
+FileNotFoundError and a KeyError, :class:`OutOfBounds` an IndexError, :class:`InvalidArgument` a ValueError. Every call
+releases the GIL while it works, and Ctrl-C ends long work.
+"""
+
+from __future__ import annotations
+
+from ._array import Array, Cached, Converted, Edit
+from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
+                      OverBudget, Recorded, Unsupported)
+from ._group import Group, Members
+from ._tessera import version as __version__
+from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, repair,
+                     remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
+
+__all__ = [
+    "Array", "Cached", "Converted", "Edit", "Group", "Members",
+    "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
+    "OverBudget", "Recorded", "Unsupported",
+    "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "repair", "remove_snapshot",
+    "restore", "save", "seal", "snapshot", "snapshots", "stats", "undo", "verify",
+]

@@ -1,0 +1,550 @@
+"""tessera.Array: a chunked array, or an array file, as NumPy sees it."""
+
+from __future__ import annotations
+
+import html
+import os
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _bfloat16, _indexing, _tessera
+from ._attrs import Attributes
+from ._describe import array_facts, html_table
+from ._options import ProgressCallback, memory, work
+
+_BRIEF = _tessera.WorkOptions()
+
+
+class Array:
+    """An array whose elements lie in chunks or in a file, and are read and written by indexing.
+
+    Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Basic indexing reads and assigns as
+    NumPy does; each read gives an array in memory, each assignment is written when it returns. Threads and processes
+    may use one array at once: writers of one chunk take turns.
+
+    Examples
+    --------
+    >>> a = tessera.create("grid.zarr", shape=(4, 6), dtype="<i4", chunks=(2, 3), fill_value=7)
+    >>> a[1:3, ::2] = [[1, 2, 3], [4, 5, 6]]
+    >>> a[1]
+    array([1, 7, 2, 7, 3, 7], dtype=int32)
+    >>> a.vindex[[1, 2], [0, 4]]
+    array([1, 6], dtype=int32)
+    """
+
+    def __init__(self, handle: _tessera.ArrayHandle, path: str, mode: str, options: dict[str, Any]):
+        self._handle = handle
+        self._path = path
+        self._mode = mode
+        self._options = options
+        self._dtype = handle.dtype
+        self._bfloat16 = _bfloat16.order(handle.dtype_text)
+
+    # ---- what it is
+
+    @property
+    def path(self) -> str:
+        """Where it lies: a path, ``file.npz::member``, or a place in a zip."""
+        return self._path
+
+    @property
+    def mode(self) -> str:
+        """``"r"`` for reading, ``"r+"`` for reading and writing."""
+        return self._mode
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths, as last read; :meth:`refresh` shows a resize by others."""
+        return self._handle.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype: ``object`` for text and bytes of any length, ``V2`` for bfloat16."""
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._handle.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        size = 1
+        for length in self._handle.shape:
+            size *= length
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, decoded."""
+        return self.size * self._handle.item_size
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self._handle.item_size
+
+    @property
+    def chunks(self) -> Optional[tuple[int, ...]]:
+        """The lengths of a chunk, which is decoded as a whole; None for a plain file."""
+        chunks: Optional[tuple[int, ...]] = self._handle.layout()["chunks"]
+        return chunks
+
+    @property
+    def shards(self) -> Optional[tuple[int, ...]]:
+        """The lengths of a shard, which is a file of many chunks; None without shards."""
+        shards: Optional[tuple[int, ...]] = self._handle.layout()["shards"]
+        return shards
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements that were never written read as; None where it is undefined, and in files."""
+        return self._handle.fill_value()
+
+    @property
+    def dims(self) -> Optional[tuple[Optional[str], ...]]:
+        """The names of the dimensions, from wherever the format keeps them; None where there are none."""
+        return self._handle.dims()
+
+    @dims.setter
+    def dims(self, names: Optional[Sequence[Optional[str]]]) -> None:
+        self._handle.set_dimension_names(None if names is None else list(names))
+
+    @property
+    def format(self) -> Optional[str]:
+        """``"zmeta"``, ``"v1"``, ``"v2"`` or ``"v3"``; None for an array file."""
+        return self._handle.format()
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes, a mapping that is read and written through at once."""
+        return Attributes(self._handle)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What ``tessera info --json`` prints, as a dict."""
+        return array_facts(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        layout = self._handle.layout()
+        text = f"<tessera.Array {self._path!r} {self.shape} {self._handle.dtype_text}"
+        if layout["chunks"] is not None:
+            text += f", chunks {layout['chunks']}"
+        if layout["shards"] is not None:
+            text += f" in shards {layout['shards']}"
+        return f"{text}, {self.format or 'file'}, {self._mode}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.info)
+
+    # ---- reading
+
+    def __getitem__(self, key: Any) -> Any:
+        handle = self._handle
+        picked = handle.pick(key)
+        if picked is None:
+            fields, rest = _indexing.split_fields(key)
+            if fields is not None:
+                return self[rest][fields]
+            raise _indexing.not_basic(key)
+        out = np.empty(picked.shape, self._dtype)
+        handle.read(picked, out, _BRIEF)
+        return out[()] if picked.element else out
+
+    def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
+             max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+        """Read what a basic selection picks, perhaps into memory that is there.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None, as in ``a[sel]``.
+        out : numpy.ndarray, optional
+            Memory for the result, of its shape and of this dtype (in either byte order). Chunks are decoded straight
+            into it where its strides allow; no copy of it is made.
+        threads : int
+            At most so many threads; 0 for all cores.
+        max_memory : int or str
+            Bytes that work block by block may hold, such as ``"256M"``.
+        progress : callable or True
+            Called as ``progress(done, total)`` with bytes; True draws a bar with tqdm, where it is installed.
+
+        Returns
+        -------
+        numpy.ndarray or scalar
+            `out`, where it was given.
+        """
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise _indexing.not_basic(sel)
+        given = out is not None
+        if out is None:
+            out = np.empty(picked.shape, self._dtype)
+        elif out.shape != picked.shape:
+            raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
+        elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
+            raise TypeError(f"out has dtype {out.dtype}, the array {self._dtype}")
+        self._handle.read(picked, out, work(threads, max_memory, progress))
+        return out[()] if picked.element and not given else out
+
+    def __array__(self, dtype: Any = None) -> np.ndarray[Any, Any]:
+        values = np.asarray(self[...])
+        return values if dtype is None else np.asarray(_bfloat16.astype(values, self._bfloat16, dtype))
+
+    def astype(self, dtype: Any) -> "Converted":
+        """The same array with its elements converted when they are read.
+
+        Examples
+        --------
+        >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", fill_value=5)
+        >>> a.astype("float32")[:2]
+        array([5., 5.], dtype=float32)
+        """
+        return Converted(self, dtype)
+
+    @property
+    def vindex(self) -> "_indexing.VIndex":
+        """Elements at many places: ``a.vindex[rows, columns]``, or by a mask of the array's shape.
+
+        Integer arrays for all dimensions are broadcast against each other, as in ``numpy_array[rows, columns]``. Each
+        chunk that they touch is read and decoded once, whatever their order.
+        """
+        return _indexing.VIndex(self)
+
+    @property
+    def oindex(self) -> "_indexing.OIndex":
+        """Each dimension by itself: ``a.oindex[[0, 5], 2:4]`` has shape ``(2, 2)``.
+
+        Of each dimension an integer, a slice, a list of integers or a mask says what is picked, as in
+        ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
+        """
+        return _indexing.OIndex(self)
+
+    def iter_chunks(self, shards: bool = False) -> Iterator[tuple[slice, ...]]:
+        """The parts of the array that chunks cover (or shards), as keys: ``for key in a.iter_chunks(): a[key]``.
+
+        Examples
+        --------
+        >>> a = tessera.create("grid.zarr", shape=(2, 5), dtype="u1", chunks=(2, 3), overwrite=True)
+        >>> list(a.iter_chunks())
+        [(slice(0, 2, 1), slice(0, 3, 1)), (slice(0, 2, 1), slice(3, 5, 1))]
+        """
+        chunks = self.shards if shards and self.shards is not None else self.chunks
+        if chunks is None:
+            yield tuple(slice(0, length, 1) for length in self.shape)
+            return
+        count = 1
+        for length, chunk in zip(self.shape, chunks):
+            count *= -(-length // chunk)
+        for number in range(count):
+            yield self._handle.chunk_key(number, shards)
+
+    # ---- writing
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._require_writable()
+        picked = self._handle.pick(key)
+        if picked is None:
+            self._assign_fields(key, value)
+            return
+        self._handle.write(picked, self._values(value, picked.shape, picked.element), _BRIEF)
+
+    def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
+              max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
+        """Assign as ``a[sel] = values`` does, but refuse what `casting` does not allow.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None.
+        values : array_like
+            Broadcast to what is picked. An array of this dtype is not copied.
+        casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
+            What may be converted, as in :func:`numpy.can_cast`.
+
+        Raises
+        ------
+        TypeError
+            Where the rule does not allow the conversion. Nothing is written.
+        """
+        self._require_writable()
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise _indexing.not_basic(sel)
+        if casting != "unsafe" and self._bfloat16 is None and self._dtype != object:
+            values = np.asanyarray(values)
+            if not np.can_cast(values if values.ndim == 0 else values.dtype, self._dtype, casting):  # type: ignore
+                raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
+                                f"according to the rule '{casting}'")
+        self._handle.write(picked, self._values(values, picked.shape, picked.element),
+                           work(threads, max_memory, progress))
+
+    def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
+               progress: ProgressCallback = None) -> None:
+        """Change elements by what they are, so that no change of anybody else is lost.
+
+        Each chunk's part of the selection is read, changed by the function and written under that chunk's lock:
+        increments from many threads and processes all count. Chunks are changed one by one, not all at once.
+
+        Parameters
+        ----------
+        sel : basic index
+            Integers, slices, ``...`` and None.
+        function : callable
+            Called as ``function(values)`` with one chunk's part, an array that it may change in place; what it
+            returns, unless None, is written instead. The dimensions are those of the array, picked integers as 1.
+            It runs in any thread, and must not write to this array.
+        where : bool
+            Call ``function(values, place)`` with the place of `values` in what is picked, as slices.
+
+        Raises
+        ------
+        Exception
+            What the function raises. The chunk is as it was then; chunks that were changed before stay changed.
+
+        Examples
+        --------
+        >>> a = tessera.create("counts.zarr", shape=6, dtype="<i8", chunks=4)
+        >>> a.update(slice(2, 6), lambda values: values + 1)
+        >>> a[:]
+        array([0, 0, 1, 1, 1, 1])
+        """
+        self._require_writable()
+        picked = self._handle.pick(sel)
+        if picked is None:
+            raise _indexing.not_basic(sel)
+        self._handle.update(picked, function, where, work(threads, 0, progress))
+
+    def resize(self, *shape: Any) -> None:
+        """Grow or shrink along any dimensions. What is new reads as the fill; what is outside is deleted.
+
+        Examples
+        --------
+        >>> a = tessera.create("row.zarr", shape=3, dtype="u1", fill_value=9)
+        >>> a.resize(5)
+        >>> a[:]
+        array([9, 9, 9, 9, 9], dtype=uint8)
+        """
+        self._require_writable()
+        self._handle.resize(shape[0] if len(shape) == 1 else shape, _BRIEF)
+
+    def append(self, values: Any, axis: int = 0) -> int:
+        """Write values after the present end along an axis, and grow the array by them.
+
+        Other appenders take turns, so that each has a place of its own.
+
+        Returns
+        -------
+        int
+            The length before: where the values lie.
+        """
+        self._require_writable()
+        values = np.asarray(values)
+        if values.ndim != self.ndim:
+            raise ValueError(f"values have {values.ndim} dimensions, the array has {self.ndim}")
+        return self._handle.append(self._values(values, values.shape, False), axis, _BRIEF)
+
+    def refresh(self) -> None:
+        """Read the metadata again: shows a shape that others changed."""
+        self._handle.refresh()
+
+    def edit(self, keep_old: bool = True) -> "Edit":
+        """A batch of changes that take effect all together or not at all.
+
+        Within ``with``, nobody else sees the changes; other writers of the array wait. At its end they take effect,
+        unless an exception left it. :func:`tessera.undo` takes the last batch back, unless `keep_old` is False.
+
+        Examples
+        --------
+        >>> a = tessera.create("grid.zarr", shape=4, dtype="<i4", overwrite=True)
+        >>> with a.edit() as batch:
+        ...     batch[0] = 1
+        ...     batch.attrs["units"] = "m"
+        >>> a[:], a.attrs["units"]
+        (array([1, 0, 0, 0], dtype=int32), 'm')
+        """
+        self._require_writable()
+        return Edit(self, keep_old)
+
+    def cached(self, max_memory: Union[int, str] = "256M") -> "Cached":
+        """The same array with its chunks kept decoded in memory, for loops of small reads and writes.
+
+        Within ``with``, each chunk that is touched is decoded at most once and encoded once. What was written reaches
+        the array at the end, at ``flush()``, or when its chunk has to make room.
+
+        Examples
+        --------
+        >>> a = tessera.create("grid.zarr", shape=1000, dtype="<i4", overwrite=True)
+        >>> with a.cached() as fast:
+        ...     for i in range(1000):
+        ...         fast[i] = i
+        >>> a[998:]
+        array([998, 999], dtype=int32)
+        """
+        return Cached(self, memory(max_memory))
+
+    # ---- other
+
+    def __reduce__(self) -> Any:
+        from . import open as reopen
+
+        return reopen, (self._path, self._mode), None, None, None
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        step = self.chunks[0] if self.chunks else 1024
+        for first in range(0, len(self), step):
+            yield from self[first:first + step]
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, Array):
+            return (self._path, self._mode) == (other._path, other._mode)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._path, self._mode))
+
+    def _require_writable(self) -> None:
+        if self._mode == "r":
+            raise _indexing.read_only(self._path)
+
+    def _values(self, value: Any, shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
+        """The value as NumPy would store it, broadcast to the shape."""
+        if isinstance(value, (Array, Converted)):
+            value = value[...]
+        if self._bfloat16 is not None:
+            value = _bfloat16.encode(value, self._bfloat16)
+        return _indexing.stored(value, self._dtype, shape, element)
+
+    def _assign_fields(self, key: Any, value: Any) -> None:
+        fields, rest = _indexing.split_fields(key)
+        if fields is None:
+            raise _indexing.not_basic(key)
+        picked = self._handle.pick(rest)
+        if picked is None:
+            raise _indexing.not_basic(rest)
+        part = np.empty(0, self._dtype)[fields]  # the errors of unknown names
+        shape = picked.shape + part.shape[1:]
+        values = _indexing.stored(value, part.dtype, shape, False)
+        whole = _indexing.with_dropped(picked, values)
+
+        def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
+            elements[fields] = whole[place]
+
+        self._handle.update(picked, assign, True, _BRIEF)
+
+
+class Edit(Array):
+    """A batch of changes to an array; see :meth:`Array.edit`."""
+
+    def __init__(self, array: Array, keep_old: bool):
+        self._batch = _tessera.EditHandle(array._handle, keep_old)
+        super().__init__(self._batch.array(), array._path, "r+", array._options)
+        self._array = array
+
+    def commit(self) -> int:
+        """Make all changes take effect. Returns how many values changed."""
+        try:
+            changed = self._batch.commit()
+        finally:
+            self.discard()
+        self._array.refresh()
+        return changed
+
+    def discard(self) -> None:
+        """End the batch; what was not committed has not happened."""
+        _tessera.close(self._handle)
+        self._batch.close()
+
+    def __enter__(self) -> "Edit":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a batch of edits cannot be pickled; pickle the array")
+
+
+class Cached(Array):
+    """An array with its chunks kept decoded; see :meth:`Array.cached`."""
+
+    def __init__(self, array: Array, budget: int):
+        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode, array._options)
+        self._array = array
+
+    def flush(self) -> None:
+        """Write everything that was written."""
+        _tessera.flush(self._handle, _BRIEF)
+
+    def close(self) -> None:
+        """Flush, and forget the chunks."""
+        self.flush()
+        _tessera.close(self._handle)
+        self._array.refresh()
+
+    @property
+    def chunks(self) -> Optional[tuple[int, ...]]:
+        return self._array.chunks
+
+    @property
+    def fill_value(self) -> Any:
+        return self._array.fill_value
+
+    @property
+    def format(self) -> Optional[str]:
+        return self._array.format
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._array.info
+
+    def __enter__(self) -> "Cached":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a cache cannot be pickled; pickle the array")
+
+
+class Converted:
+    """An array with its elements converted when they are read; see :meth:`Array.astype`."""
+
+    def __init__(self, array: Array, dtype: Any):
+        self._array = array
+        self.dtype = np.dtype(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the array."""
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, key: Any) -> Any:
+        return _bfloat16.astype(self._array[key], self._array._bfloat16, self.dtype)
+
+    def __array__(self, dtype: Any = None) -> np.ndarray[Any, Any]:
+        return np.asarray(self[...], dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<{self._array!r} as {self.dtype}>"

@@ -1,0 +1,52 @@
+"""Attributes: a mapping that is read and written through at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import MutableMapping
+from typing import Any, Iterator
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of an array or a group: JSON values by name.
+
+    Examples
+    --------
+    >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", overwrite=True)
+    >>> a.attrs["units"] = "m"
+    >>> a.attrs
+    {'units': 'm'}
+    """
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+
+    def asdict(self) -> dict[str, Any]:
+        """All of them at this moment."""
+        return dict(self._handle.attributes())
+
+    def put(self, attributes: dict[str, Any]) -> None:
+        """Replace all of them in one step."""
+        self._handle.replace_attributes(dict(attributes))
+
+    def __getitem__(self, name: str) -> Any:
+        return self._handle.attributes()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._handle.set_attribute(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        if not self._handle.erase_attribute(name):
+            raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handle.attributes())
+
+    def __len__(self) -> int:
+        return len(self._handle.attributes())
+
+    def __repr__(self) -> str:
+        return repr(self._handle.attributes())
+
+    def _repr_json_(self) -> Any:
+        return json.loads(json.dumps(self._handle.attributes()))

@@ -1,0 +1,276 @@
+"""tessera.Group: a mapping of names to arrays and groups."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping
+from typing import Any, Iterator, Optional, Union
+
+from . import _tessera
+from ._array import Array
+from ._attrs import Attributes
+from ._errors import Error, InvalidArgument, NotFound
+
+Node = Union[Array, "Group", "Members"]
+
+
+class Group(Mapping[str, Any]):
+    """Arrays and groups by name, as they lie below a directory or in a zip.
+
+    A group has metadata of a format, or is a plain folder that holds arrays. Names may lead further down:
+    ``group["sub/array"]``.
+
+    Examples
+    --------
+    >>> g = tessera.create_group("model.zarr", format="v3", attrs={"title": "a model"})
+    >>> a = g.create_array("fields/height", shape=(2, 3), dtype="<f4", fill_value=1.5)
+    >>> list(g), list(g["fields"])
+    (['fields'], ['height'])
+    >>> g["fields/height"][0]
+    array([1.5, 1.5, 1.5], dtype=float32)
+    >>> print(g.tree())
+    model.zarr/
+    └── fields/
+        └── height (2, 3) <f4
+    """
+
+    def __init__(self, handle: _tessera.GroupHandle, path: str, mode: str, options: dict[str, Any]):
+        self._handle = handle
+        self._path = path
+        self._mode = mode
+        self._options = options
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self._path
+
+    @property
+    def mode(self) -> str:
+        """``"r"`` for reading, ``"r+"`` for reading and writing."""
+        return self._mode
+
+    @property
+    def format(self) -> Optional[str]:
+        """``"v2"`` or ``"v3"``; None for a plain folder."""
+        return self._handle.format()
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes, a mapping that is read and written through at once."""
+        return Attributes(self._handle)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What ``tessera info --json`` says of a group."""
+        nodes = self._handle.nodes(True)
+        return {
+            "path": self._path,
+            "kind": "group" if self.format is not None else "directory",
+            "format": self.format,
+            "attributes": self.attrs.asdict() if self.format is not None else {},
+            "children": len(self._handle.nodes(False)),
+            "arrays": sum(kind == "array" for _, kind, _ in nodes),
+            "consolidated": self._handle.consolidated()["consolidated"],
+        }
+
+    # ---- a mapping
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            raise TypeError(f"a group has names, not {name!r}")
+        place = self._place(name)
+        from . import open as open_path
+
+        try:
+            return open_path(place, self._mode, **self._options)
+        except NotFound as error:
+            raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self) or 'no arrays or groups'}") \
+                from error
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _, _ in self._handle.nodes(False))
+
+    def __len__(self) -> int:
+        return len(self._handle.nodes(False))
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        if "/" not in name:
+            return name in list(self)
+        try:
+            self[name]
+        except (NotFound, InvalidArgument):
+            return False
+        except Error:
+            return True
+        return True
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """The arrays directly below, by name. One that cannot be opened is left out here, and an error by its name."""
+        return self._below("array")
+
+    def groups(self) -> Iterator[tuple[str, "Group"]]:
+        """The groups directly below, by name."""
+        return self._below("group")
+
+    def walk(self) -> Iterator[tuple[str, str, Optional[str]]]:
+        """All nodes below: path, ``"array"`` or ``"group"``, and format. Nothing is opened, nothing is refused."""
+        return iter(self._handle.nodes(True))
+
+    def tree(self) -> str:
+        """What lies below, drawn as a tree."""
+        lines = [os.path.basename(self._path.rstrip("/")) + "/"]
+        below: dict[str, list[tuple[str, str]]] = {}
+        for path, kind, _ in self._handle.nodes(True):
+            parent, _, name = path.rpartition("/")
+            below.setdefault(parent, []).append((name, kind))
+
+        def add(parent: str, indent: str) -> None:
+            children = below.get(parent, [])
+            for number, (name, kind) in enumerate(children):
+                last = number + 1 == len(children)
+                path = f"{parent}/{name}" if parent else name
+                branch = "└── " if last else "├── "
+                lines.append(indent + branch + (self._leaf(name, path) if kind == "array" else name + "/"))
+                add(path, indent + ("    " if last else "│   "))
+
+        add("", "")
+        return "\n".join(lines)
+
+    # ---- changes
+
+    def create_array(self, name: str, shape: Any, dtype: Any, **options: Any) -> Array:
+        """Make an array below this group, in its format, and the groups that are missing on the way.
+
+        The arguments are those of :func:`tessera.create`.
+        """
+        from ._verbs import creation_options
+
+        self._require_writable()
+        wanted = creation_options(shape, dtype, options)
+        self._handle.create_array(name, wanted)
+        made: Array = self[name]
+        return made
+
+    def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
+        """Make a group below this group, in its format (`format` counts below a plain folder alone)."""
+        self._require_writable()
+        self._handle.create_group(name, dict(attrs or {}), format)
+        made: Group = self[name]
+        return made
+
+    def require_group(self, name: str) -> "Group":
+        """The group of this name, made where there is none."""
+        found: Group = self[name] if name in self else self.create_group(name)
+        return found
+
+    def move(self, old: str, new: str) -> None:
+        """Give an array or group below another name, with everything below it; never onto something."""
+        self._require_writable()
+        self._handle.move(old, new)
+
+    def remove(self, name: str, recursive: bool = False) -> None:
+        """Delete an array, or a group that is empty unless `recursive`."""
+        self._require_writable()
+        self._handle.remove(name, recursive)
+
+    def __delitem__(self, name: str) -> None:
+        self.remove(name, recursive=True)
+
+    def consolidate(self) -> None:
+        """Write consolidated metadata, which other Zarr readers open a hierarchy by."""
+        self._require_writable()
+        self._handle.consolidate()
+
+    # ---- other
+
+    def __repr__(self) -> str:
+        return f"<tessera.Group {self._path!r} {self.format or 'plain folder'}, {self._mode}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.tree())}</pre>"
+
+    def __reduce__(self) -> Any:
+        from . import open as reopen
+
+        return reopen, (self._path, self._mode)
+
+    def __eq__(self, other: Any) -> Any:
+        if isinstance(other, Group):
+            return (self._path, self._mode) == (other._path, other._mode)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self._path, self._mode))
+
+    def _place(self, name: str) -> str:
+        parts = name.strip("/").split("/")
+        if any(part in ("", ".", "..") for part in parts):
+            raise NotFound(f"{name!r} is no name of an array or group")
+        return "/".join([self._path.rstrip("/"), *parts])
+
+    def _below(self, wanted: str) -> Iterator[tuple[str, Any]]:
+        for name, kind, _ in self._handle.nodes(False):
+            if kind == wanted:
+                try:
+                    yield name, self[name]
+                except Error:
+                    continue
+
+    def _leaf(self, name: str, path: str) -> str:
+        try:
+            array = self[path]
+        except Error as error:
+            return f"{name}: {error}"
+        return f"{name} {array.shape} {array._handle.dtype_text}"
+
+    def _require_writable(self) -> None:
+        if self._mode == "r":
+            raise InvalidArgument(f'{self._path}: was opened for reading; tessera.open(path, "r+") can change it')
+
+
+class Members(Mapping[str, Array]):
+    """The arrays of a file that holds several: an ``.npz``, an MLDF file.
+
+    Examples
+    --------
+    >>> np.savez("both.npz", x=np.arange(3), y=np.zeros((2, 2)))
+    >>> f = tessera.open("both.npz")
+    >>> list(f), f["y"].shape
+    (['x', 'y'], (2, 2))
+    """
+
+    def __init__(self, names: list[str], path: str, options: dict[str, Any]):
+        self._names = list(dict.fromkeys(names))
+        self._path = path
+        self._options = options
+
+    @property
+    def path(self) -> str:
+        """Where the file lies."""
+        return self._path
+
+    def __getitem__(self, name: str) -> Array:
+        from . import open as open_path
+
+        if name not in self._names:
+            raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self._names)}")
+        member: Array = open_path(f"{self._path}::{name}", "r", **self._options)
+        return member
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return f"<tessera.Members {self._path!r}: {', '.join(self._names)}>"
+
+    def __reduce__(self) -> Any:
+        from . import open as reopen
+
+        return reopen, (self._path, "r")

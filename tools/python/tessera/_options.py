@@ -1,0 +1,57 @@
+"""Options that many functions share."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Union
+
+from . import _tessera
+
+ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
+
+_UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def memory(amount: Union[int, str]) -> int:
+    """Bytes: a number, or text such as ``"256M"`` in units of 1024."""
+    if isinstance(amount, str):
+        text = amount.strip().upper()
+        for suffix in ("IB", "B"):
+            if text.endswith(suffix):
+                text = text[:-len(suffix)]
+                break
+        unit = _UNITS.get(text[-1:], 0)
+        try:
+            return int(float(text[:-1] if unit else text) * (1 << unit))
+        except ValueError:
+            raise ValueError(f"{amount!r} is no amount of memory; write such as 256M") from None
+    return int(amount)
+
+
+class _Bar:
+    """Progress by tqdm."""
+
+    def __init__(self, tqdm: Any):
+        self._tqdm = tqdm
+        self._bar: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = self._tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
+        self._bar.total = total
+        self._bar.update(done - self._bar.n)
+        if done >= total:
+            self._bar.close()
+
+
+def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+    """How one call works."""
+    if progress is True:
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            progress = None
+        else:
+            progress = _Bar(tqdm)
+    if progress is False:
+        progress = None
+    return _tessera.WorkOptions(threads, memory(max_memory), progress)

@@ -1,0 +1,537 @@
+"""The program's verbs as functions."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _tessera
+from ._array import Array, Converted
+from ._errors import InvalidArgument, Unsupported
+from ._group import Group, Members
+from ._options import ProgressCallback, work
+
+Path = Union[str, "os.PathLike[str]"]
+Opened = Union[Array, Group, Members]
+
+_MODES = {"r": True, "r+": False}
+
+
+def _absolute(path: Path) -> str:
+    """The path as it is kept: the working directory may change, and workers may have another."""
+    return os.path.abspath(os.fspath(path))
+
+
+def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+         follow_links: bool = False) -> Any:
+    """Open whatever lies at a path.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        An array or group in a directory or a zip (``data.zarr.zip/group/array``), an array file, or
+        ``file.npz::member``.
+    mode : {"r", "r+"}
+        For reading, or for reading and writing. Array files are changed in place: ``.npy`` and ``.ra`` only.
+    durability : {"none", "commit", "each"}
+        What is on the disk when a write returns; see the program's ``--durability``.
+    locks : bool
+        Whether writers of other processes are kept away. False only where a file system has no locks, and nobody
+        else writes.
+    follow_links : bool
+        Whether values are written through symbolic links to directories.
+
+    Returns
+    -------
+    Array, Group or Members
+        Members, a mapping, for a file of several arrays.
+
+    Raises
+    ------
+    NotFound
+        Nothing that can be opened lies there; the message says what does.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(5))
+    >>> tessera.open("plain.npy")[1:3]
+    array([1, 2])
+    """
+    if mode not in _MODES:
+        raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
+    options = {name: value for name, value, usual in (("durability", durability, "commit"), ("locks", locks, True),
+                                                      ("follow_links", follow_links, False)) if value != usual}
+    place = _absolute(path)
+    found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links))
+    if isinstance(found, list):
+        return Members(found, place, options)
+    if isinstance(found, _tessera.GroupHandle):
+        return Group(found, place, mode, options)
+    return Array(found, place, mode, options)
+
+
+def _json_fill(value: Any, dtype: Any) -> Any:
+    """A fill as JSON has it, as exact as the dtype."""
+    if value is None or isinstance(value, str):
+        return value
+    kind = _tessera.numpy_dtype(dtype)
+    if kind == object or kind == np.dtype("V2"):
+        return value.decode("latin-1") if isinstance(value, bytes) else value
+    return _json_element(np.array(value, kind)[()], np.array(value))
+
+
+def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
+    kind = element.dtype.kind
+    if kind == "M":
+        return str(element)
+    if kind == "m":
+        return "NaT" if np.isnat(element) else int(element.astype("i8"))
+    if kind == "c":
+        return [float(element.real), float(element.imag)]
+    if kind == "S":
+        return bytes(element).decode("latin-1")
+    if kind == "U":
+        return str(element)
+    if kind == "V":
+        if element.dtype.names is None:
+            return "0x" + bytes(element).hex()
+        return [_json_element(element[name], given) if isinstance(element[name], np.generic)
+                else element[name].tolist() for name in element.dtype.names]
+    # A value that the dtype cannot hold is refused by the library, which sees it as it was given.
+    exact = given[()] if given.ndim == 0 and given.dtype.kind in "biuf" else element
+    return exact.item()
+
+
+def creation_options(shape: Any, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """What the library's creation of an array takes."""
+    known = {"chunks", "shards", "fill_value", "codec", "format", "order", "separator", "dims", "attrs"}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    made = {"shape": shape, "dtype": dtype}
+    made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
+    if made.get("order") not in (None, "C", "F"):
+        raise InvalidArgument(f"order {made['order']!r}: expected \"C\" or \"F\"")
+    if "fill_value" in made:
+        made["fill_value"] = _json_fill(made["fill_value"], dtype)
+    return made
+
+
+class _Default:
+    def __repr__(self) -> str:
+        return "<the format's default>"
+
+
+_DEFAULT: Any = _Default()
+
+
+def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value: Any = _DEFAULT,
+           shards: Any = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+           separator: Optional[str] = None, dims: Any = None, attrs: Optional[dict[str, Any]] = None,
+           overwrite: bool = False, durability: str = "commit", locks: bool = True) -> Array:
+    """Make a new array.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        A directory that is not there yet.
+    shape : int or tuple of int
+    dtype : dtype_like
+        NumPy's, or what NumPy lacks: ``"bfloat16"``, and ``str`` and ``bytes`` for elements of any length.
+    chunks : int or tuple of int, optional
+        The lengths of a chunk; about 1 MiB is chosen.
+    fill_value : optional
+        What is not written reads as; None leaves it undefined. By default the format's: 0, or an empty text.
+    shards : tuple of int, optional
+        v3: the lengths of a shard, one file for many chunks.
+    codec : str, optional
+        ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
+    format : {"zmeta", "v1", "v2", "v3"}, optional
+        That of the group around it, else ``"zmeta"``.
+    order : {"C", "F"}
+        Of the elements in a chunk.
+    separator : {".", "/"}, optional
+        Between the indices of chunk keys.
+    dims : sequence of str, optional
+        Names of the dimensions.
+    attrs : dict, optional
+        Attributes.
+    overwrite : bool
+        Replace an array that lies there, in one step.
+
+    Returns
+    -------
+    Array
+        Open for reading and writing.
+
+    Raises
+    ------
+    AlreadyExists
+        Something lies there.
+
+    Examples
+    --------
+    >>> a = tessera.create("t.zarr", (3,), "M8[D]", fill_value=np.datetime64("2020-01-01"), format="v2")
+    >>> a[1] = "2021-06-05"
+    >>> a[:]
+    array(['2020-01-01', '2021-06-05', '2020-01-01'], dtype='datetime64[D]')
+    """
+    options = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
+               "separator": separator, "dims": dims, "attrs": attrs}
+    if fill_value is not _DEFAULT:
+        options["fill_value"] = fill_value
+    place = _absolute(path)
+    handle = _tessera.create_array(place, creation_options(shape, dtype, options),
+                                   _tessera.PlaceOptions(False, durability, locks, False), overwrite)
+    return Array(handle, place, "r+", {})
+
+
+def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None) -> Group:
+    """Make a group, in which arrays and groups can be made.
+
+    Raises
+    ------
+    AlreadyExists
+        An array or a group lies there.
+    """
+    place = _absolute(path)
+    handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False))
+    return Group(handle, place, "r+", {})
+
+
+def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None, deflate: int = 0,
+         object_strings: bool = False, progress: ProgressCallback = None, **options: Any) -> None:
+    """Write a NumPy array as a new array of chunks, or as an array file by its extension.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        ``grid.zarr``; or ``grid.npy``, ``grid.npz::name``, ``grid.ra``, ``data.mldf::name``.
+    values : array_like
+        Memory is not copied. Objects have to be str, or bytes with ``dtype=bytes``.
+    overwrite : bool
+        Replace what lies there.
+    dtype : dtype_like, optional
+        ``str`` or ``bytes`` for objects, ``"bfloat16"`` for numbers that are to be rounded to it.
+    deflate : int
+        For ``.npz``: 0 stores, 1 to 9 compress.
+    object_strings : bool
+        For ``.npy`` and ``.npz``: text of any length as Python objects, not as ``U``.
+    progress : callable or True
+        As in :meth:`Array.read`.
+    **options
+        For an array of chunks, those of :func:`create`: chunks, codec, format, fill_value, …
+
+    Examples
+    --------
+    >>> tessera.save("ramp.zarr", np.arange(6).reshape(2, 3), chunks=(1, 3), format="v3")
+    >>> tessera.load("ramp.zarr")
+    array([[0, 1, 2],
+           [3, 4, 5]])
+    """
+    if isinstance(values, (Array, Converted)):
+        values = values[...]
+    array = np.asanyarray(values)
+    if dtype is not None:
+        shown = _tessera.numpy_dtype(dtype)
+        if shown == np.dtype("V2") and dtype != shown:
+            from . import _bfloat16
+
+            array = _bfloat16.encode(array, ">" if str(dtype).startswith(">") else "<")
+        else:
+            array = array.astype(shown, copy=False)
+    wanted = array.dtype if dtype is None else dtype
+    if array.dtype == object and wanted == object:
+        wanted = bytes if array.size and isinstance(array.flat[0], bytes) else str
+    place = _absolute(path)
+    running = work(0, 0, progress)
+    if _tessera.is_array_file(place):
+        fortran = options.pop("order", None) == "F" or (array.flags.f_contiguous and not array.flags.c_contiguous)
+        if options:
+            raise TypeError(f"an array file has no {sorted(options)[0]}")
+        _tessera.save_file(place, array, wanted, fortran, deflate, object_strings, overwrite, running)
+        return
+    _tessera.save(place, array, creation_options(array.shape, wanted, options), _tessera.PlaceOptions(False), overwrite,
+                  running)
+
+
+def load(path: Path, progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
+    """All elements of an array as a NumPy array.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(3))
+    >>> tessera.load("plain.npy")
+    array([0, 1, 2])
+    """
+    return np.asarray(_array(path).read(..., progress=progress))
+
+
+def _array(array: Union[Path, Array]) -> Array:
+    opened = array if isinstance(array, Array) else open(array)
+    if not isinstance(opened, Array):
+        raise InvalidArgument(f"{opened.path}: expected an array; it holds: {', '.join(opened)}")
+    return opened
+
+
+def _path_of(node: Any) -> str:
+    return node.path if isinstance(node, (Array, Group, Members)) else _absolute(node)
+
+
+def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
+         shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
+         separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, threads: int = 0,
+         max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
+    """Copy an array to a new one, whatever the two are: import, export, rechunk, recompress and convert.
+
+    Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
+    copied as they are where nothing stands against it. The new array appears when it is complete.
+
+    Parameters
+    ----------
+    source : path or Array
+    destination : path
+        A directory; or an array file by its extension.
+    sel : basic index, optional
+        What to copy of it.
+    overwrite : bool
+        Replace an array or a file that lies there.
+    chunks, shards, codec, format, order, separator, fill_value
+        As in :func:`create`; what is not given is the source's. ``shards=None`` takes shards away.
+    deflate : int
+        For ``.npz``: 0 stores, 1 to 9 compress.
+    threads, max_memory, progress
+        As in :meth:`Array.read`.
+
+    Returns
+    -------
+    list of str
+        What is said otherwise in the new format than in the old one.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(10))
+    >>> tessera.copy("plain.npy", "plain.zarr", slice(2, 5), format="v2")
+    []
+    >>> tessera.load("plain.zarr")
+    array([2, 3, 4])
+    """
+    array = open(source) if not isinstance(source, Array) else source
+    if isinstance(array, Group):
+        raise Unsupported(f"{array.path}: is a group; the program copies hierarchies: tessera copy SOURCE DESTINATION")
+    array = _array(array)
+    options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
+                               "separator": separator, "deflate": deflate}
+    if shards is not _DEFAULT:
+        options["shards"] = shards
+    if fill_value is not _DEFAULT:
+        options["fill_value"] = _json_fill(fill_value, array.dtype)
+    picked = None
+    if sel is not None:
+        picked = array._handle.pick(sel)
+        if picked is None or any(axis < 0 for axis in picked.axes):
+            raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
+    return _tessera.copy(array._handle, picked, _absolute(destination), options, overwrite, _tessera.PlaceOptions(False),
+                         work(threads, max_memory, progress))
+
+
+def convert(source: Union[Path, Array], destination: Path, format: str, **options: Any) -> list[str]:
+    """Copy an array into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
+    return copy(source, destination, format=format, **options)
+
+
+def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
+           progress: ProgressCallback = None) -> dict[str, Any]:
+    """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
+
+    Returns
+    -------
+    dict
+        The members of ``tessera verify --json``: `sound`, `findings` (each with `kind`, `node`, `key`, `chunk`,
+        `text`), counts.
+
+    Examples
+    --------
+    >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", overwrite=True)
+    >>> tessera.verify(a)["sound"]
+    True
+    """
+    return _tessera.verify(_path_of(path), seals, work(threads, max_memory, progress))
+
+
+def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
+           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+    """Mend what :func:`verify` finds and can be mended. Damaged chunks are set aside, not deleted.
+
+    Parameters
+    ----------
+    dry_run : bool
+        Only say what would be done.
+    give_up_batches : bool
+        Take batches back that were committed and are not in place, instead of finishing them.
+    drop_damaged : bool
+        Delete what was set aside.
+    """
+    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, _tessera.PlaceOptions(False),
+                           work(threads, max_memory, progress))
+
+
+def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
+         progress: ProgressCallback = None) -> dict[str, Any]:
+    """Write a manifest of SHA-256 sums, with which anybody can tell later whether a file was changed.
+
+    Parameters
+    ----------
+    bag : path, optional
+        Make a BagIt bag there instead, a copy with manifests.
+    overwrite : bool
+        Replace the manifest where files have changed since.
+    unchecked : bool
+        Do not verify before.
+
+    Raises
+    ------
+    Corrupt
+        What is to be sealed is damaged, and was not sealed.
+    """
+    place = _path_of(path)
+    if not unchecked:
+        report = verify(place, seals=False, progress=progress)
+        if not report["sound"]:
+            from ._errors import Corrupt
+
+            first = next(f for f in report["findings"] if f["kind"] in ("damage", "unchecked"))
+            raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
+                          "is")
+    options = _tessera.PlaceOptions(False)
+    if bag is not None:
+        return _tessera.make_bag(place, _absolute(bag), options, work(0, 0, progress))
+    return _tessera.seal(place, overwrite, options, work(0, 0, progress))
+
+
+def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int, str] = 0,
+           progress: ProgressCallback = None) -> str:
+    """One hash of dtype, shape and content, whatever the chunks, the codecs and the format.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(3))
+    >>> _ = tessera.copy("plain.npy", "three.zarr")
+    >>> tessera.digest("plain.npy") == tessera.digest("three.zarr")
+    True
+    """
+    return _tessera.digest(_array(array)._handle, work(threads, max_memory, progress))
+
+
+def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,
+         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+    """What differs between two arrays, element by element.
+
+    Parameters
+    ----------
+    atol, rtol : float
+        What counts as equal, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit.
+    places : int
+        How many elements that differ are listed.
+
+    Returns
+    -------
+    dict
+        `equal`, `structure` (what else than elements differs), `different`, `first`, `largest`, `largest_at`.
+    """
+    return _tessera.difference(_array(a)._handle, _array(b)._handle, atol, rtol, places,
+                               work(threads, max_memory, progress))
+
+
+def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_memory: Union[int, str] = 0,
+          progress: ProgressCallback = None) -> dict[str, Any]:
+    """Minimum, maximum, mean, deviation and histogram in one parallel pass, without NaN.
+
+    Returns
+    -------
+    dict
+        The members of ``tessera stats --json``; of structures `fields` has those of each field.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(5.0))
+    >>> tessera.stats("plain.npy")["mean"]
+    2.0
+    """
+    opened = _array(array)
+    found = _tessera.statistics(opened._handle, bins, work(threads, max_memory, progress))
+    whole = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size}
+    if len(found) == 1 and not found[0]["field"]:
+        found[0].pop("field")
+        return {**whole, **found[0], "fields": []}
+    nothing = dict.fromkeys(("nan", "fill", "min", "max", "mean", "deviation", "histogram"))
+    return {**whole, **nothing, "fields": found}
+
+
+def info(path: Any) -> dict[str, Any]:
+    """What is known of an array, a group or a file, without reading elements: ``tessera info --json``."""
+    node = path if isinstance(path, (Array, Group, Members)) else open(path)
+    if isinstance(node, Members):
+        return {"path": node.path, "kind": "file", "members": {name: node[name].info for name in node}}
+    return dict(node.info)
+
+
+def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
+    """Keep what an array or a hierarchy holds now, beside it, with shared bytes where the file system can.
+
+    Parameters
+    ----------
+    name : str
+        Of the snapshot, which opens like any array: ``ROOT.snapshots/NAME``.
+    sums : bool
+        Record SHA-256 sums, so that copies of the snapshot can be checked.
+    """
+    return _tessera.create_snapshot(_path_of(path), name, sums, _tessera.PlaceOptions(False), work(0, 0, progress))
+
+
+def snapshots(path: Any) -> list[dict[str, Any]]:
+    """The snapshots of what lies at a path."""
+    return _tessera.list_snapshots(_path_of(path))
+
+
+def restore(path: Any, name: str, *, skip_damaged: bool = False, progress: ProgressCallback = None) -> list[str]:
+    """Put back what a snapshot holds, in one step. Everything that is there now is lost.
+
+    Returns
+    -------
+    list of str
+        With `skip_damaged`: the paths of what is left out.
+    """
+    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _tessera.PlaceOptions(False),
+                                     work(0, 0, progress))
+
+
+def remove_snapshot(path: Any, name: str) -> None:
+    """Delete a snapshot."""
+    _tessera.remove_snapshot(_path_of(path), name, _tessera.PlaceOptions(False))
+
+
+def undo(array: Union[Path, Array]) -> int:
+    """Take the last batch (:meth:`Array.edit`) back; undone twice, it is there again.
+
+    Returns
+    -------
+    int
+        How many values changed.
+
+    Examples
+    --------
+    >>> a = tessera.create("grid.zarr", shape=4, dtype="<i4", overwrite=True)
+    >>> with a.edit() as batch:
+    ...     batch[:] = 7
+    >>> tessera.undo(a), a[0]
+    (1, 0)
+    """
+    opened = array if isinstance(array, Array) else open(array, "r+")
+    opened._require_writable()
+    changed = _tessera.undo(opened._handle)
+    opened.refresh()
+    return changed
