@@ -3,7 +3,9 @@
 #include <tessera/tessera.h>
 
 #include <atomic>
+#include <cstring>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 

@@ -30,34 +30,34 @@ py::object element_to_python(const DType& dtype, const ElementBytes& bytes) {
 }
 
 py::object fill_of(ArrayHandle& handle) {
-    if (!handle.parts().array) return py::none();
+    if (!handle.parts()->array) return py::none();
     const FillValue fill = handle.array().metadata().fill;
     return fill.bytes ? element_to_python(handle.dtype(), *fill.bytes) : py::none();
 }
 
 /// xarray's convention where the format has no place of its own for names.
 py::object dims_of(ArrayHandle& handle) {
-    const ArrayParts& parts = handle.parts();
+    const auto parts = handle.parts();
     Value names;
-    if (parts.array && parts.array->dialect().dimension_names) {
-        names = dimension_names_json(parts.array->metadata().dimension_names);
+    if (parts->array && parts->array->dialect().dimension_names) {
+        names = dimension_names_json(parts->array->metadata().dimension_names);
         if (names.as_array().empty()) return py::none();
-    } else if (const Value attributes = parts.readable().attribute_values(); attributes.find(dimensions_attribute)) {
+    } else if (const Value attributes = parts->readable().attribute_values(); attributes.find(dimensions_attribute)) {
         names = attributes.at(dimensions_attribute);
     }
-    if (!names.is_array() || std::ssize(names.as_array()) != parts.readable().info().shape.rank()) return py::none();
+    if (!names.is_array() || std::ssize(names.as_array()) != parts->readable().info().shape.rank()) return py::none();
     return py::tuple(value_to_python(names));
 }
 
 py::object format_of(ArrayHandle& handle) {
-    return handle.parts().array ? py::object(py::str(std::string(handle.array().dialect().name))) : py::none();
+    return handle.parts()->array ? py::object(py::str(std::string(handle.array().dialect().name))) : py::none();
 }
 
 py::dict layout_of(ArrayHandle& handle) {
-    const ArrayInfo info = handle.parts().readable().info();
+    const ArrayInfo info = handle.parts()->readable().info();
     py::dict layout;
     layout["shape"] = shape_to_python(info.shape);
-    const bool chunked = !info.chunks.empty() || (handle.parts().array && info.shape.empty());
+    const bool chunked = !info.chunks.empty() || (handle.parts()->array && info.shape.empty());
     layout["chunks"] = chunked ? py::object(shape_to_python(info.chunks)) : py::none();
     layout["shards"] = info.shards.empty() ? py::none() : py::object(shape_to_python(info.shards));
     layout["order"] = info.order == Order::F ? "F" : "C";
@@ -78,8 +78,8 @@ std::vector<Index> points_of(const py::array_t<std::int64_t, py::array::c_style>
 using Places = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
 void read_points(ArrayHandle& handle, const Places& places, const py::array& out, const WorkOptions& options) {
-    ArrayParts& parts = handle.parts();
-    const std::vector<Index> points = points_of(places, parts.readable().info().shape);
+    const auto parts = handle.parts();
+    const std::vector<Index> points = points_of(places, parts->readable().info().shape);
     const Shape shape{std::ssize(points)};
     const DType& dtype = handle.dtype();
     NDArray slots;
@@ -95,14 +95,14 @@ void read_points(ArrayHandle& handle, const Places& places, const py::array& out
             one.strides = Strides::filled(points[i].rank(), dtype.size());
             elements[i] = {Region(points[i], one.shape), one};
         }
-        if (parts.array) return parts.array->read_many(elements, io);
-        for (const RegionRead& element : elements) parts.source->read_into(element.region, element.out, io);
+        if (parts->array) return parts->array->read_many(elements, io);
+        for (const RegionRead& element : elements) parts->source->read_into(element.region, element.out, io);
     });
     if (dtype.is_variable()) slots_to_objects(slots.view(), out);
 }
 
 void write_points(ArrayHandle& handle, const Places& places, const py::array& values, const WorkOptions& options) {
-    Array& array = handle.array();
+    Array array = handle.array();
     const std::vector<Index> points = points_of(places, array.shape());
     const bool variable = handle.dtype().is_variable();
     const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
@@ -112,7 +112,7 @@ void write_points(ArrayHandle& handle, const Places& places, const py::array& va
 
 /// Reads boxes, each into an array of its own: (start, array) pairs.
 void read_boxes(ArrayHandle& handle, const py::list& boxes, const WorkOptions& options) {
-    ArrayParts& parts = handle.parts();
+    const auto parts = handle.parts();
     std::vector<RegionRead> reads;
     for (const py::handle box : boxes) {
         const py::tuple pair = py::reinterpret_borrow<py::tuple>(box);
@@ -121,8 +121,8 @@ void read_boxes(ArrayHandle& handle, const py::list& boxes, const WorkOptions& o
         reads.push_back({Region(shape_from_python(pair[0]), v.shape), v});
     }
     Work(options).run([&](const IoOptions& io) {
-        if (parts.array) return parts.array->read_many(reads, io);
-        for (const RegionRead& read : reads) parts.readable().read_into(read.region, read.out, io);
+        if (parts->array) return parts->array->read_many(reads, io);
+        for (const RegionRead& read : reads) parts->readable().read_into(read.region, read.out, io);
     });
 }
 
@@ -156,7 +156,7 @@ void change_part(const ArrayHandle& handle, const py::object& function, bool whe
 
 void update(ArrayHandle& handle, const Picked& picked, const py::object& function, bool where,
             const WorkOptions& options) {
-    Array& array = handle.array();
+    Array array = handle.array();
     Work work(options);
     work.run([&](const IoOptions& io) {
         const auto change = [&](const Region& place, const MutableArrayView& elements) {
@@ -174,12 +174,12 @@ void update(ArrayHandle& handle, const Picked& picked, const py::object& functio
 
 void resize(ArrayHandle& handle, const py::object& shape, const WorkOptions& options) {
     const Shape lengths = shape_from_python(shape);
-    Array& array = handle.array();
+    Array array = handle.array();
     Work(options).run([&](const IoOptions& io) { array.resize(lengths, io); });
 }
 
 std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, const WorkOptions& options) {
-    Array& array = handle.array();
+    Array array = handle.array();
     const bool variable = handle.dtype().is_variable();
     const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
     const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
@@ -189,12 +189,12 @@ std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, cons
 void set_dimension_names(ArrayHandle& handle, const py::object& names) {
     std::vector<std::optional<std::string>> given;
     if (!names.is_none()) given = py::cast<decltype(given)>(names);
-    Array& array = handle.array();
+    Array array = handle.array();
     Work({}, Length::brief).run([&](const IoOptions&) { array.set_dimension_names(given); });
 }
 
 py::dict stored_of(ArrayHandle& handle, std::int64_t exactly) {
-    const Array& array = handle.array();
+    const Array array = handle.array();
     const StoredSize size = Work().run([&](const IoOptions&) { return array.stored_size(exactly); });
     py::dict stored;
     stored["chunks_stored"] = size.chunks;
@@ -233,13 +233,17 @@ py::dict described(ArrayHandle& handle) {
 
 /// Chunk number `n` of the grid, in C order, as slices; what `shards` asks for: of shards.
 py::object chunk_key(ArrayHandle& handle, std::int64_t n, bool shards) {
-    const ArrayInfo info = handle.parts().readable().info();
+    const ArrayInfo info = handle.parts()->readable().info();
     const ChunkGrid grid(info.shape, shards && !info.shards.empty() ? info.shards : info.chunks);
     return region_to_python(grid.chunk_region(grid.index(n)));
 }
 
 void bind_attributes(py::class_<ArrayHandle>& handle) {
-    handle.def("attributes", [](ArrayHandle& h) { return value_to_python(h.parts().readable().attribute_values()); });
+    handle.def("attributes", [](ArrayHandle& h) {
+        const auto parts = h.parts();
+        return value_to_python(
+            Work({}, Length::brief).run([&](const IoOptions&) { return parts->readable().attribute_values(); }));
+    });
     handle.def("set_attribute", [](ArrayHandle& h, const std::string& name, const py::object& value) {
         const Value json = value_from_python(value);
         Attributes attributes = h.array().attributes();
@@ -260,10 +264,10 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def_property_readonly("dtype", &ArrayHandle::numpy_dtype);
     handle.def_property_readonly("dtype_text", [](ArrayHandle& h) { return h.dtype().to_string(); });
     handle.def_property_readonly("shape",
-                                 [](ArrayHandle& h) { return shape_to_python(h.parts().readable().info().shape); });
+                                 [](ArrayHandle& h) { return shape_to_python(h.parts()->readable().info().shape); });
     handle.def_property_readonly("item_size", [](ArrayHandle& h) { return h.dtype().size(); });
-    handle.def_property_readonly("name", [](ArrayHandle& h) { return py::bytes(h.parts().readable().name()); });
-    handle.def_property_readonly("is_chunked", [](ArrayHandle& h) { return h.parts().array.has_value(); });
+    handle.def_property_readonly("name", [](ArrayHandle& h) { return py::bytes(h.parts()->readable().name()); });
+    handle.def_property_readonly("is_chunked", [](ArrayHandle& h) { return h.parts()->array.has_value(); });
     handle.def_property_readonly("is_variable", [](ArrayHandle& h) { return h.dtype().is_variable(); });
     handle.def("layout", &layout_of);
     handle.def("fill_value", &fill_of);
@@ -274,8 +278,11 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def("chunk_key", &chunk_key);
     handle.def("set_dimension_names", &set_dimension_names);
     handle.def("refresh", [](ArrayHandle& h) {
-        if (h.parts().cached != nullptr) return h.parts().cached->refresh();
-        if (h.parts().array) h.array().refresh();
+        const auto parts = h.parts();
+        Work({}, Length::brief).run([&](const IoOptions&) {
+            if (parts->cached != nullptr) return parts->cached->refresh();
+            if (parts->array) parts->array->refresh();
+        });
     });
 }
 
@@ -296,7 +303,7 @@ void bind_arrays(py::module_& module) {
     bind_facts(handle);
     bind_attributes(handle);
     handle.def("pick",
-               [](ArrayHandle& h, const py::object& key) { return pick(key, h.parts().readable().info().shape); });
+               [](ArrayHandle& h, const py::object& key) { return pick(key, h.parts()->readable().info().shape); });
     handle.def("read", &ArrayHandle::read);
     handle.def("write", &ArrayHandle::write);
     handle.def("read_points", &read_points);

@@ -13,7 +13,7 @@ namespace {
 class EditHandle {
 public:
     EditHandle(ArrayHandle& of, bool keep_old) {
-        const Array& array = of.array();
+        const Array array = of.array();
         Work work;
         edit_ = Held<Edit>(work.run(
             [&](const IoOptions&) { return std::make_unique<Edit>(array, EditOptions{.keep_old = keep_old}); }));
@@ -39,7 +39,7 @@ private:
 };
 
 std::unique_ptr<ArrayHandle> open_cache(ArrayHandle& of, std::uint64_t budget) {
-    const Array& array = of.array();
+    const Array array = of.array();
     auto parts = std::make_unique<ArrayParts>();
     Work work;
     auto cache = work.run([&](const IoOptions&) { return std::make_unique<CachedArray>(array, budget); });
@@ -49,7 +49,8 @@ std::unique_ptr<ArrayHandle> open_cache(ArrayHandle& of, std::uint64_t budget) {
 }
 
 void flush(ArrayHandle& handle, const WorkOptions& options) {
-    CachedArray* const cache = handle.parts().cached;
+    const auto parts = handle.parts();
+    CachedArray* const cache = parts->cached;
     if (cache != nullptr) Work(options).run([&](const IoOptions& io) { cache->flush(io); });
 }
 
@@ -65,7 +66,7 @@ void bind_batches(py::module_& module) {
     module.def("flush", &flush);
     module.def("close", &ArrayHandle::close);
     module.def("undo", [](ArrayHandle& handle) {
-        const Array& array = handle.array();
+        const Array array = handle.array();
         return Work().run([&](const IoOptions&) { return undo(array); });
     });
 }

@@ -131,14 +131,17 @@ py::dict make_bag_of(const py::object& path, const py::object& bag, const PlaceO
 }
 
 std::string digest_of(ArrayHandle& handle, const WorkOptions& options) {
-    const ArraySource& source = handle.parts().readable();
+    const auto parts = handle.parts();
+    const ArraySource& source = parts->readable();
     return Work(options).run([&](const IoOptions& io) { return digest(source, io); });
 }
 
 py::dict difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places,
                        const WorkOptions& options) {
-    const ArraySource& one = a.parts().readable();
-    const ArraySource& two = b.parts().readable();
+    const auto parts_a = a.parts();
+    const auto parts_b = b.parts();
+    const ArraySource& one = parts_a->readable();
+    const ArraySource& two = parts_b->readable();
     const Difference found = Work(options).run(
         [&](const IoOptions& io) { return difference(one, two, {.atol = atol, .rtol = rtol}, places, io); });
     py::dict value;
@@ -192,11 +195,11 @@ py::dict statistics_to_python(const Statistics& s) {
 
 /// Of each field, or of the elements themselves as the one entry.
 py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options) {
-    const ArrayParts& parts = handle.parts();
+    const auto parts = handle.parts();
     std::optional<ElementBytes> fill;
-    if (parts.array) fill = parts.array->metadata().fill.bytes;
+    if (parts->array) fill = parts->array->metadata().fill.bytes;
     const auto found =
-        Work(options).run([&](const IoOptions& io) { return statistics(parts.readable(), fill, bins, io); });
+        Work(options).run([&](const IoOptions& io) { return statistics(parts->readable(), fill, bins, io); });
     py::list list;
     for (const Statistics& one : found) list.append(statistics_to_python(one));
     return list;

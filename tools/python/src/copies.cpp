@@ -152,7 +152,8 @@ void copy_to_file(const ArraySource& source, const std::string& to, const Select
 std::vector<std::string> copy_path(ArrayHandle& from, const Picked* picked, const py::object& to,
                                    const py::dict& options, bool overwrite, const PlaceOptions& place,
                                    const WorkOptions& work) {
-    const ArraySource& source = from.parts().readable();
+    const auto parts = from.parts();
+    const ArraySource& source = parts->readable();
     const std::string target = path_from_python(to);
     const CopyWishes wishes = wishes_of(options);
     const Selection selection = picked != nullptr ? picked->selection : Selection::all(source.info().shape);

@@ -13,7 +13,7 @@ ArrayHandle::ArrayHandle(std::unique_ptr<ArrayParts> parts, Reopen reopen)
       dtype_(parts_->readable().info().dtype),
       numpy_dtype_(dtype_to_numpy(dtype_)) {}
 
-ArrayParts& ArrayHandle::parts() {
+std::shared_ptr<ArrayParts> ArrayHandle::parts() {
     if (parts_.inherited()) {
         if (!reopen_) {
             throw unsupported(
@@ -23,15 +23,15 @@ ArrayParts& ArrayHandle::parts() {
         parts_ = Held<ArrayParts>(reopen_());
     }
     if (!parts_.usable()) throw invalid_argument("the batch of edits or the cache is closed");
-    return *parts_;
+    return parts_.share();
 }
 
-Array& ArrayHandle::array() {
-    ArrayParts& all = parts();
-    if (!all.array) {
-        throw unsupported(all.readable().name() + ": only an array of chunks can do this, and this is an array file");
+Array ArrayHandle::array() {
+    const auto all = parts();
+    if (!all->array) {
+        throw unsupported(all->readable().name() + ": only an array of chunks can do this, and this is an array file");
     }
-    return *all.array;
+    return *all->array;
 }
 
 DType ArrayHandle::dtype_of(const py::array& array) const {
@@ -104,7 +104,8 @@ void write_parts(ArrayParts& parts, const Selection& selection, const ArrayView&
 }  // namespace
 
 void ArrayHandle::read(const Picked& picked, const py::array& out, const WorkOptions& options) {
-    const ArrayParts& from = parts();
+    const auto held = parts();
+    const ArrayParts& from = *held;
     Work work(options, length_of(picked.shape, dtype_));
     if (dtype_.is_variable()) {
         NDArray slots(dtype_, picked.selection.full_shape());
@@ -117,7 +118,8 @@ void ArrayHandle::read(const Picked& picked, const py::array& out, const WorkOpt
 }
 
 void ArrayHandle::write(const Picked& picked, const py::array& values, const WorkOptions& options) {
-    ArrayParts& to = parts();
+    const auto held = parts();
+    ArrayParts& to = *held;
     if (!to.mapped && to.cached == nullptr) static_cast<void>(array());
     Work work(options, length_of(picked.shape, dtype_));
     if (dtype_.is_variable()) {

@@ -30,7 +30,8 @@ class Held {
 public:
     Held() = default;
     explicit Held(std::unique_ptr<T> value) : value_(std::move(value)) {}
-    Held(Held&&) noexcept = default;
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
     Held& operator=(Held&& other) noexcept {
         reset();
         value_ = std::move(other.value_);
@@ -43,10 +44,12 @@ public:
     [[nodiscard]] bool inherited() const { return value_ != nullptr && process_ != process_number(); }
     T* operator->() const { return value_.get(); }
     T& operator*() const { return *value_; }
-    /// Destroys it, without the GIL; an inherited one is forgotten.
+    /// Keeps it while a call works without the GIL, whoever ends it meanwhile.
+    [[nodiscard]] std::shared_ptr<T> share() const { return value_; }
+    /// Lets it go, without the GIL; an inherited one is forgotten.
     void reset() {
         if (inherited()) {
-            static_cast<void>(value_.release());  // NOLINT(bugprone-unused-return-value)
+            static_cast<void>(new std::shared_ptr<T>(std::move(value_)));
             return;
         }
         if (!value_) return;
@@ -59,7 +62,7 @@ public:
     }
 
 private:
-    std::unique_ptr<T> value_;
+    std::shared_ptr<T> value_;
     int process_ = process_number();
 };
 
@@ -84,8 +87,8 @@ public:
     ArrayHandle(std::unique_ptr<ArrayParts> parts, Reopen reopen);
 
     /// Of this process: a forked child opens the array anew. Throws where that cannot be (a cache, a batch).
-    [[nodiscard]] ArrayParts& parts();
-    [[nodiscard]] Array& array();  ///< throws unsupported for what is no array of chunks
+    [[nodiscard]] std::shared_ptr<ArrayParts> parts();
+    [[nodiscard]] Array array();  ///< throws unsupported for what is no array of chunks
 
     [[nodiscard]] const DType& dtype() const { return dtype_; }
     [[nodiscard]] const py::dtype& numpy_dtype() const { return numpy_dtype_; }
