@@ -106,7 +106,7 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
             loaded.pipeline.decode(scratch->encoded, chunk, scratch->codec);
         } else if (keep) {
             fill_elements(chunk, loaded.fill());
-        } else {
+        } else if (!(part.in_box.extent == whole)) {
             fill_unread(loaded, chunk);
         }
         return chunk;
