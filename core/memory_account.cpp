@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/fork.h>
 
 #include <algorithm>
 #include <mutex>
@@ -15,7 +16,7 @@ thread_local std::shared_ptr<MemoryAccount> current_account;
 
 /// Every SpareMemory there is.
 struct Spares {
-    std::mutex mutex;
+    std::mutex& mutex = library_mutex(LibraryMutex::spare_memory);
     SpareMemory* first = nullptr;
 };
 

@@ -7,10 +7,12 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <tessera/error.h>
+#include <tessera/fork.h>
 #include <tessera/memory_account.h>
 
 namespace tessera {
@@ -20,6 +22,28 @@ namespace {
 // Set while this thread runs a job: a parallel_for inside a job runs its jobs one after another right there. Splitting
 // it further would gain nothing, and waiting inside a job that holds a lock could pick up another job that wants it.
 thread_local bool inside_job = false;
+
+// oneTBB's workers do not live on in a forked child, and it does not start others. Children of a process that had them
+// do without oneTBB.
+std::atomic<bool> workers_started = false;
+std::atomic<bool> workers_lost = false;
+
+/// Notes the first start of oneTBB's workers.
+void note_workers() {
+    if (workers_started.exchange(true)) return;
+    after_fork_in_child([] { workers_lost = true; });
+}
+
+/// Calls body() in this thread and in threads of its own.
+void run_in_own_threads(int threads, const std::function<void()>& body) {
+    std::vector<std::jthread> others;
+    try {
+        while (std::ssize(others) + 1 < threads) others.emplace_back(body);
+    } catch (const std::system_error&) {
+        // Fewer do the work too.
+    }
+    body();
+}
 
 struct Shared {
     std::atomic<std::int64_t> next{0};
@@ -74,11 +98,16 @@ void parallel_for(std::int64_t count, const IoOptions& options, const std::funct
     }
     Shared shared;
     shared.begun.store(1, std::memory_order_release);
-    oneapi::tbb::task_arena arena(threads);
-    arena.execute([&] {
-        oneapi::tbb::parallel_for(
-            0, threads, 1, [&](int) { work(shared, count, options, job); }, oneapi::tbb::simple_partitioner());
-    });
+    if (workers_lost) {
+        run_in_own_threads(threads, [&] { work(shared, count, options, job); });
+    } else {
+        note_workers();
+        oneapi::tbb::task_arena arena(threads);
+        arena.execute([&] {
+            oneapi::tbb::parallel_for(
+                0, threads, 1, [&](int) { work(shared, count, options, job); }, oneapi::tbb::simple_partitioner());
+        });
+    }
     (void)shared.ended.load(std::memory_order_acquire);
     if (shared.first) std::rethrow_exception(shared.first);
 }

@@ -433,6 +433,7 @@ struct Edit::State {
     std::shared_ptr<StagedStore> staged;
     std::optional<Array> array;
     bool over = false;
+    int process = process_number();
 };
 
 Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_unique<State>()) {
@@ -451,6 +452,7 @@ Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_un
 
 Edit::~Edit() {
     if (!state_ || state_->over) return;
+    if (state_->process != process_number()) return;  // a forked child has a copy of the batch, but not the batch
     try {
         state_->array.reset();
         state_->store->erase_below(join_key(state_->prefix, batch_folder));

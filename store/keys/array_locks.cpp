@@ -34,10 +34,11 @@
 #include <sys/stat.h>
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
+#include <tessera/fork.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <limits>
 #include <map>
@@ -73,6 +74,9 @@ public:
         if (!threads_.try_lock_shape()) return std::nullopt;
         return hold_shape(LockMode::exclusive, F_OFD_SETLK);
     }
+
+    /// In a forked child: it shares the open file, and with it the locks, which would stay while it lives.
+    void forget_file() { file_ = Descriptor(); }
 
 private:
     /// Of slot 0, whose thread lock is held: the lock between processes as well. Nothing when `command` does not wait
@@ -232,17 +236,34 @@ private:
     dev_t device_ = 0;
 };
 
+// By the process too: a forked child must open the file anew, for it shares what its parent has open.
+using Key = std::tuple<pid_t, dev_t, ino_t, bool>;
+using Tables = std::map<Key, std::weak_ptr<DirectoryLocks>>;
+
+Tables& all_tables() {
+    static Tables& tables = *new Tables;  // threads that are not joined may lock to the very end
+    return tables;
+}
+
+bool close_in_children() {
+    after_fork_in_child([] {
+        for (const auto& [key, table] : all_tables()) {
+            if (const auto locks = table.lock()) locks->forget_file();
+        }
+    });
+    return true;
+}
+
 }  // namespace
 
 std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, bool processes) {
     struct stat status {};
     if (::fstat(directory, &status) != 0) throw io_error("locking", name, errno);
-    // By the process too: a forked child must open the file anew, for it shares what its parent has open.
-    using Key = std::tuple<pid_t, dev_t, ino_t, bool>;
-    static std::mutex mutex;
-    static std::map<Key, std::weak_ptr<ArrayLocks>> tables;
+    static const bool closed_by_children = close_in_children();
+    (void)closed_by_children;
     static std::size_t enough = 64;
-    const std::lock_guard guard(mutex);
+    Tables& tables = all_tables();
+    const std::lock_guard guard(library_mutex(LibraryMutex::array_locks));
     // Not each time: of many arrays that are being made each would look at all the others.
     if (tables.size() >= enough) {
         std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });

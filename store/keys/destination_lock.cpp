@@ -26,6 +26,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
+#include <tessera/fork.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,18 +58,27 @@ using Key = std::tuple<dev_t, ino_t, std::string>;
 
 struct Holder {
     std::thread::id thread;
-    fs::path place;  ///< without links: what the order goes by
+    fs::path place;              ///< without links: what the order goes by
+    Descriptor* file = nullptr;  ///< what it locks
 };
 
 /// What this process holds. A forked child holds nothing.
 struct Held {
-    std::mutex mutex;
+    std::mutex& mutex = library_mutex(LibraryMutex::destinations);
     std::map<Key, Holder> holders;
     pid_t process = process_number();
 };
 
 Held& held_here() {
-    static Held held;
+    static Held& held = *new Held;
+    // A forked child shares the open files, and with them the locks, which would stay while it lives.
+    static const bool closed_by_children = [] {
+        after_fork_in_child([] {
+            for (auto& [key, holder] : held.holders) *holder.file = Descriptor();
+        });
+        return true;
+    }();
+    (void)closed_by_children;
     const std::lock_guard guard(held.mutex);
     if (held.process != process_number()) {
         held.holders.clear();
@@ -241,7 +251,7 @@ std::optional<std::string> DestinationLock::State::enter(const fs::path& path, c
     if (error) real = fs::absolute(folder);
     Held& held = held_here();
     const std::lock_guard guard(held.mutex);
-    const auto [holder, is_new] = held.holders.try_emplace(key, Holder{std::this_thread::get_id(), real / name});
+    const auto [holder, is_new] = held.holders.try_emplace(key, Holder{std::this_thread::get_id(), real / name, &file});
     entered = is_new;
     if (is_new) return std::nullopt;
     if (holder->second.thread == std::this_thread::get_id()) {

@@ -19,6 +19,8 @@
 
 #include <fcntl.h>
 
+#include <tessera/fork.h>
+
 #include <ctime>
 
 #include "copy_bytes.h"
@@ -48,9 +50,8 @@ bool is_same(const timespec& a, const timespec& b) {
 }  // namespace
 
 bool keeps_nanoseconds(int folder, const struct stat& file, bool writable) {
-    static std::mutex mutex;
     static std::map<dev_t, bool> known;
-    const std::lock_guard guard(mutex);
+    const std::lock_guard guard(library_mutex(LibraryMutex::file_times));
     if (const auto found = known.find(file.st_dev); found != known.end()) return found->second;
     if (const auto result = writable ? try_out(folder, file.st_dev) : std::nullopt) {
         known.emplace(file.st_dev, *result);
