@@ -103,6 +103,13 @@ def test_each_dtype():
             assert got.astype(dtype).tobytes() == values.tobytes() or dtype.names, (dtype, format)
             a[0, 0] = values[1, 1]
             assert a[0, 0] == values[1, 1] or dtype.kind in "fc", (dtype, format)
+    for dtype, fill in (("M8[s]", "2020-02-03"), ("m8[D]", 5), ("c16", 1 - 2j), ("S2", b"ab"), ("U2", "xy"), (">f2", -0.5),
+                        ("b1", True), ("u8", 2**64 - 1), ([("a", "<i4"), ("b", "S2")], (7, b"q"))):
+        given = np.array(fill, dtype)
+        for format in ("v2", "v3"):
+            a = tessera.create("fill.zarr", 2, dtype, fill_value=given[()], format=format, overwrite=True)
+            assert np.array(a.fill_value).astype(given.dtype).tobytes() == given.tobytes(), (dtype, a.fill_value)
+            assert a[0] == given[()], (dtype, a[0])
     tessera.save("long.zarr", np.arange(3, dtype=np.longdouble), format="v2")
     assert tessera.open("long.zarr")[2] == 2
 

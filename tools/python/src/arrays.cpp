@@ -25,7 +25,7 @@ py::object element_to_python(const DType& dtype, const ElementBytes& bytes) {
     }
     if (dtype.kind() == Kind::variable_bytes) return py::bytes(text, bytes.size());
     const py::array one = empty_array(dtype_to_numpy(dtype), {});
-    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(one.request(true).ptr));
+    std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(const_cast<void*>(one.data())));
     return one[py::tuple()];
 }
 

@@ -151,5 +151,6 @@ void bind_groups(py::module_& module);
 void bind_open(py::module_& module);
 void bind_copies(py::module_& module);
 void bind_checks(py::module_& module);
+void bind_keys(py::module_& module);
 
 }  // namespace tessera::python

@@ -11,4 +11,5 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_open(module);
     tessera::python::bind_copies(module);
     tessera::python::bind_checks(module);
+    tessera::python::bind_keys(module);
 }

@@ -35,11 +35,13 @@ from ._group import Group, Members
 from ._tessera import version as __version__
 from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, repair,
                      remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
+from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "Members",
+    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Unsupported",
     "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "repair", "remove_snapshot",
     "restore", "save", "seal", "snapshot", "snapshots", "stats", "undo", "verify",
+    "zarr_view",
 ]

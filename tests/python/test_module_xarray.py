@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""The engine "tessera" of xarray: a data set in any format is the one that was written."""
+import os
+import subprocess
+import sys
+
+import module
+import numpy as np
+from module import tessera
+
+try:
+    import xarray
+    import zarr  # noqa: F401
+except ImportError:
+    print("skipped: no xarray or no zarr")
+    sys.exit(77)
+
+
+def dataset():
+    rng = np.random.default_rng(1)
+    holes = rng.random((4, 6))
+    holes[1, 2:4] = np.nan
+    return xarray.Dataset(
+        {"t": (("y", "x"), holes, {"units": "K"}),
+         "n": (("y", "x"), np.arange(24, dtype="i2").reshape(4, 6)),
+         "packed": (("x",), np.array([0.5, 1, np.nan, 2, 2.5, 3], "f4")),
+         "flag": ((), np.int8(3)),
+         "name": (("y",), np.array(["a", "bc", "", "ü"], dtype=object)),
+         "when": (("x",), np.array(["2020-01-01T06", "NaT"] + ["2021-05-06"] * 4, "M8[ns]"))},
+        {"y": [10, 20, 30, 40], "x": np.arange(6.0), "label": ("y", [1, 0, 1, 0])}, {"title": "everything"})
+
+
+def write(path):
+    data = dataset()
+    packing = {"packed": {"dtype": "i2", "scale_factor": 0.5, "add_offset": 1.0, "_FillValue": -9}}
+    data.to_zarr(path, encoding=packing)
+    return data
+
+
+def opened(path, **options):
+    return xarray.open_dataset(path, engine="tessera", **options)
+
+
+def test_each_format():
+    data = write("v2.zarr")
+    assert opened("v2.zarr").load().identical(xarray.open_zarr("v2.zarr").load())
+    assert opened("v2.zarr").load().identical(data), opened("v2.zarr").load()
+    for format in ("v3", "v2"):
+        subprocess.run([os.environ["TESSERA_PROGRAM"], "copy", "v2.zarr", f"new.{format}", "--format", format, "--quiet"],
+                       check=True)
+        assert opened(f"new.{format}").load().identical(data), (format, opened(f"new.{format}").load())
+    # Of the older formats no group has attributes, and none has text of any length; v1 has no arrays without dimensions.
+    os.mkdir("old")
+    for format in ("zmeta", "v1"):
+        left_out = ["name"] if format == "zmeta" else ["name", "flag"]
+        for name, array in tessera.open("v2.zarr").arrays():
+            if name not in left_out:
+                tessera.copy(array, f"old/{name}", format=format, overwrite=True)
+        if format == "v1":
+            tessera.open("old", "r+").remove("flag")
+        found = opened("old").load().set_coords("label")
+        expected = data.drop_vars(left_out)
+        expected.attrs = {}
+        assert found.identical(expected), (format, found)
+
+
+def test_is_lazy_and_indexes():
+    data = write("a.zarr")
+    found = opened("a.zarr")
+    array = found["t"].variable._data
+    assert "LazilyIndexed" in repr(array) or "Copy" in repr(array), repr(array)
+    for pick in ({"x": 2}, {"y": slice(1, 3), "x": [5, 0, 0]}, {"y": [3, 1], "x": [0, 2]}, {"x": slice(None, None, -2)}):
+        assert found.isel(pick)["t"].load().identical(data.isel(pick)["t"]), pick
+    points = {"y": xarray.DataArray([0, 3], dims="p"), "x": xarray.DataArray([1, 2], dims="p")}
+    assert found["t"].isel(points).load().identical(data["t"].isel(points))
+    assert found["t"].encoding["preferred_chunks"] == {"y": 4, "x": 6}
+
+
+def test_groups_files_and_names():
+    data = write("g.zarr")
+    data[["t"]].to_zarr("g.zarr", group="sub", mode="a")
+    assert opened("g.zarr", group="sub").load().identical(data[["t"]])
+    np.save("plain.npy", np.arange(6).reshape(2, 3))
+    assert opened("plain.npy")["plain"].dims == ("plain_dim_0", "plain_dim_1")
+    np.savez("two.npz", a=[1, 2], b=[[3.5]])
+    assert opened("two.npz")["b"].values.tolist() == [[3.5]]
+    a = tessera.create("v3.zarr", (2, 3), "i4", format="v3", dims=["y", None])
+    a[0] = 5
+    found = xarray.open_dataset(a, engine="tessera")["v3"]
+    # Zero, which every array of v3 has as its fill, is no missing value.
+    assert found.dtype == "i4" and found.dims == ("y", "v3_dim_1") and found.values.tolist() == [[5] * 3, [0] * 3]
+
+
+if __name__ == "__main__":
+    module.run(dict(globals()))

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""tessera.zarr_view: zarr-python 2 and xarray read through it what Tessera opens."""
+import os
+import pickle
+import sys
+
+import module
+import numpy as np
+from module import golden, raises, tessera
+
+try:
+    import zarr
+except ImportError:
+    print("skipped: no zarr")
+    sys.exit(77)
+
+
+def same(view, path, expected):
+    array = zarr.open(view, mode="r")
+    array = array[path] if path else array
+    got = array[...]
+    assert np.array_equal(np.asarray(got), np.asarray(expected)), (path, got, expected)
+    return array
+
+
+def test_each_format():
+    values = np.arange(7 * 9, dtype="<i4").reshape(7, 9)
+    for format, options in (("zmeta", {}), ("v1", {}), ("v2", {"order": "F"}), ("v3", {"shards": (4, 8)}),
+                            ("v3", {"codec": "none"})):
+        tessera.save("a.zarr", values, format=format, chunks=(2, 4), overwrite=True, fill_value=3, **options)
+        array = same(tessera.zarr_view("a.zarr"), "", values)
+        assert array.chunks == (2, 4) and array.fill_value == 3
+        assert np.array_equal(array[::2, -3:], values[::2, -3:])
+    for name in ("a.npy", "a.ra", "a.mldf::x", "a.npz::x"):
+        tessera.save(name, values)
+        same(tessera.zarr_view(name), "", values)
+    np.savez("two.npz", x=values, y=values[0])
+    same(tessera.zarr_view("two.npz"), "y", values[0])
+
+
+def test_each_dtype():
+    dtypes = ["b1", ">i2", "u8", "f2", ">f8", "c16", "S3", "U4", "V5", "M8[D]", "m8[ns]", [("a", "<i4"), ("b", "f8", (2,))],
+              {"names": ["a", "b"], "formats": ["u1", "<i4"], "offsets": [0, 4], "itemsize": 12}]
+    rng = np.random.default_rng(1)
+    for number, dtype in enumerate(map(np.dtype, dtypes)):
+        raw = rng.integers(0, 2 if dtype == bool else 100, (5, dtype.itemsize), dtype="u1")
+        values = raw.view(dtype)[:, 0]
+        np.save(f"{number}.npy", values)
+        array = zarr.open(tessera.zarr_view(f"{number}.npy"), mode="r")
+        for name in dtype.names or [None]:
+            assert (array[...][name] if name else array[...]).tobytes() == \
+                (values[name] if name else values).tobytes(), dtype
+    tessera.save("words.zarr", np.array([["a", "ü"], ["", "long" * 50]], dtype=object), format="v3", chunks=(1, 2))
+    assert zarr.open(tessera.zarr_view("words.zarr"), mode="r")[...].tolist() == [["a", "ü"], ["", "long" * 50]]
+    for fill in (np.nan, np.inf, -1.5):
+        tessera.create("fill.zarr", 3, "f4", fill_value=fill, format="v3", overwrite=True)
+        assert np.array_equal(zarr.open(tessera.zarr_view("fill.zarr"), mode="r")[:], np.full(3, fill, "f4"), equal_nan=True)
+    tessera.create("none.zarr", (), "M8[s]", fill_value=np.datetime64("2020-02-03", "s"), format="v3")
+    assert zarr.open(tessera.zarr_view("none.zarr"), mode="r")[()] == np.datetime64("2020-02-03")
+
+
+def test_hierarchies():
+    g = tessera.create_group("g.zarr", attrs={"title": "t"})
+    g.create_array("sub/a", (3, 4), "f4", chunks=(2, 2), dims=["y", "x"], attrs={"units": "m"})[...] = 1.5
+    g.create_array("b", 5, "i2")
+    view = tessera.zarr_view("g.zarr")
+    group = zarr.open(view, mode="r")
+    assert group.attrs["title"] == "t" and list(group) == ["b", "sub"] and group["sub/a"].attrs["units"] == "m"
+    assert (group["sub/a"][...] == 1.5).all() and group["b"].shape == (5,)
+    assert view.listdir("sub") == [".zgroup", ".zattrs", "a"] and view.listdir("sub/a") == [".zarray", ".zattrs"]
+    assert "sub/a/1.1" in view and "sub/a/2.0" not in view and "sub/a/01.1" not in view and "nothing/.zarray" not in view
+    assert sorted(view) == [".zattrs", ".zgroup", ".zmetadata", "b/.zarray", "b/.zattrs", "sub/.zattrs", "sub/.zgroup",
+                            "sub/a/.zarray", "sub/a/.zattrs"]
+    assert zarr.open_consolidated(view)["sub/a"].shape == (3, 4)
+    with raises(KeyError):
+        view["sub/a/9.9"]
+    with raises(PermissionError):
+        view["x"] = b""
+
+
+def test_files_in_pieces():
+    values = np.arange(3 << 20, dtype="<f8").reshape(3 << 10, 1 << 10)
+    for order in "CF":
+        np.save("a.npy", np.asarray(values, order=order))
+        array = zarr.open(tessera.zarr_view("a.npy"), mode="r")
+        assert array.order == order and array.nbytes > np.prod(array.chunks) * 8 <= 8 << 20, array.info
+        assert np.array_equal(array[...], values)
+
+
+def test_damage_is_no_absence():
+    tessera.save("a.zarr", np.ones((4, 4)), chunks=(2, 2))
+    with open("a.zarr/__zdata__/1.1.blosc", "wb") as file:
+        file.write(b"nonsense")
+    array = zarr.open(tessera.zarr_view("a.zarr"), mode="r")
+    assert array[0, 0] == 1
+    with raises(OSError, "1.1.blosc"):
+        array[3, 3]
+
+
+def test_what_others_wrote():
+    checked = 0
+    for folder, _, files in os.walk(golden):
+        if "/bad" in folder or not {"__zmeta__", "meta", ".zarray", "zarr.json"} & set(files):
+            continue
+        try:
+            node = tessera.open(folder)
+            if not isinstance(node, tessera.Array) or node.nbytes > 1 << 24:
+                continue
+            expected = node[...]
+            array = zarr.open(tessera.zarr_view(node), mode="r")
+        except (tessera.Error, TypeError, ValueError):
+            continue
+        got = array[...]
+        assert got.tobytes() == np.asarray(expected).astype(got.dtype).tobytes() or got.dtype == object, folder
+        checked += 1
+    assert checked > 20, checked
+
+
+def test_key_store():
+    store = tessera.KeyStore("keys", durability="none")
+    with raises(KeyError):
+        store["absent"]
+    with raises(KeyError):
+        del store["absent"]
+    for value in (b"bytes", bytearray(b"array"), memoryview(b"view"), np.arange(3), np.arange(6)[::2]):
+        store["a/b/c"] = value
+        assert store["a/b/c"] == bytes(value), value
+    store["a/d"] = b""
+    store["top"] = b"xyz"
+    assert sorted(store) == ["a/b/c", "a/d", "top"] and len(store) == 3 and "a/d" in store and "a" not in store
+    assert "../x" not in store and "" not in store and 3 not in store
+    assert store.listdir() == ["a", "top"] and store.listdir("a") == ["b", "d"] and store.listdir("none") == []
+    assert store.getsize("top") == 3 and store.getsize() == 3
+    with raises(ValueError):
+        store["../x"] = b""
+    store.rename("a/b", "e")
+    assert sorted(store) == ["a/d", "e/c", "top"]
+    store.rmdir("a")
+    del store["top"]
+    assert list(store) == ["e/c"] and pickle.loads(pickle.dumps(store)) == store
+    assert os.listdir("keys") == ["e"]
+    store.clear()
+    assert list(store) == []
+
+
+def test_zarr_writes_to_a_key_store():
+    values = np.arange(60.0).reshape(6, 10)
+    group = zarr.group(tessera.KeyStore("g.zarr", durability="none"))
+    array = group.create_dataset("sub/a", data=values, chunks=(4, 4))
+    array.attrs["units"] = "m"
+    array[2:4] = -1
+    array.resize(7, 10)
+    values[2:4] = -1
+    ours = tessera.open("g.zarr")["sub/a"]
+    assert ours.shape == (7, 10) and np.array_equal(ours[:6], values) and ours.attrs["units"] == "m"
+    del group["sub"]
+    assert list(tessera.open("g.zarr")) == []
+
+
+def test_xarray():
+    try:
+        import xarray
+    except ImportError:
+        return
+    dataset = xarray.Dataset({"t": (("y", "x"), np.arange(6.0).reshape(2, 3), {"units": "K"})},
+                             {"y": [10, 20], "x": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[ns]")})
+    dataset.to_zarr("d.zarr")
+    # Of a hierarchy that another format keeps.
+    g = tessera.create_group("new.zarr", "v3")
+    for name, old in tessera.open("d.zarr").arrays():
+        tessera.copy(old, f"new.zarr/{name}", format="v3")
+    again = xarray.open_zarr(tessera.zarr_view("new.zarr"))
+    assert again.load().identical(dataset), again
+    assert list(g) == ["t", "x", "y"]
+
+
+if __name__ == "__main__":
+    module.run(dict(globals()))

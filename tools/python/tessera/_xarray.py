@@ -1,0 +1,119 @@
+# mypy: ignore-errors
+"""The engine "tessera" of xarray: ``xarray.open_dataset("grid.zarr", engine="tessera")``."""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+from typing import Any, Iterable, Optional
+
+import numpy as np
+from xarray import Variable
+from xarray.backends import AbstractDataStore, BackendArray, BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+from xarray.coding import strings
+from xarray.core import indexing
+
+from ._array import Array
+from ._errors import Unsupported
+from ._group import Group, Members
+from ._verbs import open as open_path
+
+_NULL_FILL = "_TESSERA_FILL_VALUE"
+_OWN = ("_ARRAY_DIMENSIONS", _NULL_FILL)
+
+
+class _Elements(BackendArray):  # type: ignore
+    """An array that is read when its elements are needed."""
+
+    def __init__(self, array: Array):
+        self._array = array
+        self.shape = array.shape
+        text = array._handle.is_variable and array._handle.dtype_text == "string"
+        self.dtype = strings.create_vlen_dtype(str) if text else array.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        if all(isinstance(item, (int, np.integer, slice)) for item in key):
+            return self._array[key]
+        return self._array.oindex[key]
+
+
+def _fill(array: Array, attributes: dict[str, Any]) -> Any:
+    """What marks missing values; None for nothing.
+
+    In Zarr v2 that is the array's fill, as xarray writes it there. The other formats have a fill always: zero, their
+    default, marks nothing there.
+    """
+    stated = attributes.pop("_FillValue", None)
+    if stated is not None:
+        if array.dtype.kind == "f" and isinstance(stated, str):  # as xarray writes it to v3
+            return struct.unpack("<d", base64.standard_b64decode(stated))[0]
+        return stated
+    if attributes.get(_NULL_FILL) == "null":
+        return None
+    fill = array.fill_value
+    if array.format != "v2" and fill is not None and array.dtype.names is None and not fill:
+        return None
+    return fill
+
+
+def _variable(name: str, array: Array) -> Variable:
+    attributes = array.attrs.asdict()
+    fill = _fill(array, attributes)
+    dims = array.dims or (None,) * array.ndim
+    names = [dim if dim is not None else f"{name}_dim_{axis}" for axis, dim in enumerate(dims)]
+    attributes = {key: value for key, value in attributes.items() if key not in _OWN}
+    if fill is not None:
+        attributes["_FillValue"] = fill
+    encoding: dict[str, Any] = {}
+    if array.chunks is not None:
+        encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks))}
+    return Variable(names, indexing.LazilyIndexedArray(_Elements(array)), attributes, encoding)
+
+
+class _Store(AbstractDataStore):  # type: ignore
+    """The arrays of one node as variables."""
+
+    def __init__(self, node: Any):
+        self._node = node
+
+    def _arrays(self) -> Iterable[tuple[str, Array]]:
+        if isinstance(self._node, Array):
+            place, _, member = self._node.path.partition("::")
+            yield member or os.path.splitext(os.path.basename(place))[0], self._node
+        elif isinstance(self._node, Group):
+            yield from self._node.arrays()
+        else:
+            yield from self._node.items()
+
+    def load(self) -> tuple[dict[str, Variable], dict[str, Any]]:
+        """Variables, and the attributes of the data set."""
+        variables = {name: _variable(name, array) for name, array in self._arrays()}
+        attributes = self._node.attrs.asdict() if isinstance(self._node, Group) and self._node.format else {}
+        return variables, attributes
+
+
+class TesseraBackend(BackendEntrypoint):  # type: ignore
+    """Opens every format that Tessera opens, each array as a variable that is read when it is used."""
+
+    description = "Open arrays and groups of every Zarr generation, .npy, .npz, .ra and MLDF, with Tessera"
+
+    def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: Optional[str] = None,
+                     mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
+                     decode_coords: Any = True, use_cftime: Any = None, decode_timedelta: Any = None) -> Any:
+        """Open an array, a group (or the one below it that `group` names) or a file as a data set."""
+        node = filename_or_obj
+        if not isinstance(node, (Array, Group, Members)):
+            node = open_path(os.fspath(node))
+        if group:
+            if isinstance(node, Array):
+                raise Unsupported(f"{node.path}: is an array, and has no group {group!r}")
+            node = node[group]
+        return StoreBackendEntrypoint().open_dataset(
+            _Store(node), mask_and_scale=mask_and_scale, decode_times=decode_times,
+            concat_characters=concat_characters, decode_coords=decode_coords, drop_variables=drop_variables,
+            use_cftime=use_cftime, decode_timedelta=decode_timedelta)
