@@ -34,6 +34,21 @@ void note_workers() {
     after_fork_in_child([] { workers_lost = true; });
 }
 
+/// The arena of this thread's calls. One for each call would not do: oneTBB lets go of an arena only when a worker
+/// finds it empty, which it need not before the next one is made, so that memory grew with every call. Nor would one
+/// for all threads: who waits in it could be given a job of somebody else's, and with that wait for locks.
+oneapi::tbb::task_arena& own_arena(int threads) {
+    // In a forked child there is no oneTBB any more that could take it back.
+    struct Release {
+        void operator()(oneapi::tbb::task_arena* arena) const {
+            if (!workers_lost) delete arena;
+        }
+    };
+    thread_local std::unique_ptr<oneapi::tbb::task_arena, Release> arena;
+    if (!arena || arena->max_concurrency() != threads) arena.reset(new oneapi::tbb::task_arena(threads));
+    return *arena;
+}
+
 /// Calls body() in this thread and in threads of its own.
 void run_in_own_threads(int threads, const std::function<void()>& body) {
     std::vector<std::jthread> others;
@@ -102,8 +117,7 @@ void parallel_for(std::int64_t count, const IoOptions& options, const std::funct
         run_in_own_threads(threads, [&] { work(shared, count, options, job); });
     } else {
         note_workers();
-        oneapi::tbb::task_arena arena(threads);
-        arena.execute([&] {
+        own_arena(thread_count(options)).execute([&] {
             oneapi::tbb::parallel_for(
                 0, threads, 1, [&](int) { work(shared, count, options, job); }, oneapi::tbb::simple_partitioner());
         });

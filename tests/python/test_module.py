@@ -481,5 +481,25 @@ def test_nothing_is_left_open():
     assert len(os.listdir("/proc/self/fd")) <= before + 1
 
 
+def resident():
+    """Bytes of memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_memory_does_not_grow():
+    a = tessera.create("a.zarr", (20, 20), "i4", (7, 7), durability="none")
+
+    def rounds(count):
+        for _ in range(count):
+            a[3:9, 2]  # two chunks, by several threads
+
+    a[...] = 1
+    rounds(300)
+    before = resident()
+    rounds(3000)
+    assert resident() - before < 8 << 20, resident() - before
+
+
 if __name__ == "__main__":
     module.run(dict(globals()))
