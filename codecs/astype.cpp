@@ -1,5 +1,5 @@
 // "numcodecs.astype": elements cast to another type of number.
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 
 namespace tessera {
@@ -18,12 +18,28 @@ private:
     [[nodiscard]] NDArray backward(NDArray a) const override { return cast_numbers(std::move(a), native_decoded()); }
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_astype_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"encode_dtype", "decode_dtype"});
     return std::make_unique<AsTypeCodec>(in, dtype_member(configuration, "decode_dtype", in.dtype),
                                          DType::parse(configuration.at("encode_dtype").as_string()));
 }
+
+constexpr CodecPart astype_parts[] = {{"encode_dtype", CodecPart::Type::text, {}, true}};
+
+/// The elements that come to it are those that it decodes to.
+void complete(Value& configuration, const DType& dtype) {
+    set_missing(configuration, "decode_dtype", dtype.str());
+}
+
+}  // namespace
+
+extern constinit const CodecRow astype_codec{
+    .name = "numcodecs.astype",
+    .about = "numbers cast: astype:DTYPE",
+    .array_to_array = make_astype_codec,
+    .parts = astype_parts,
+    .complete = complete,
+    .decoded_dtype = "decode_dtype",
+};
 
 }  // namespace tessera

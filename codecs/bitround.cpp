@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 
 namespace tessera {
@@ -41,8 +41,6 @@ private:
     int dropped_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"keepbits"});
     if (in.dtype.kind() != Kind::real) {
@@ -53,5 +51,17 @@ std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuratio
     return std::make_unique<BitRoundCodec>(
         in, bits - static_cast<int>(integer_member(configuration, "keepbits", 0, 0, bits)));
 }
+
+constexpr CodecPart bitround_parts[] = {{"keepbits", CodecPart::Type::whole, {}, true}};
+
+}  // namespace
+
+extern constinit const CodecRow bitround_codec{
+    .name = "numcodecs.bitround",
+    .about = "floats rounded to bits: bitround:KEEPBITS",
+    .array_to_array = make_bitround_codec,
+    .parts = bitround_parts,
+    .keeps_dtype = true,
+};
 
 }  // namespace tessera

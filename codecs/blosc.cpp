@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "blosc_frame.h"
-#include "codec_makers.h"
+#include "codec_row.h"
 
 namespace tessera {
 
@@ -156,8 +156,6 @@ std::unique_ptr<BytesToBytesCodec> make(const Value& configuration, const std::s
                                         static_cast<std::size_t>(blocksize));
 }
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_blosc_codec(const Value& configuration, std::int64_t item_size) {
     require_known_members(configuration, {"cname", "clevel", "shuffle", "typesize", "blocksize"});
     const std::string_view shuffle = choice_member(configuration, "shuffle", "shuffle", shuffle_names);
@@ -175,5 +173,35 @@ std::unique_ptr<BytesToBytesCodec> make_numcodecs_blosc_codec(const Value& confi
     const Value* cname = given_member(configuration, "cname");
     return make(configuration, cname ? cname->as_string() : "lz4", shuffle, item_size);
 }
+
+constexpr CodecPart blosc_parts[] = {{"cname", CodecPart::Type::text, R"("lz4")"},
+                                     {"clevel", CodecPart::Type::whole, "5"},
+                                     {"shuffle", CodecPart::Type::text, R"("shuffle")"},
+                                     {"blocksize", CodecPart::Type::whole}};
+constexpr CodecPart numcodecs_blosc_parts[] = {{"cname", CodecPart::Type::text, R"("lz4")"},
+                                               {"clevel", CodecPart::Type::whole, "5"},
+                                               {"shuffle", CodecPart::Type::whole, "1"},
+                                               {"blocksize", CodecPart::Type::whole}};
+
+}  // namespace
+
+extern constinit const CodecRow blosc_codec{
+    .name = "blosc",
+    .about = "fast compressors with a shuffle: blosc:COMPRESSOR:LEVEL:SHUFFLE:BLOCKSIZE",
+    .bytes_to_bytes = make_blosc_codec,
+    .parts = blosc_parts,
+    .compressor = true,
+    .self_describing = true,
+    .numcodecs = true,
+};
+
+extern constinit const CodecRow numcodecs_blosc_codec{
+    .name = "numcodecs.blosc",
+    .about = "blosc as numcodecs configures it",
+    .bytes_to_bytes = make_numcodecs_blosc_codec,
+    .parts = numcodecs_blosc_parts,
+    .compressor = true,
+    .self_describing = true,
+};
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 #include <tessera/error.h>
 
 #include "byte_runs.h"
-#include "codec_makers.h"
+#include "codec_row.h"
 
 namespace tessera {
 
@@ -43,8 +43,6 @@ private:
     std::int64_t size_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"endian"});
     if (in.dtype.is_variable() || in.dtype.kind() == Kind::object) {
@@ -60,5 +58,16 @@ std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, 
     }
     return std::make_unique<BytesCodec>(in.dtype, in.shape);
 }
+
+constexpr CodecPart bytes_parts[] = {{"endian", CodecPart::Type::text}};
+
+}  // namespace
+
+extern constinit const CodecRow bytes_codec{
+    .name = "bytes",
+    .about = "elements packed in C order",
+    .array_to_bytes = make_bytes_codec,
+    .parts = bytes_parts,
+};
 
 }  // namespace tessera

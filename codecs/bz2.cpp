@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <new>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 
 namespace tessera {
@@ -90,11 +90,22 @@ private:
     int level_;
 };
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_bz2_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {"level"});
     return std::make_unique<Bz2Codec>(static_cast<int>(integer_member(configuration, "level", 1, 1, 9)));
 }
+
+constexpr CodecPart bz2_parts[] = {{"level", CodecPart::Type::whole, "1"}};
+
+}  // namespace
+
+extern constinit const CodecRow bz2_codec{
+    .name = "numcodecs.bz2",
+    .about = "bz2:LEVEL, 1 to 9",
+    .bytes_to_bytes = make_bz2_codec,
+    .parts = bz2_parts,
+    .compressor = true,
+    .self_describing = true,
+};
 
 }  // namespace tessera

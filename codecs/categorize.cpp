@@ -7,7 +7,7 @@
 #include <tessera/error.h>
 
 #include "../core/unicode.h"
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numbers.h"
 #include "variable_slots.h"
 
@@ -98,8 +98,6 @@ DType decoded_dtype(const Value& configuration, const ChunkSpec& in) {
     return in.dtype;
 }
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_categorize_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"labels", "dtype", "astype"});
     const DType astype = dtype_member(configuration, "astype", "|u1");
@@ -113,5 +111,22 @@ std::unique_ptr<ArrayToArrayCodec> make_categorize_codec(const Value& configurat
     }
     return std::make_unique<CategorizeCodec>(in, decoded_dtype(configuration, in), astype, labels);
 }
+
+void complete(Value& configuration, const DType& dtype) {
+    set_missing(configuration, "dtype", dtype.is_variable() ? "|O" : dtype.str());
+    set_missing(configuration, "astype", "|u1");
+}
+
+}  // namespace
+
+extern constinit const CodecRow categorize_codec{
+    .name = "numcodecs.categorize",
+    .about = "texts as numbers of labels",
+    .array_to_array = make_categorize_codec,
+    .short_notation = false,
+    .complete = complete,
+    .objects = Kind::variable_text,
+    .decoded_dtype = "dtype",
+};
 
 }  // namespace tessera

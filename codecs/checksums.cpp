@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 #include "little_endian.h"
 
@@ -137,8 +137,6 @@ std::unique_ptr<BytesToBytesCodec> make_located(Sum sum, const Value& configurat
     return std::make_unique<ChecksumCodec>(sum, location == "start");
 }
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_crc32c_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {});
     return std::make_unique<ChecksumCodec>(crc32c, false);
@@ -168,5 +166,44 @@ std::unique_ptr<BytesToBytesCodec> make_jenkins_lookup3_codec(const Value& confi
     const std::int64_t seed = integer_member(configuration, "initval", 0, 0, UINT32_MAX);
     return std::make_unique<ChecksumCodec>(jenkins_lookup3, false, static_cast<std::uint32_t>(seed));
 }
+
+}  // namespace
+
+extern constinit const CodecRow crc32c_codec{
+    .name = "crc32c",
+    .about = "a checksum after the data",
+    .bytes_to_bytes = make_crc32c_codec,
+    .numcodecs = true,
+};
+
+extern constinit const CodecRow numcodecs_crc32c_codec{
+    .name = "numcodecs.crc32c",
+    .about = "a checksum after or before the data",
+    .bytes_to_bytes = make_numcodecs_crc32c_codec,
+};
+
+extern constinit const CodecRow crc32_codec{
+    .name = "numcodecs.crc32",
+    .about = "a checksum before or after the data",
+    .bytes_to_bytes = make_crc32_codec,
+};
+
+extern constinit const CodecRow adler32_codec{
+    .name = "numcodecs.adler32",
+    .about = "a checksum before or after the data",
+    .bytes_to_bytes = make_adler32_codec,
+};
+
+extern constinit const CodecRow fletcher32_codec{
+    .name = "numcodecs.fletcher32",
+    .about = "HDF5's checksum after the data",
+    .bytes_to_bytes = make_fletcher32_codec,
+};
+
+extern constinit const CodecRow jenkins_lookup3_codec{
+    .name = "numcodecs.jenkins_lookup3",
+    .about = "HDF5's checksum of metadata after the data",
+    .bytes_to_bytes = make_jenkins_lookup3_codec,
+};
 
 }  // namespace tessera

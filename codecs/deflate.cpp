@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <new>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 
 namespace tessera {
@@ -103,8 +103,6 @@ std::unique_ptr<BytesToBytesCodec> make(const Wrapping& wrapping, const Value& c
     return std::make_unique<DeflateCodec>(wrapping, level == -1 ? 6 : level);  // -1 is zlib's name for its default
 }
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_zlib_codec(const Value& configuration, std::int64_t /*item_size*/) {
     return make(zlib, configuration);
 }
@@ -112,5 +110,36 @@ std::unique_ptr<BytesToBytesCodec> make_zlib_codec(const Value& configuration, s
 std::unique_ptr<BytesToBytesCodec> make_gzip_codec(const Value& configuration, std::int64_t /*item_size*/) {
     return make(gzip, configuration);
 }
+
+constexpr CodecPart gzip_parts[] = {{"level", CodecPart::Type::whole, "5"}};
+constexpr CodecPart zlib_parts[] = {{"level", CodecPart::Type::whole, "1"}};
+
+}  // namespace
+
+extern constinit const CodecRow gzip_codec{
+    .name = "gzip",
+    .about = "gzip:LEVEL, 0 to 9",
+    .bytes_to_bytes = make_gzip_codec,
+    .parts = gzip_parts,
+    .compressor = true,
+    .self_describing = true,
+    .numcodecs = true,
+};
+
+extern constinit const CodecRow zlib_codec{
+    .name = "numcodecs.zlib",
+    .about = "zlib:LEVEL, 0 to 9",
+    .bytes_to_bytes = make_zlib_codec,
+    .parts = zlib_parts,
+    .compressor = true,
+    .self_describing = true,
+};
+
+extern constinit const CodecRow numcodecs_gzip_codec{
+    .name = "numcodecs.gzip",
+    .about = "gzip under numcodecs' name",
+    .bytes_to_bytes = make_gzip_codec,
+    .parts = gzip_parts,
+};
 
 }  // namespace tessera

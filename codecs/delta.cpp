@@ -1,5 +1,5 @@
 // "numcodecs.delta": each element less the one before it.
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 
 #include <bit>
@@ -153,12 +153,23 @@ private:
     }
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_delta_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"dtype", "astype"});
     const DType dtype = dtype_member(configuration, "dtype", in.dtype);
     return std::make_unique<DeltaCodec>(in, dtype, dtype_member(configuration, "astype", dtype));
 }
+
+constexpr CodecPart delta_parts[] = {{"astype", CodecPart::Type::text}};
+
+}  // namespace
+
+extern constinit const CodecRow delta_codec{
+    .name = "numcodecs.delta",
+    .about = "differences between neighbours: delta:ASTYPE",
+    .array_to_array = make_delta_codec,
+    .parts = delta_parts,
+    .complete = complete_number_dtypes,
+    .decoded_dtype = "dtype",
+};
 
 }  // namespace tessera

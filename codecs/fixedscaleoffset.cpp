@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 #include "scaling.h"
 
@@ -43,8 +43,6 @@ Value number_member(const Value& configuration, std::string_view name) {
     return v;
 }
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_fixedscaleoffset_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"offset", "scale", "dtype", "astype"});
     const DType dtype = dtype_member(configuration, "dtype", in.dtype);
@@ -52,5 +50,20 @@ std::unique_ptr<ArrayToArrayCodec> make_fixedscaleoffset_codec(const Value& conf
                                                    number_member(configuration, "offset"),
                                                    number_member(configuration, "scale"));
 }
+
+constexpr CodecPart fixedscaleoffset_parts[] = {{"offset", CodecPart::Type::number, {}, true},
+                                                {"scale", CodecPart::Type::number, {}, true},
+                                                {"astype", CodecPart::Type::text}};
+
+}  // namespace
+
+extern constinit const CodecRow fixedscaleoffset_codec{
+    .name = "numcodecs.fixedscaleoffset",
+    .about = "scaled and rounded: fixedscaleoffset:OFFSET:SCALE:ASTYPE",
+    .array_to_array = make_fixedscaleoffset_codec,
+    .parts = fixedscaleoffset_parts,
+    .complete = complete_number_dtypes,
+    .decoded_dtype = "dtype",
+};
 
 }  // namespace tessera

@@ -7,7 +7,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/no_text.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "variable_slots.h"
 
 namespace tessera {
@@ -85,8 +85,6 @@ private:
     std::string separator_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToBytesCodec> make_json2_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"encoding", "skipkeys", "ensure_ascii", "check_circular", "allow_nan",
                                           "sort_keys", "indent", "separators", "strict"});
@@ -107,5 +105,15 @@ std::unique_ptr<ArrayToBytesCodec> make_json2_codec(const Value& configuration, 
     return std::make_unique<JsonCodec>(in, JsonStyle{.ascii = bool_member(configuration, "ensure_ascii", true)},
                                        separator);
 }
+
+}  // namespace
+
+extern constinit const CodecRow json2_codec{
+    .name = "numcodecs.json2",
+    .about = "variable-length text as JSON",
+    .array_to_bytes = make_json2_codec,
+    .objects = Kind::variable_text,
+    .may_hold_no_text = true,
+};
 
 }  // namespace tessera

@@ -3,7 +3,7 @@
 #include <lz4.h>
 #include <tessera/error.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 #include "little_endian.h"
 
@@ -63,12 +63,23 @@ private:
     int acceleration_;
 };
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_lz4_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {"acceleration"});
     return std::make_unique<Lz4Codec>(
         static_cast<int>(integer_member(configuration, "acceleration", 1, INT32_MIN, INT32_MAX)));
 }
+
+constexpr CodecPart lz4_parts[] = {{"acceleration", CodecPart::Type::whole, "1"}};
+
+}  // namespace
+
+extern constinit const CodecRow lz4_codec{
+    .name = "numcodecs.lz4",
+    .about = "lz4:ACCELERATION",
+    .bytes_to_bytes = make_lz4_codec,
+    .parts = lz4_parts,
+    .compressor = true,
+    .self_describing = true,
+};
 
 }  // namespace tessera

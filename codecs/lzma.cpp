@@ -9,7 +9,7 @@
 #include <array>
 #include <new>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 
 namespace tessera {
@@ -228,8 +228,6 @@ private:
     std::unique_ptr<const Filters> filters_;
 };
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_lzma_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {"format", "check", "preset", "filters"});
     const auto format = static_cast<Format>(integer_member(configuration, "format", 1, 1, 3));
@@ -260,5 +258,17 @@ std::unique_ptr<BytesToBytesCodec> make_lzma_codec(const Value& configuration, s
     return std::make_unique<LzmaCodec>(format, static_cast<lzma_check>(check), static_cast<std::uint32_t>(preset),
                                        std::move(chain));
 }
+
+constexpr CodecPart lzma_parts[] = {{"preset", CodecPart::Type::whole}};
+
+}  // namespace
+
+extern constinit const CodecRow lzma_codec{
+    .name = "numcodecs.lzma",
+    .about = "lzma:PRESET, 0 to 9",
+    .bytes_to_bytes = make_lzma_codec,
+    .parts = lzma_parts,
+    .compressor = true,
+};
 
 }  // namespace tessera

@@ -2,6 +2,8 @@
 
 #include <tessera/copy_elements.h>
 
+#include "codec_row.h"
+
 namespace tessera {
 
 namespace {
@@ -20,6 +22,13 @@ View taken_as(View v, const DType& dtype) {
 }
 
 }  // namespace
+
+void complete_number_dtypes(Value& configuration, const DType& dtype) {
+    // NumPy does not count with times; as integers they are as good.
+    const bool time = dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta;
+    set_missing(configuration, "dtype", (time ? DType::scalar(Kind::integer, 8, dtype.order()) : dtype).str());
+    set_missing(configuration, "astype", *configuration.find("dtype"));
+}
 
 NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded)
     : in_dtype_(in.dtype), decoded_(decoded), encoded_{encoded, in.shape, std::nullopt} {

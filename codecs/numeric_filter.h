@@ -8,6 +8,9 @@
 
 namespace tessera {
 
+/// CodecRow::complete of the filters that count: "dtype" is that of the elements, "astype" the same.
+void complete_number_dtypes(Value& configuration, const DType& dtype);
+
 class NumericFilter : public ArrayToArrayCodec {
 public:
     [[nodiscard]] const ChunkSpec& encoded() const final { return encoded_; }

@@ -4,7 +4,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 
 namespace tessera {
 
@@ -50,8 +50,6 @@ private:
     ChunkSpec encoded_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_packbits_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {});
     if (in.dtype.kind() != Kind::boolean) {
@@ -59,5 +57,13 @@ std::unique_ptr<ArrayToArrayCodec> make_packbits_codec(const Value& configuratio
     }
     return std::make_unique<PackBitsCodec>(in);
 }
+
+}  // namespace
+
+extern constinit const CodecRow packbits_codec{
+    .name = "numcodecs.packbits",
+    .about = "booleans as bits",
+    .array_to_array = make_packbits_codec,
+};
 
 }  // namespace tessera

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "byte_runs.h"
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 #include "span_source.h"
 
@@ -46,14 +46,10 @@ constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 30;
 constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
 
 const CodecRow& find_row(const CodecConfig& config) {
-    const auto table = codec_table();
-    const auto row = std::ranges::find(table, config.name, &CodecRow::name);
-    if (row == table.end()) {
-        std::vector<std::string_view> names;
-        for (const CodecRow& r : table) names.push_back(r.name);
-        throw unsupported(fmt::format("codec \"{}\" is not known; there are {}", config.name, fmt::join(names, ", ")));
-    }
-    return *row;
+    if (const CodecRow* row = find_codec(config.name)) return *row;
+    std::vector<std::string_view> names;
+    for (const CodecRow& row : codec_table()) names.push_back(row.name);
+    throw unsupported(fmt::format("codec \"{}\" is not known; there are {}", config.name, fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 #include "scaling.h"
 
@@ -39,8 +39,6 @@ private:
     double scale_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_quantize_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"digits", "dtype", "astype"});
     const DType dtype = dtype_member(configuration, "dtype", in.dtype);
@@ -48,5 +46,19 @@ std::unique_ptr<ArrayToArrayCodec> make_quantize_codec(const Value& configuratio
     return std::make_unique<QuantizeCodec>(in, dtype, dtype_member(configuration, "astype", dtype),
                                            integer_member(configuration, "digits", 0, -300, 300));
 }
+
+constexpr CodecPart quantize_parts[] = {{"digits", CodecPart::Type::whole, {}, true},
+                                        {"astype", CodecPart::Type::text}};
+
+}  // namespace
+
+extern constinit const CodecRow quantize_codec{
+    .name = "numcodecs.quantize",
+    .about = "floats rounded to decimal digits: quantize:DIGITS:ASTYPE",
+    .array_to_array = make_quantize_codec,
+    .parts = quantize_parts,
+    .complete = complete_number_dtypes,
+    .decoded_dtype = "dtype",
+};
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 // "scale_offset": (x − offset) × scale, computed in the array's own dtype. v3.
 #include <cstring>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "numeric_filter.h"
 
 namespace tessera {
@@ -65,13 +65,24 @@ private:
     ElementBytes scale_;
 };
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_scale_offset_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"offset", "scale"});
     const Value* offset = given_member(configuration, "offset");
     const Value* scale = given_member(configuration, "scale");
     return std::make_unique<ScaleOffsetCodec>(in, offset ? *offset : Value(0), scale ? *scale : Value(1));
 }
+
+constexpr CodecPart scale_offset_parts[] = {{"offset", CodecPart::Type::number, "0"},
+                                            {"scale", CodecPart::Type::number, "1"}};
+
+}  // namespace
+
+extern constinit const CodecRow scale_offset_codec{
+    .name = "scale_offset",
+    .about = "scaled: scale_offset:OFFSET:SCALE",
+    .array_to_array = make_scale_offset_codec,
+    .parts = scale_offset_parts,
+    .keeps_dtype = true,
+};
 
 }  // namespace tessera

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "span_source.h"
 
 namespace tessera {
@@ -449,5 +449,12 @@ void ShardWriter::copy_old(const ShardCodec::Place& from, ShardCodec::Place& to)
 std::unique_ptr<ArrayToBytesCodec> make_sharding_codec(const Value& configuration, const ChunkSpec& in) {
     return std::make_unique<ShardCodec>(configuration, in);
 }
+
+extern constinit const CodecRow sharding_codec{
+    .name = "sharding_indexed",
+    .about = "smaller chunks and an index of them",
+    .array_to_bytes = make_sharding_codec,
+    .short_notation = false,
+};
 
 }  // namespace tessera

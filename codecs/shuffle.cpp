@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 
 namespace tessera {
@@ -49,12 +49,26 @@ private:
     std::size_t element_size_;
 };
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_shuffle_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {"elementsize"});
     const std::int64_t size = integer_member(configuration, "elementsize", 4, 0, INT32_MAX);
     return std::make_unique<ShuffleCodec>(static_cast<std::size_t>(std::max<std::int64_t>(size, 1)));
 }
+
+constexpr CodecPart shuffle_parts[] = {{"elementsize", CodecPart::Type::whole}};
+
+void complete(Value& configuration, const DType& dtype) {
+    set_missing(configuration, "elementsize", dtype.size());
+}
+
+}  // namespace
+
+extern constinit const CodecRow shuffle_codec{
+    .name = "numcodecs.shuffle",
+    .about = "bytes of elements grouped by place: shuffle:ELEMENTSIZE",
+    .bytes_to_bytes = make_shuffle_codec,
+    .parts = shuffle_parts,
+    .complete = complete,
+};
 
 }  // namespace tessera

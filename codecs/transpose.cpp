@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 
 namespace tessera {
 
@@ -54,11 +54,19 @@ Dims parse_order(const Value& order, int rank) {
     return axes;
 }
 
-}  // namespace
-
 std::unique_ptr<ArrayToArrayCodec> make_transpose_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"order"});
     return std::make_unique<TransposeCodec>(in, parse_order(configuration.at("order"), in.shape.rank()));
 }
+
+}  // namespace
+
+extern constinit const CodecRow transpose_codec{
+    .name = "transpose",
+    .about = "dimensions in another order",
+    .array_to_array = make_transpose_codec,
+    .short_notation = false,
+    .keeps_dtype = true,
+};
 
 }  // namespace tessera

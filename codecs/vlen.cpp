@@ -7,7 +7,7 @@
 #include <tessera/memory_account.h>
 
 #include "../core/unicode.h"
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "little_endian.h"
 #include "variable_slots.h"
 
@@ -109,8 +109,6 @@ std::unique_ptr<ArrayToBytesCodec> make(const ChunkSpec& in, Kind kind, std::int
     return std::make_unique<VlenCodec>(in, item_size);
 }
 
-}  // namespace
-
 std::unique_ptr<ArrayToBytesCodec> make_vlen_utf8_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {});
     return make(in, Kind::variable_text, 1);
@@ -129,5 +127,33 @@ std::unique_ptr<ArrayToBytesCodec> make_vlen_array_codec(const Value& configurat
     }
     return make(in, Kind::variable_bytes, item.size());
 }
+
+constexpr CodecPart vlen_array_parts[] = {{"dtype", CodecPart::Type::text, {}, true}};
+
+}  // namespace
+
+extern constinit const CodecRow vlen_utf8_codec{
+    .name = "vlen-utf8",
+    .about = "variable-length text",
+    .array_to_bytes = make_vlen_utf8_codec,
+    .numcodecs = true,
+    .objects = Kind::variable_text,
+};
+
+extern constinit const CodecRow vlen_bytes_codec{
+    .name = "vlen-bytes",
+    .about = "variable-length bytes",
+    .array_to_bytes = make_vlen_bytes_codec,
+    .numcodecs = true,
+    .objects = Kind::variable_bytes,
+};
+
+extern constinit const CodecRow vlen_array_codec{
+    .name = "numcodecs.vlen-array",
+    .about = "variable-length arrays: vlen-array:DTYPE",
+    .array_to_bytes = make_vlen_array_codec,
+    .parts = vlen_array_parts,
+    .objects = Kind::variable_bytes,
+};
 
 }  // namespace tessera

@@ -6,7 +6,7 @@
 
 #include <new>
 
-#include "codec_makers.h"
+#include "codec_row.h"
 #include "compressor.h"
 
 namespace tessera {
@@ -69,12 +69,32 @@ private:
     bool checksum_;
 };
 
-}  // namespace
-
 std::unique_ptr<BytesToBytesCodec> make_zstd_codec(const Value& configuration, std::int64_t /*item_size*/) {
     require_known_members(configuration, {"level", "checksum"});
     const std::int64_t level = integer_member(configuration, "level", 0, ZSTD_minCLevel(), ZSTD_maxCLevel());
     return std::make_unique<ZstdCodec>(static_cast<int>(level), bool_member(configuration, "checksum", false));
 }
+
+constexpr CodecPart zstd_parts[] = {{"level", CodecPart::Type::whole, "3"},
+                                    {"checksum", CodecPart::Type::flag, "false"}};
+
+}  // namespace
+
+extern constinit const CodecRow zstd_codec{
+    .name = "zstd",
+    .about = "zstd:LEVEL:CHECKSUM, up to 22, negative ones are faster; true or false",
+    .bytes_to_bytes = make_zstd_codec,
+    .parts = zstd_parts,
+    .compressor = true,
+    .self_describing = true,
+    .numcodecs = true,
+};
+
+extern constinit const CodecRow numcodecs_zstd_codec{
+    .name = "numcodecs.zstd",
+    .about = "zstd under numcodecs' name",
+    .bytes_to_bytes = make_zstd_codec,
+    .parts = zstd_parts,
+};
 
 }  // namespace tessera

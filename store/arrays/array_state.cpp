@@ -23,8 +23,10 @@ LoadedArray::LoadedArray(ArrayMetadata m)
     }
     slot_ = {reinterpret_cast<const char*>(fill_.data()), fill_.size()};
     may_hold_no_text = metadata.dtype.kind() == Kind::variable_text &&
-                       std::ranges::any_of(chunk_layout(metadata).codecs,
-                                           [](const CodecConfig& codec) { return codec.name == "numcodecs.json2"; });
+                       std::ranges::any_of(chunk_layout(metadata).codecs, [](const CodecConfig& codec) {
+                           const CodecRow* row = find_codec(codec.name);
+                           return row != nullptr && row->may_hold_no_text;
+                       });
 }
 
 const std::byte* LoadedArray::fill() const {

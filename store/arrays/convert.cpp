@@ -24,14 +24,7 @@ std::string_view plain_name(std::string_view name) {
     constexpr std::string_view prefix = "numcodecs.";
     if (!name.starts_with(prefix)) return name;
     const std::string_view bare = name.substr(prefix.size());
-    const bool native = std::ranges::any_of(codec_table(), [&](const CodecRow& row) { return row.name == bare; });
-    return native ? bare : name;
-}
-
-const CodecRow* find_row(std::string_view name) {
-    const auto table = codec_table();
-    const auto row = std::ranges::find(table, name, &CodecRow::name);
-    return row == table.end() ? nullptr : &*row;
+    return find_codec(bare) != nullptr ? bare : name;
 }
 
 bool is_shard(const CodecConfig& codec) {
@@ -39,9 +32,8 @@ bool is_shard(const CodecConfig& codec) {
 }
 
 bool is_compressor(const CodecConfig& codec) {
-    constexpr std::string_view names[] = {"blosc",         "gzip",           "zstd",         "numcodecs.zlib",
-                                          "numcodecs.lz4", "numcodecs.lzma", "numcodecs.bz2"};
-    return std::ranges::find(names, plain_name(codec.name)) != std::end(names);
+    const CodecRow* row = find_codec(plain_name(codec.name));
+    return row != nullptr && row->compressor;
 }
 
 /// Whether what one encoded the other decodes.
@@ -62,7 +54,8 @@ bool same_bytes(const CodecConfig& a, const CodecConfig& b, const ArrayMetadata&
     };
     if (zstd(a) && !zstd(b) && b.name == "blosc") return false;
     // The data of these say themselves how they are decoded; their configuration counts for encoding only.
-    if (is_compressor(a) && a.name != "numcodecs.lzma") return true;
+    const CodecRow* row = find_codec(plain_name(a.name));
+    if (row != nullptr && row->self_describing) return true;
     return a.configuration == b.configuration;
 }
 
@@ -149,7 +142,7 @@ std::optional<std::string> plain_blosc(ArrayMetadata& m) {
 
 std::optional<std::string> without_filters(ArrayMetadata& m) {
     return without(m, "the filter", [&](const CodecConfig& codec) {
-        const CodecRow* row = find_row(codec.name);
+        const CodecRow* row = find_codec(codec.name);
         if (row == nullptr || row->bytes_to_bytes || codec.name == "transpose") return false;
         if (row->array_to_array) return true;
         return codec.name.starts_with("numcodecs.") || codec.configuration.find("endian") != nullptr;
@@ -164,7 +157,7 @@ std::optional<std::string> one_compressor(ArrayMetadata& m) {
     const auto last = std::find_if(m.codecs.rbegin(), m.codecs.rend(), is_compressor);
     const CodecConfig* kept = last == m.codecs.rend() ? nullptr : &*last;
     return without(m, "the codec", [&](const CodecConfig& codec) {
-        const CodecRow* row = find_row(codec.name);
+        const CodecRow* row = find_codec(codec.name);
         return row != nullptr && row->bytes_to_bytes && &codec != kept;
     });
 }
@@ -260,20 +253,6 @@ std::string zeros_text(const DType& dtype) {
     const VariableSlot empty;
     const auto* element = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&empty) : zeros.data();
     return element_to_value(dtype, element).dump();
-}
-
-/// The structure's fields are little-endian in v3.
-void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
-    const DType little = m.dtype.with_order(ByteOrder::little);
-    if (m.dtype.kind() != Kind::structure || little == m.dtype) return;
-    changes.push_back(
-        fmt::format("the fields become little-endian: {}, because v3 has no other structures", little.to_string()));
-    if (m.fill.bytes) {
-        NDArray element(little, {});
-        copy_elements(view_bytes(std::as_const(*m.fill.bytes).data(), m.dtype, {}), element);
-        m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
-    }
-    m.dtype = little;
 }
 
 /// v3 has no null, but what it became is marked, so that it is null again where it may be.
@@ -379,15 +358,11 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
         m.unknown = Value::object();
     }
     const KeyScheme keys = m.keys;
-    m.keys = to.default_keys();
-    // v3 can name chunks as v2 does, and both may have either separator.
-    const auto bare = [](const KeyScheme& k) { return k.prefix.empty() && k.suffix.empty() && k.zero_d == "0"; };
-    if (to.name == "v3" && bare(keys)) m.keys = keys;
-    if (to.name == "v2" && (bare(keys) || from.name == "v3")) m.keys = m.keys.with_separator(keys.separator);
+    m.keys = to.keys_like != nullptr ? to.keys_like(keys) : to.default_keys();
     move_dimension_names(c, to);
     move_null_fill(c, to);
     m.fill.always_stored = m.fill.bytes && to.default_fill(m.dtype).always_stored;
-    if (to.name == "v3") take_little_endian(m, c.changes);
+    if (to.adapt != nullptr) to.adapt(m, c.changes);
     choose_codecs(m, to, c.changes);
     if (!to.cannot_read_zstd.empty() && !codecs_chosen) avoid_zstd(m, to, c.changes);
     return c;

@@ -76,7 +76,7 @@ private:
     /// Of a folder without array and group: documents and chunks whose metadata are lost. Whether it holds chunks.
     bool check_orphans(const std::string& path, const Listing& listing);
     /// Of a folder without array and group: the key, below it, of a file that is named like a chunk; empty without one.
-    /// v1 and v2 call chunks "3.0" or "3/0", v3 "c/3/0" or "c.3.0". Where thousands of folders lie in each other, not
+    /// Where thousands of folders lie in each other, not
     /// each is looked into from all those above it.
     [[nodiscard]] std::string chunk_named(const std::string& path) const;
 

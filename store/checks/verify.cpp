@@ -1,6 +1,7 @@
 #include <tessera/verify.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
@@ -33,6 +34,34 @@ bool is_chunk_name(std::string_view name) {
         digit = c != '.';
     }
     return digit;
+}
+
+/// The folder of a dialect's chunks; empty where they lie in the array's own.
+std::string chunk_folder(const Dialect& dialect) {
+    std::string folder = dialect.default_keys().prefix;
+    if (folder.ends_with('/')) folder.pop_back();
+    return folder;
+}
+
+/// Whether a folder with chunks in it may be that of a lost array: "c".
+bool is_chunk_folder(std::string_view name) {
+    return std::ranges::any_of(dialect_table(),
+                               [&](const Dialect& d) { return !d.own_folder && chunk_folder(d) == name; });
+}
+
+/// Whether it is a folder of chunks that nothing else is called as.
+bool is_own_folder(std::string_view name) {
+    return std::ranges::any_of(dialect_table(),
+                               [&](const Dialect& d) { return d.own_folder && chunk_folder(d) == name; });
+}
+
+/// The metadata of which chunks may be that have no folder of their own kind.
+std::vector<std::string_view> lost_metadata() {
+    std::vector<std::string_view> keys;
+    for (const Dialect& dialect : dialect_table()) {
+        if (!dialect.own_folder) keys.push_back(dialect.metadata_key);
+    }
+    return keys;
 }
 
 }  // namespace
@@ -109,7 +138,7 @@ void Verifier::check_group(const std::string& path, const Dialect* dialect, cons
     }
     for (const std::string& name : listing.prefixes) {
         const std::string child = join_key(path, name);
-        if (orphans && (is_chunk_name(name) || name == "c") && !probe_node(*store_, place(child))) continue;
+        if (orphans && (is_chunk_name(name) || is_chunk_folder(name)) && !probe_node(*store_, place(child))) continue;
         if (check_own_folder(path, name)) continue;
         if (!name.starts_with('.') || probe_node(*store_, place(child))) {
             walk_.enter(name);
@@ -154,29 +183,28 @@ void Verifier::check_attributes(const std::string& path, const Dialect& dialect)
 
 bool Verifier::check_orphans(const std::string& path, const Listing& listing) {
     for (const Dialect& dialect : dialect_table()) {
-        if (!dialect.metadata_key.starts_with('.') && !dialect.metadata_key.starts_with('_')) continue;
+        if (dialect.common_key) continue;
         for (const std::string_view document : dialect.documents) {
-            if (!holds(listing.keys, document)) continue;
+            if (document == dialect.metadata_key || !holds(listing.keys, document)) continue;
             add({.node = path,
                  .key = join_key(path, document),
                  .text = fmt::format("{} is there, but {} is missing: neither an array nor a group opens here",
                                      document, dialect.metadata_key)});
         }
-        // "__zdata__": the one folder of chunks that nothing else is called.
-        const std::string folder = dialect.default_keys().prefix;
-        if (folder.starts_with('_') && holds(listing.prefixes, std::string_view(folder).substr(0, folder.size() - 1))) {
+        if (dialect.own_folder && holds(listing.prefixes, chunk_folder(dialect))) {
             add({.node = path,
                  .key = join_key(path, dialect.metadata_key),
-                 .text = fmt::format("{} with chunks is there, but {} is missing: no array opens here", folder,
-                                     dialect.metadata_key)});
+                 .text = fmt::format("{}/ with chunks is there, but {} is missing: no array opens here",
+                                     chunk_folder(dialect), dialect.metadata_key)});
         }
     }
+    if (is_own_folder(path.substr(path.rfind('/') + 1))) return false;  // said of the folder that it lies in
     const std::string chunk = chunk_named(path);
     if (chunk.empty()) return false;
     add({.node = path,
          .key = join_key(path, chunk),
-         .text = "is named like a chunk, but the array's metadata (.zarray, zarr.json or meta) are missing: no array "
-                 "opens here"});
+         .text = fmt::format("is named like a chunk, but the array's metadata ({}) are missing: no array opens here",
+                             fmt::join(lost_metadata(), ", "))});
     return true;
 }
 
@@ -190,7 +218,7 @@ std::string Verifier::chunk_named(const std::string& path) const {
         const auto key = std::ranges::find_if(listing.keys, [](const auto& name) { return is_chunk_name(name); });
         if (key != listing.keys.end()) return join_key(folder, *key);
         const auto next = std::ranges::find_if(listing.prefixes, [&](const std::string& name) {
-            return is_chunk_name(name) || (depth == 0 && name == "c");
+            return is_chunk_name(name) || (depth == 0 && is_chunk_folder(name));
         });
         if (next == listing.prefixes.end()) return "";
         folder = join_key(folder, *next);

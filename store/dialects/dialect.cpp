@@ -13,6 +13,10 @@
 
 namespace tessera {
 
+// Each is defined at the end of its own file.
+extern const Dialect zmeta_dialect, v1_dialect, v2_dialect, v3_dialect;
+
+/// From the oldest to the newest.
 std::span<const Dialect> dialect_table() {
     static const std::array table{zmeta_dialect, v1_dialect, v2_dialect, v3_dialect};
     return table;

@@ -1,4 +1,4 @@
-// The dialects, one per sibling file; dialect.cpp lists them.
+// What is found at a place, before it is parsed.
 #pragma once
 
 #include <tessera/buffer.h>
@@ -7,11 +7,6 @@
 #include <optional>
 
 namespace tessera {
-
-extern const Dialect zmeta_dialect;
-extern const Dialect v1_dialect;
-extern const Dialect v2_dialect;
-extern const Dialect v3_dialect;
 
 /// An array's metadata, not parsed yet.
 struct FoundArray {

@@ -343,10 +343,8 @@ std::string chain_text(std::span<const CodecConfig> codecs) {
 }
 
 const CodecRow& codec_row(std::string_view name) {
-    const auto table = codec_table();
-    const auto row = std::ranges::find(table, name, &CodecRow::name);
-    if (row == table.end()) throw unsupported(fmt::format("there is no codec \"{}\" in Tessera", name));
-    return *row;
+    if (const CodecRow* row = find_codec(name)) return *row;
+    throw unsupported(fmt::format("there is no codec \"{}\" in Tessera", name));
 }
 
 ChunkSpec encoded_spec(ChunkSpec spec, std::span<const CodecConfig> codecs) {

@@ -193,7 +193,7 @@ bool owns(const ArrayMetadata& metadata, std::string_view name) {
 
 }  // namespace
 
-constinit const Dialect v1_dialect{
+extern constinit const Dialect v1_dialect{
     .name = "v1",
     .about = "zarr-python 1 (meta, attrs)",
     .metadata_key = metadata_name,

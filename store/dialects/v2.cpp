@@ -29,14 +29,20 @@ constexpr std::array<std::string_view, 9> members{
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
 constexpr std::array<std::string_view, 2> separators{".", "/"};
 
-/// numcodecs' ids that v3 took over under the same name, with the same bytes.
-constexpr std::array<std::string_view, 6> native_ids{"blosc", "gzip", "zstd", "crc32c", "vlen-utf8", "vlen-bytes"};
-/// What may stand as `compressor`; everything else is a filter.
-constexpr std::array<std::string_view, 8> compressors{
-    "blosc", "numcodecs.blosc", "gzip", "zstd", "numcodecs.zlib", "numcodecs.lz4", "numcodecs.lzma", "numcodecs.bz2"};
+/// Whether numcodecs and v3 mean the same by a name, down to the bytes.
+bool is_native(std::string_view name) {
+    const CodecRow* row = find_codec(name);
+    return row != nullptr && row->numcodecs;
+}
 
 KeyScheme default_keys() {
     return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+}
+
+/// The separator is what v2 has in common with others.
+KeyScheme keys_like(const KeyScheme& keys) {
+    const bool known = std::ranges::find(separators, keys.separator) != separators.end();
+    return known ? default_keys().with_separator(keys.separator) : default_keys();
 }
 
 // ---- fill values
@@ -120,9 +126,9 @@ CodecConfig read_codec(const Value& object) {
         codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(read_number(*shuffle, 0, 2))]);
     }
     // The automatic shuffle, and a checksum in front, have no name in v3.
-    const bool native = shuffle != nullptr ? *shuffle != Value(-1)
-                                           : std::ranges::find(native_ids, id) != native_ids.end() &&
-                                                 (id != "crc32c" || codec.configuration.as_object().empty());
+    const bool native = shuffle != nullptr
+                            ? *shuffle != Value(-1)
+                            : is_native(id) && (id != "crc32c" || codec.configuration.as_object().empty());
     if (!native) codec.name = "numcodecs." + id;
     return codec;
 }
@@ -146,22 +152,35 @@ void append_codec(std::vector<CodecConfig>& chain, bool& is_bytes, CodecConfig c
     chain.push_back(std::move(codec));
 }
 
+std::string_view numcodecs_id(std::string_view name) {
+    constexpr std::string_view prefix = "numcodecs.";
+    return name.starts_with(prefix) ? name.substr(prefix.size()) : name;
+}
+
+/// The filters that encode elements of dtype |O.
+std::string object_filters() {
+    std::vector<std::string_view> names;
+    for (const CodecRow& row : codec_table()) {
+        if (row.objects != Kind::object) names.push_back(numcodecs_id(row.name));
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// What the elements of dtype |O are, by the filter that encodes them.
 DType object_dtype(const std::vector<CodecConfig>& filters) {
     if (filters.empty()) {
-        throw unsupported(
-            "the elements are Python objects (dtype |O), and no filter says how they are encoded; vlen-utf8, "
-            "vlen-bytes, vlen-array, json2 and categorize are known");
+        throw unsupported(fmt::format(
+            "the elements are Python objects (dtype |O), and no filter says how they are encoded; there are {}",
+            object_filters()));
     }
     const std::string& name = filters.front().name;
-    if (name == "vlen-utf8" || name == "numcodecs.json2" || name == "numcodecs.categorize") {
-        return DType::variable_text();
-    }
-    if (name == "vlen-bytes" || name == "numcodecs.vlen-array") return DType::variable_bytes();
-    throw unsupported(
-        fmt::format("the elements are Python objects (dtype |O) encoded by {}, which Tessera does not read; vlen-utf8, "
-                    "vlen-bytes, vlen-array, json2 and categorize are known",
-                    name.starts_with("numcodecs.") ? name.substr(10) : name));
+    const CodecRow* row = find_codec(name);
+    const Kind kind = row == nullptr ? Kind::object : row->objects;
+    if (kind == Kind::variable_text) return DType::variable_text();
+    if (kind == Kind::variable_bytes) return DType::variable_bytes();
+    throw unsupported(fmt::format(
+        "the elements are Python objects (dtype |O) encoded by {}, which Tessera does not read; there are {}",
+        numcodecs_id(name), object_filters()));
 }
 
 // ---- reading
@@ -215,7 +234,7 @@ ArrayMetadata parse(std::string_view document) {
 
 /// A codec as numcodecs configures it. `item_size` is that of the elements before they became bytes.
 Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
-    const bool native = std::ranges::find(native_ids, codec.name) != native_ids.end();
+    const bool native = is_native(codec.name);
     if (!native && !codec.name.starts_with("numcodecs.")) {
         throw unsupported(fmt::format("v2 cannot express the codec {}", codec.name));
     }
@@ -231,7 +250,7 @@ Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
     if (codec.name == "zstd" && json.find("checksum") != nullptr && json.at("checksum") == Value(false)) {
         json.erase("checksum");
     }
-    json.set("id", native ? codec.name : codec.name.substr(std::string_view("numcodecs.").size()));
+    json.set("id", numcodecs_id(codec.name));
     return json;
 }
 
@@ -262,7 +281,7 @@ void set_codecs(Value& meta, const ArrayMetadata& m) {
         }
         Value json = codec_json(codec, item_size);
         const bool last = &codec == &chain.back();
-        if (last && std::ranges::find(compressors, codec.name) != compressors.end()) {
+        if (last && codec_row(codec.name).compressor) {
             compressor = std::move(json);
         } else {
             filters.push_back(std::move(json));
@@ -402,10 +421,12 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
 
 }  // namespace
 
-constinit const Dialect v2_dialect{
+extern constinit const Dialect v2_dialect{
     .name = "v2",
     .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
     .metadata_key = array_name,
+    .separators = true,
+    .fill_is_missing = true,  // of v3 it does not, and older formats it does not read
     .group_key = group_name,
     .probe = probe,
     .parse = parse,
@@ -420,6 +441,7 @@ constinit const Dialect v2_dialect{
     .save_consolidated = save_consolidated,
     .default_keys = default_keys,
     .default_fill = default_fill,
+    .keys_like = keys_like,
     .remarks = remarks,
     .owns = owns,
     .documents = document_keys,

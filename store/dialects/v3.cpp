@@ -7,6 +7,7 @@
 // dtypes and a little-endian "bytes".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -40,21 +41,17 @@ KeyScheme v2_keys() {
 
 /// Codecs that give elements of the dtype that they get, whatever its byte order.
 bool keeps_dtype(const CodecConfig& codec) {
-    return codec.name == "transpose" || codec.name == "scale_offset" || codec.name == "numcodecs.bitround";
+    const CodecRow* row = find_codec(codec.name);
+    return row != nullptr && row->keeps_dtype;
 }
 
 /// The byte order of the elements that a filter decodes to, where its configuration says one.
 std::optional<ByteOrder> decoded_order(const CodecConfig& filter, const DType& dtype) {
-    constexpr std::pair<std::string_view, std::string_view> filters[] = {{"numcodecs.astype", "decode_dtype"},
-                                                                         {"numcodecs.delta", "dtype"},
-                                                                         {"numcodecs.fixedscaleoffset", "dtype"},
-                                                                         {"numcodecs.quantize", "dtype"},
-                                                                         {"numcodecs.categorize", "dtype"}};
-    const auto* const row =
-        std::ranges::find(filters, filter.name, &std::pair<std::string_view, std::string_view>::first);
-    const Value* decoded = row == std::end(filters) ? nullptr : filter.configuration.find(row->second);
+    const CodecRow* row = find_codec(filter.name);
+    if (row == nullptr || row->decoded_dtype.empty()) return {};
+    const Value* decoded = filter.configuration.find(row->decoded_dtype);
     if (decoded == nullptr || decoded->is_null()) return {};
-    const DType said = in_context([&] { return fmt::format("codec \"{}\": {}", filter.name, row->second); },
+    const DType said = in_context([&] { return fmt::format("codec \"{}\": {}", filter.name, row->decoded_dtype); },
                                   [&] { return DType::parse(decoded->as_string()); });
     // Of other sizes the filter refuses the elements; of structures each field has its own.
     if (said.size() != dtype.size() || dtype.order() == ByteOrder::none || said.order() == ByteOrder::none) return {};
@@ -480,15 +477,38 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
     put_document(store, prefix, document);
 }
 
+// ---- what comes from other dialects
+
+/// Chunks may be named as v2 names them, too.
+KeyScheme keys_like(const KeyScheme& keys) {
+    const bool bare = keys.prefix.empty() && keys.suffix.empty() && keys.zero_d == "0";
+    return bare ? keys : default_keys();
+}
+
+/// The fields of structures are little-endian.
+void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
+    const DType little = m.dtype.with_order(ByteOrder::little);
+    if (m.dtype.kind() != Kind::structure || little == m.dtype) return;
+    changes.push_back(
+        fmt::format("the fields become little-endian: {}, because v3 has no other structures", little.to_string()));
+    if (m.fill.bytes) {
+        NDArray element(little, {});
+        copy_elements(view_bytes(std::as_const(*m.fill.bytes).data(), m.dtype, {}), element);
+        m.fill.bytes->assign(element.bytes().begin(), element.bytes().end());
+    }
+    m.dtype = little;
+}
+
 }  // namespace
 
-constinit const Dialect v3_dialect{
+extern constinit const Dialect v3_dialect{
     .name = "v3",
     .about = "zarr-python 3 (zarr.json)",
     .metadata_key = document_name,
     .dimension_names = true,
     .shards = true,
     .null_fill = false,
+    .separators = true,
     .group_key = document_name,
     .probe = probe,
     .parse = parse,
@@ -503,6 +523,8 @@ constinit const Dialect v3_dialect{
     .save_consolidated = save_consolidated,
     .default_keys = default_keys,
     .default_fill = zero_fill,
+    .keys_like = keys_like,
+    .adapt = take_little_endian,
     .remarks = remarks,
     .owns = owns,
     .documents = document_keys,

@@ -127,7 +127,7 @@ bool owns(const ArrayMetadata& /*metadata*/, std::string_view name) {
 
 }  // namespace
 
-constinit const Dialect zmeta_dialect{
+extern constinit const Dialect zmeta_dialect{
     .name = "zmeta",
     .about = "zarr-python 0.4 (__zmeta__), Tessera's own",
     .metadata_key = metadata_name,
@@ -150,6 +150,7 @@ constinit const Dialect zmeta_dialect{
     .owns = owns,
     .documents = document_keys,
     .consolidated_key = "",
+    .own_folder = true,
 };
 
 }  // namespace tessera

@@ -21,7 +21,8 @@
 // zarr-python
 //   reads archives with repeated names, other programs do not. So a chunk can be put once and neither read back,
 //   changed nor removed afterwards.
-// - Metadata documents (`.zarray`, `zarr.json`, …), which do change while an array is made, are held in memory, can be
+// - Metadata documents (whatever is not named like a chunk), which do change while an array is made, are held in
+// memory, can be
 //   read, replaced and removed, and are written by finish(), sorted by name.
 // - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
 //   until its finish(); if it is given up before, the archive holds a torn member and can no longer be finished.
@@ -31,7 +32,6 @@
 #include <tessera/zip.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -144,13 +144,11 @@ private:
 
 // ---- writing
 
-/// The documents of any Zarr generation, and Tessera's own marker of what is unfinished.
+/// Metadata documents of any dialect, and Tessera's own marker of what is unfinished: what is not named like a chunk.
+/// The one chunk of an array without dimensions may be among them, which does no harm.
 bool is_document(std::string_view key) {
-    constexpr std::array<std::string_view, 9> names{".zarray", ".zgroup", ".zattrs",   ".zmetadata", "zarr.json",
-                                                    "meta",    "attrs",   "__zmeta__", "__zattr__"};
-    const std::string_view name = key.substr(key.rfind('/') + 1);  // npos + 1 is 0
-    return std::ranges::find(names, name) != names.end() || key.starts_with(".tessera/") ||
-           key.find("/.tessera/") != std::string_view::npos;
+    return !looks_like_chunk(key.substr(key.rfind('/') + 1)) ||  // npos + 1 is 0
+           key.starts_with(".tessera/") || key.find("/.tessera/") != std::string_view::npos;
 }
 
 class NewZipStore final : public KeyValueStore {

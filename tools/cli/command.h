@@ -74,34 +74,6 @@ struct Command {
 
 [[nodiscard]] std::span<const Command> commands();
 
-// The commands, in the order of the table.
-Run declare_create(CLI::App& app);
-Run declare_info(CLI::App& app);
-Run declare_tree(CLI::App& app);
-Run declare_attrs(CLI::App& app);
-Run declare_formats(CLI::App& app);
-Run declare_get(CLI::App& app);
-Run declare_stats(CLI::App& app);
-Run declare_diff(CLI::App& app);
-Run declare_digest(CLI::App& app);
-Run declare_import(CLI::App& app);
-Run declare_export(CLI::App& app);
-Run declare_copy(CLI::App& app);
-Run declare_rechunk(CLI::App& app);
-Run declare_set(CLI::App& app);
-Run declare_append(CLI::App& app);
-Run declare_resize(CLI::App& app);
-Run declare_edit(CLI::App& app);
-Run declare_undo(CLI::App& app);
-Run declare_snapshot(CLI::App& app);
-Run declare_group(CLI::App& app);
-Run declare_mv(CLI::App& app);
-Run declare_rm(CLI::App& app);
-Run declare_consolidate(CLI::App& app);
-Run declare_verify(CLI::App& app);
-Run declare_repair(CLI::App& app);
-Run declare_seal(CLI::App& app);
-
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found
 inline constexpr int exit_error = 2;

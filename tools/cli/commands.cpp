@@ -1,7 +1,36 @@
-// The table of commands: the whole offer of the program on a few screens. A new command is a row here and a function.
+// The table of commands: the whole offer of the program on a few screens. A new command is a file with a function, and
+// a row and that function's declaration here.
 #include "command.h"
 
 namespace tessera::cli {
+
+// Each declares the options of a command, and is defined in its own file.
+Run declare_create(CLI::App& app);
+Run declare_info(CLI::App& app);
+Run declare_tree(CLI::App& app);
+Run declare_attrs(CLI::App& app);
+Run declare_formats(CLI::App& app);
+Run declare_get(CLI::App& app);
+Run declare_stats(CLI::App& app);
+Run declare_diff(CLI::App& app);
+Run declare_digest(CLI::App& app);
+Run declare_import(CLI::App& app);
+Run declare_export(CLI::App& app);
+Run declare_copy(CLI::App& app);
+Run declare_rechunk(CLI::App& app);
+Run declare_set(CLI::App& app);
+Run declare_append(CLI::App& app);
+Run declare_resize(CLI::App& app);
+Run declare_edit(CLI::App& app);
+Run declare_undo(CLI::App& app);
+Run declare_snapshot(CLI::App& app);
+Run declare_group(CLI::App& app);
+Run declare_mv(CLI::App& app);
+Run declare_rm(CLI::App& app);
+Run declare_consolidate(CLI::App& app);
+Run declare_verify(CLI::App& app);
+Run declare_repair(CLI::App& app);
+Run declare_seal(CLI::App& app);
 
 namespace {
 

@@ -113,14 +113,17 @@ Run declare_create(CLI::App& app) {
                    "single elements and small boxes)")
         ->option_text("CODECS");
     app.add_option("--format", o->format,
-                   "generation: zmeta, v1, v2 or v3 (default: that of the group around it, else zmeta, which is "
-                   "zarr-python 0.4's "
-                   "layout)")
+                   fmt::format("generation: {} (default: that of the group around it, else zmeta, which is "
+                               "zarr-python 0.4's layout)",
+                               format_choices()))
         ->option_text("FORMAT");
-    app.add_option("--shard", o->shards, "lengths of a shard, a multiple of chunks: one file holds many chunks (v3)")
+    app.add_option("--shard", o->shards,
+                   fmt::format("lengths of a shard, a multiple of chunks: one file holds many chunks ({})",
+                               formats_with(&Dialect::shards)))
         ->option_text("SHAPE");
     app.add_option("--order", o->order, "order of the elements in a chunk (default C)")->option_text("C|F");
-    app.add_option("--separator", o->separator, "between the indices of chunk keys: . or / (v2, v3)")
+    app.add_option("--separator", o->separator,
+                   fmt::format("between the indices of chunk keys: . or / ({})", formats_with(&Dialect::separators)))
         ->option_text(".|/");
     app.add_option("--dims", o->dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");

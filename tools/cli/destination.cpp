@@ -456,8 +456,7 @@ ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen) {
 }
 
 std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& m) {
-    // Of v3 xarray does not take the fill for missing data, and older formats it does not read.
-    if (dialect.name != "v2" || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
+    if (!dialect.fill_is_missing || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
     return fmt::format("xarray shows elements that equal the fill_value {} as missing; --fill null keeps them",
                        fill_text(m.dtype, m.fill));
 }

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/error.h>
 #include <charconv>
@@ -88,6 +89,24 @@ Value json_or_text(std::string_view text) {
     } catch (const Error&) {
         return Value(text);
     }
+}
+
+std::string format_choices() {
+    const auto table = dialect_table();
+    std::string text;
+    for (std::size_t i = 0; i < table.size(); ++i) {
+        if (i > 0) text += i + 1 == table.size() ? " or " : ", ";
+        text += table[i].name;
+    }
+    return text;
+}
+
+std::string formats_with(bool Dialect::*member) {
+    std::vector<std::string_view> names;
+    for (const Dialect& dialect : dialect_table()) {
+        if (dialect.*member) names.push_back(dialect.name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace tessera::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tessera/array_file.h>
+#include <tessera/dialect.h>
 #include <tessera/dtype.h>
 #include <tessera/error.h>
 #include <tessera/shape.h>
@@ -39,6 +40,10 @@ decltype(auto) about_path(const std::string& path, Body&& body) {
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
 /// Names of dimensions: "time, y, x"; an empty name is none.
 [[nodiscard]] std::vector<std::optional<std::string>> parse_names(std::string_view text);
+/// "zmeta, v1, v2 or v3": the formats that there are, for help texts.
+[[nodiscard]] std::string format_choices();
+/// "v2, v3": those of which the member is true.
+[[nodiscard]] std::string formats_with(bool Dialect::*member);
 /// JSON, or else the text itself as a string.
 [[nodiscard]] Value json_or_text(std::string_view text);
 

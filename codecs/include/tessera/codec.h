@@ -8,6 +8,7 @@
 // Thread rule: every member function is const and may be called from several threads at once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,18 +114,41 @@ public:
     [[nodiscard]] virtual bool fixed_size() const { return false; }
 };
 
-/// One row of the table of codecs: exactly one of the three makers is set.
+/// One part of a codec's short notation, in order: the member of the configuration that it stands for.
+struct CodecPart {
+    enum class Type : std::uint8_t { whole, number, text, flag };
+    std::string_view member;
+    Type type;
+    std::string_view otherwise = {};  ///< as JSON, where the part is left out; empty: the member is left out too
+    bool required = false;
+};
+
+/// One row of the table of codecs: all that is said of a codec by its name. Exactly one of the three makers is set.
 struct CodecRow {
     std::string_view name;   ///< v3's name, or "numcodecs.*"
     std::string_view about;  ///< one line for --help
-    std::unique_ptr<ArrayToArrayCodec> (*array_to_array)(const Value& configuration, const ChunkSpec& in);
-    std::unique_ptr<ArrayToBytesCodec> (*array_to_bytes)(const Value& configuration, const ChunkSpec& in);
+    std::unique_ptr<ArrayToArrayCodec> (*array_to_array)(const Value& configuration, const ChunkSpec& in) = nullptr;
+    std::unique_ptr<ArrayToBytesCodec> (*array_to_bytes)(const Value& configuration, const ChunkSpec& in) = nullptr;
     /// `item_size` is the dtype's, for codecs that shuffle.
-    std::unique_ptr<BytesToBytesCodec> (*bytes_to_bytes)(const Value& configuration, std::int64_t item_size);
+    std::unique_ptr<BytesToBytesCodec> (*bytes_to_bytes)(const Value& configuration, std::int64_t item_size) = nullptr;
+
+    std::span<const CodecPart> parts = {};  ///< of the short notation, after the name
+    bool short_notation = true;             ///< false: the configuration is given as JSON only
+    /// Adds to a configuration what it may leave out because the dtype of the elements that go in says it.
+    void (*complete)(Value& configuration, const DType& dtype) = nullptr;
+    bool compressor = false;       ///< v2 has a place of its own for it, and conversions may choose another instead
+    bool self_describing = false;  ///< decodes what it encoded with any other configuration
+    bool numcodecs = false;        ///< numcodecs knows it by the same name; by "numcodecs.NAME" it knows it anyway
+    Kind objects = Kind::object;   ///< what v2's elements of dtype |O are that it encodes; Kind::object: it does not
+    std::string_view decoded_dtype = {};  ///< the member with the dtype that it decodes to
+    bool keeps_dtype = false;             ///< it encodes to the dtype that it is given, in whichever byte order
+    bool may_hold_no_text = false;        ///< what it encodes may hold elements that are no text: see no_text_mark
 };
 
-/// Every codec that Tessera has. A new codec is a file in codecs/ and a row here.
+/// Every codec that Tessera has. A new codec is a file in codecs/ with its row, and that row's name in codec_table.cpp.
 [[nodiscard]] std::span<const CodecRow> codec_table();
+/// By v3's name; nullptr for none.
+[[nodiscard]] const CodecRow* find_codec(std::string_view name);
 
 /// One codec from the program's short notation: "blosc:lz4:5:shuffle:16384" (compressor, level, noshuffle | shuffle |
 /// bitshuffle, block size; trailing parts may be left out), "zstd:3", "gzip:6", "crc32c", "delta". Throws

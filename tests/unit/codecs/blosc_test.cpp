@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codec_makers.h"
 #include "codec_test_util.h"
 
 namespace tessera {
@@ -25,7 +24,7 @@ Value configuration(std::string_view cname, int clevel, std::string_view shuffle
 
 std::unique_ptr<BytesToBytesCodec> codec(std::string_view cname = "lz4", int clevel = 5,
                                          std::string_view shuffle = "shuffle", std::int64_t item_size = 4) {
-    return make_blosc_codec(configuration(cname, clevel, shuffle), item_size);
+    return find_codec("blosc")->bytes_to_bytes(configuration(cname, clevel, shuffle), item_size);
 }
 
 Buffer read_file(const fs::path& path) {
@@ -91,7 +90,7 @@ TEST(Blosc, the_header_has_the_typesize) {
         Value c = configuration("lz4", 5, "shuffle");
         if (given) c.set("typesize", *given);
         Buffer frame;
-        make_blosc_codec(c, item_size)->encode(counters(4000), frame);
+        find_codec("blosc")->bytes_to_bytes(c, item_size)->encode(counters(4000), frame);
         return std::to_integer<int>(frame.data()[3]);
     };
     EXPECT_EQ(typesize(4, {}), 4);
@@ -103,7 +102,8 @@ TEST(Blosc, the_header_has_the_typesize) {
 
 TEST(Blosc, the_configuration_is_checked) {
     const auto refused = [](std::string_view message, const char* json) {
-        expect_error(ErrorCode::invalid_argument, message, [&] { (void)make_blosc_codec(Value::parse(json), 4); });
+        expect_error(ErrorCode::invalid_argument, message,
+                     [&] { (void)find_codec("blosc")->bytes_to_bytes(Value::parse(json), 4); });
     };
     refused("choose one of blosclz, lz4, lz4hc", R"({"cname": "LZ4"})");
     refused("clevel is 10, expected 0 to 9", R"({"cname": "lz4", "clevel": 10})");
@@ -113,7 +113,7 @@ TEST(Blosc, the_configuration_is_checked) {
     refused("typesize is 0", R"({"cname": "lz4", "typesize": 0})");
     refused("blocksize", R"({"cname": "lz4", "blocksize": 18446744073709551615})");
     refused("unknown member \"level\"", R"({"cname": "lz4", "level": 5})");
-    expect_error(ErrorCode::not_found, "cname", [] { (void)make_blosc_codec(Value::object(), 4); });
+    expect_error(ErrorCode::not_found, "cname", [] { (void)find_codec("blosc")->bytes_to_bytes(Value::object(), 4); });
 }
 
 TEST(Blosc, sizes_beyond_its_limit_are_refused_in_words) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "codec_makers.h"
 #include "codec_test_util.h"
 
 namespace tessera {
@@ -297,7 +296,9 @@ TEST(Filters, packed_bits_must_say_the_right_padding) {
 TEST(Filters, json_of_other_things_names_them) {
     const auto decode = [](std::string_view text) {
         NDArray out("string", {2});
-        make_json2_codec(Value::object(), {"string", {2}, {}})->decode(bytes_of(text), out);
+        find_codec("numcodecs.json2")
+            ->array_to_bytes(Value::object(), {"string", {2}, {}})
+            ->decode(bytes_of(text), out);
         return std::string(reinterpret_cast<const VariableSlot*>(out.bytes().data())[0].view());
     };
     EXPECT_EQ(decode(R"(["a","b","|O",[2]])"), "a");
@@ -306,7 +307,7 @@ TEST(Filters, json_of_other_things_names_them) {
     EXPECT_EQ(decode(R"([{"k": [1]},"b","|O",[2]])"), "\xFF{\"k\": [1]}");
     const auto there_and_back = [](std::string_view text) {
         NDArray elements(DType::variable_text(), {2});
-        const auto codec = make_json2_codec(Value::object(), {"string", {2}, {}});
+        const auto codec = find_codec("numcodecs.json2")->array_to_bytes(Value::object(), {"string", {2}, {}});
         codec->decode(bytes_of(text), elements);
         Buffer out;
         codec->encode(std::as_const(elements), out);
@@ -326,8 +327,9 @@ TEST(Filters, variable_length_counts_are_checked) {
     const auto decode = [](const DType& dtype, std::vector<std::uint8_t> bytes) {
         NDArray out(dtype, {1});
         const ChunkSpec spec{dtype, {1}, {}};
-        (dtype.kind() == Kind::variable_text ? make_vlen_utf8_codec(Value::object(), spec)
-                                             : make_vlen_array_codec(Value::parse(R"({"dtype": "<i2"})"), spec))
+        (dtype.kind() == Kind::variable_text
+             ? find_codec("vlen-utf8")->array_to_bytes(Value::object(), spec)
+             : find_codec("numcodecs.vlen-array")->array_to_bytes(Value::parse(R"({"dtype": "<i2"})"), spec))
             ->decode(std::as_bytes(std::span(bytes)), out);
     };
     decode("string", {1, 0, 0, 0, 1, 0, 0, 0, 'a'});
@@ -346,7 +348,8 @@ TEST(Filters, variable_length_counts_are_checked) {
     NDArray none("string", {0});
     expect_error(ErrorCode::corrupt, "too few for 100000000 elements", [&] {
         const std::array<std::uint8_t, 4> count{0x00, 0xe1, 0xf5, 0x05};
-        make_vlen_utf8_codec(Value::object(), {"string", {100'000'000}, {}})
+        find_codec("vlen-utf8")
+            ->array_to_bytes(Value::object(), {"string", {100'000'000}, {}})
             ->decode(std::as_bytes(std::span(count)), none);
     });
 }

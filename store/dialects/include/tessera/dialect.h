@@ -1,4 +1,5 @@
-// Dialect: one constant object per Zarr generation. Siblings in one file each (zmeta.cpp, …), listed in one table.
+// Dialect: one constant object per Zarr generation, which says all that others do not know of it. Siblings in one file
+// each (zmeta.cpp, …), listed in one table (dialect.cpp).
 #pragma once
 
 #include <optional>
@@ -22,6 +23,8 @@ struct Dialect {
     bool dimension_names = false;   ///< in the metadata; elsewhere they are xarray's attribute `_ARRAY_DIMENSIONS`
     bool shards = false;            ///< whether a file may hold many chunks
     bool null_fill = true;          ///< whether a fill may be null in new metadata
+    bool separators = false;        ///< whether chunks may be named 1/0 as well as 1.0
+    bool fill_is_missing = false;   ///< xarray takes elements that equal the fill for missing data
     std::string_view cannot_read_zstd =
         {};                      ///< its program, which cannot read what today's zstd writes; "" where it can
     std::string_view group_key;  ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
@@ -64,6 +67,11 @@ struct Dialect {
     /// What a new array gets where its creator said nothing.
     KeyScheme (*default_keys)();
     FillValue (*default_fill)(const DType& dtype);
+    /// What a converted array gets whose chunks have such keys; nullptr: default_keys(), whatever they are.
+    KeyScheme (*keys_like)(const KeyScheme& keys) = nullptr;
+    /// Changes elements of a converted array in what the dialect cannot express and no reader notices, and says so in
+    /// `changes`; nullptr: there is nothing of the kind.
+    void (*adapt)(ArrayMetadata& metadata, std::vector<std::string>& changes) = nullptr;
     /// Sentences for `info`: what the original program could not read of this array.
     std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
     /// Whether a name directly below an array's prefix is part of an array of this dialect (metadata, attributes, the
@@ -79,6 +87,9 @@ struct Dialect {
     bool (*is_group)(std::string_view document) = nullptr;
     /// Anything may have the name that metadata_key is, so that probe comes before reading it.
     bool common_key = false;
+    /// Nothing else is called as the folder of chunks is, the prefix of default_keys(): with chunks in it, and without
+    /// metadata beside it, it is a lost array.
+    bool own_folder = false;
 };
 
 /// Marks an array whose fill was null, and became zeros in a dialect without null: a text, "null".
