@@ -9,6 +9,8 @@
 
 #include <tessera/error.h>
 
+#include "array_file_row.h"
+#include "convert_source.h"
 #include "object_array.h"
 #include "plain_file.h"
 #include "python_literal.h"
@@ -225,5 +227,72 @@ MappedNpy MappedNpy::create(const std::filesystem::path& path, const DType& dtyp
     create_npy(create_file(path), dtype, shape, order)->finish();
     return MappedNpy(path, Mode::read_write);
 }
+
+// ---- as a format of array files
+
+Value npy_facts(const ByteSource& file) {
+    const NpyHeader h = read_npy_header(file);
+    Value facts = Value::object();
+    facts.set("version", fmt::format("{}.{}", h.major, h.minor));
+    facts.set("header_length", h.data_offset - (h.major == 1 ? 10 : 12));
+    facts.set("data_offset", h.data_offset);
+    facts.set("order", h.order == Order::C ? "C" : "F");
+    facts.set("dtype", h.dtype.to_string());
+    facts.set("shape", Value::Array(h.shape.begin(), h.shape.end()));
+    return facts;
+}
+
+void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options) {
+    if (!dtype.is_variable() || options.object_strings) return;
+    throw unsupported(
+        fmt::format("a .npy file cannot hold {} of variable length but as Python objects (object_strings)",
+                    dtype.kind() == Kind::variable_text ? "text" : "bytes"));
+}
+
+std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,
+                                         const IoOptions& io) {
+    const DType dtype = source.info().dtype;
+    if (dtype.kind() == Kind::bfloat16) return widened_bfloat16(source);
+    if (dtype.is_variable() && !options.object_strings) return fixed_length_strings(source, io);
+    return nullptr;
+}
+
+namespace {
+
+bool npy_recognise(ByteSpan first) {
+    return starts_with(first, "\x93NUMPY");
+}
+
+std::unique_ptr<ArraySource> npy_open(const ArrayPath& path, const ArrayFileOptions&) {
+    require_no_member(path);
+    return open_npy(open_file(path.path));
+}
+
+std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                      const ArrayFileOptions& options) {
+    require_no_member(path);
+    require_wanted_strings(dtype, options);
+    return create_npy(create_file(path.path, options.durable), dtype, shape, options.order);
+}
+
+Value npy_describe(const ArrayPath& path) {
+    require_no_member(path);
+    Value facts = npy_facts(*open_file(path.path));
+    facts.set("format", "npy");
+    return facts;
+}
+
+}  // namespace
+
+extern constinit const ArrayFileFormat npy_format{
+    .name = "npy",
+    .extension = ".npy",
+    .about = "NumPy array, versions 1.0 to 3.0",
+    .recognise = npy_recognise,
+    .open = npy_open,
+    .create = npy_create,
+    .convert = npy_convert,
+    .describe = npy_describe,
+};
 
 }  // namespace tessera

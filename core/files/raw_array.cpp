@@ -13,6 +13,7 @@
 
 #include <tessera/error.h>
 
+#include "array_file_row.h"
 #include "plain_file.h"
 
 namespace tessera {
@@ -370,5 +371,74 @@ MappedRawArray MappedRawArray::create(const std::filesystem::path& path, const D
     create_raw_array(create_file(path), dtype, shape, options)->finish();
     return MappedRawArray(path, Mode::read_write, options);
 }
+
+// ---- as a format of array files
+
+namespace {
+
+bool ra_recognise(ByteSpan first) {
+    return starts_with(first, "rawarray");
+}
+
+std::unique_ptr<ArraySource> ra_open(const ArrayPath& path, const ArrayFileOptions& options) {
+    require_no_member(path);
+    return open_raw_array(open_file(path.path), {options.reverse_dims});
+}
+
+/// What stands behind the data of the file that is to be replaced, if that is a .ra: its user put it there.
+Buffer ra_trailing(const std::filesystem::path& path) {
+    constexpr std::uint64_t most = std::uint64_t{64} << 20;
+    if (!std::filesystem::is_regular_file(path)) return {};
+    const auto file = open_file(path);
+    std::uint64_t size = 0;
+    try {
+        size = read_raw_array_header(*file).trailing;
+    } catch (const Error&) {
+        return {};  // something else, or damaged
+    }
+    if (size > most) {
+        throw unsupported(
+            fmt::format("{}: {} bytes stand behind the data, more than the {} that are kept when it is "
+                        "replaced; choose another name",
+                        file->name(), size, most));
+    }
+    return read_raw_array_trailing(*file);
+}
+
+std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                     const ArrayFileOptions& options) {
+    require_no_member(path);
+    const Buffer trailing = ra_trailing(path.path);
+    return create_raw_array(create_file(path.path, options.durable), dtype, shape, {options.reverse_dims}, trailing);
+}
+
+Value ra_describe(const ArrayPath& path) {
+    require_no_member(path);
+    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    Value facts = Value::object();
+    facts.set("format", "ra");
+    facts.set("flags", h.flags);
+    facts.set("eltype", h.eltype);
+    facts.set("elbyte", h.elbyte);
+    facts.set("size", h.size);
+    facts.set("dims", Value::Array(h.dims.begin(), h.dims.end()));
+    facts.set("data_offset", h.data_offset);
+    facts.set("trailing_bytes", h.trailing);
+    facts.set("encoding", to_string(h.encoding));
+    facts.set("dtype", h.dtype.to_string());
+    return facts;
+}
+
+}  // namespace
+
+extern constinit const ArrayFileFormat raw_array_format{
+    .name = "ra",
+    .extension = ".ra",
+    .about = "RawArray, all dialects read, plain ones written",
+    .recognise = ra_recognise,
+    .open = ra_open,
+    .create = ra_create,
+    .describe = ra_describe,
+};
 
 }  // namespace tessera

@@ -5,13 +5,10 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
-#include <tessera/mldf.h>
 #include <tessera/place.h>
-#include <tessera/zip.h>
 
 #include <filesystem>
-#include <map>
-#include <string_view>
+#include <functional>
 #include <utility>
 
 #include "check_chunk.h"
@@ -74,40 +71,33 @@ void check_array(VerifyReport& report, const ArrayPath& path, const IoOptions& i
     });
 }
 
-/// Every member's checksum, and of those that are arrays the elements.
-void check_zip(VerifyReport& report, const std::filesystem::path& path, const IoOptions& io) {
-    const ZipReader zip(path);
-    std::map<std::string_view, std::size_t> last;  // of several members with one name the last counts
-    for (std::size_t i = 0; i < zip.members().size(); ++i) last[zip.members()[i].name] = i;
-    for (std::size_t i = 0; i < zip.members().size(); ++i) {
-        const ZipMember& member = zip.members()[i];
-        if (last.at(member.name) != i) {
-            report.findings.push_back({.kind = FindingKind::leftover,
-                                       .node = {},
-                                       .key = member.name,
-                                       .text = "a later member has the same name: this one is never read"});
-        }
-        const bool whole = guarded(report, member.name, [&] { for_each_piece(*zip.open(i), [](ByteSpan) {}); });
-        constexpr std::string_view extension = ".npy";
-        if (!member.name.ends_with(extension)) {
-            report.findings.push_back(
-                {.kind = FindingKind::note, .node = {}, .key = member.name, .text = "a member that is no array"});
-        } else if (whole && last.at(member.name) == i) {
-            const std::string name = member.name.substr(0, member.name.size() - extension.size());
-            check_array(report, {path, name}, io);
-        }
+/// Puts what the format says into a report.
+class Checker final : public ArrayFileChecker {
+public:
+    Checker(VerifyReport& report, std::filesystem::path path, const IoOptions& io)
+        : report_(report), path_(std::move(path)), io_(io) {}
+    bool attempt(const std::string& member, const std::function<void()>& body) override {
+        return guarded(report_, member, body);
     }
-}
+    void damage(std::string text) override { report_.findings.push_back({.node = {}, .text = std::move(text)}); }
+    void leftover(const std::string& member, std::string text) override {
+        add(FindingKind::leftover, member, std::move(text));
+    }
+    void note(const std::string& member, std::string text) override { add(FindingKind::note, member, std::move(text)); }
+    void read_bytes(const ByteSource& bytes) override {
+        for_each_piece(bytes, [](ByteSpan) {});
+    }
+    void read_array(const std::string& member) override { check_array(report_, {path_, member}, io_); }
+    void count_arrays(std::int64_t count) override { report_.arrays += count; }
 
-void check_mldf(VerifyReport& report, const std::filesystem::path& path) {
-    const MldfReport found = validate_mldf(path);
-    for (const std::string& text : found.findings) report.findings.push_back({.node = {}, .text = text});
-    if (found.finding_count > found.findings.size()) {
-        report.findings.push_back(
-            {.node = {}, .text = fmt::format("and {} more", found.finding_count - found.findings.size())});
+private:
+    void add(FindingKind kind, const std::string& member, std::string text) {
+        report_.findings.push_back({.kind = kind, .node = {}, .key = member, .text = std::move(text)});
     }
-    if (found.findings.empty()) report.arrays = std::ssize(MldfReader(open_file(path)).arrays());
-}
+    VerifyReport& report_;
+    std::filesystem::path path_;
+    const IoOptions& io_;
+};
 
 VerifyReport verify_file(const ArrayPath& path, const IoOptions& io) {
     VerifyReport report;
@@ -118,12 +108,11 @@ VerifyReport verify_file(const ArrayPath& path, const IoOptions& io) {
         return report;
     }
     guarded(report, "", [&] {
-        if (path.member || (format->name != "npz" && format->name != "mldf")) {
+        if (path.member || format->check == nullptr) {
             check_array(report, path, io);
-        } else if (format->name == "npz") {
-            check_zip(report, path.path, io);
         } else {
-            check_mldf(report, path.path);
+            Checker checker(report, path.path, io);
+            format->check(path.path, checker);
         }
     });
     return report;

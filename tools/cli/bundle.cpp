@@ -1,24 +1,21 @@
 #include "bundle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/mldf.h>
-#include <tessera/npy.h>
-#include <tessera/npz.h>
 #include <tessera/place.h>
-#include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "options.h"
 #include "report.h"
+#include "transfer.h"
 
 namespace tessera::cli {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -26,38 +23,13 @@ Made made_in(const TransferOptions& o, const std::string& name, const ArrayInfo&
     return {fmt::format("{}::{}", o.destination, name), info.dtype, info.shape, {}, 0, {}};
 }
 
-std::vector<Made> write_npz(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
-    const ArrayPath path = split_array_path(o.destination);
-    const int level = o.deflate ? parse_number("--deflate", *o.deflate, 0, 9) : 0;
-    ZipWriter zip(path.path, session.options().durability != Durability::none);
-    std::vector<Made> made;
-    for (const std::string& name : names) {
-        const std::unique_ptr<ArraySource> stored = open_transferred(o, part_path(o, name));
-        const ArrayFileOptions options{.object_strings = o.object_strings};
-        const auto converted = convert_for_array_file(path, *stored, options, session.io());
-        const ArraySource& source = converted ? *converted : *stored;
-        const ArrayInfo info = source.info();
-        const auto sink = create_npy(zip.add(name + ".npy", level), info.dtype, info.shape,
-                                     o.order ? parse_order("--order", *o.order) : info.order);
-        copy_array(source, *sink, {.io = session.io(), .selection = {}});
-        made.push_back(made_in(o, name, info));
+/// ".npz or .mldf": of the files that hold several arrays.
+std::string extensions_of_bundles() {
+    std::vector<std::string_view> names;
+    for (const ArrayFileFormat& format : array_file_formats()) {
+        if (format.holds_several()) names.push_back(format.extension);
     }
-    zip.finish();
-    return made;
-}
-
-std::vector<Made> write_fields(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
-    std::vector<Made> made;
-    std::vector<std::unique_ptr<ArraySource>> sources;
-    std::vector<MldfColumn> columns;
-    for (const std::string& name : names) {
-        sources.push_back(open_transferred(o, part_path(o, name)));
-        made.push_back(made_in(o, name, sources.back()->info()));
-        columns.push_back({.name = name, .source = sources.back().get()});
-    }
-    const MldfWriteOptions options{.durable = session.options().durability != Durability::none};
-    write_mldf(split_array_path(o.destination).path, columns, options, session.io());
-    return made;
+    return fmt::format("{}", fmt::join(names, " or "));
 }
 
 }  // namespace
@@ -78,17 +50,31 @@ std::vector<std::string> arrays_below(const std::string& path, std::vector<Passe
 
 std::vector<Made> write_bundle(Session& session, const TransferOptions& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
-    const fs::path extension = path.path.extension();
-    if (path.member || (extension != ".npz" && extension != ".mldf")) {
-        throw invalid_argument(fmt::format(
-            "{} holds {}, and {} takes one: name one of them "
-            "(`tessera tree {}` lists them), or a file that ends in .npz or .mldf",
-            o.source, count_text(static_cast<std::int64_t>(names.size()), "array"), o.destination, o.source));
+    const ArrayFileFormat* format = named_format(o.destination);
+    if (path.member || format == nullptr || !format->holds_several()) {
+        throw invalid_argument(
+            fmt::format("{} holds {}, and {} takes one: name one of them "
+                        "(`tessera tree {}` lists them), or a file that ends in {}",
+                        o.source, count_text(static_cast<std::int64_t>(names.size()), "array"), o.destination, o.source,
+                        extensions_of_bundles()));
     }
     if (o.selection) {
         throw invalid_argument(fmt::format("--sel: {} holds {} arrays; export one of them", o.source, names.size()));
     }
-    return extension == ".npz" ? write_npz(session, o, names) : write_fields(session, o, names);
+    const ArrayFileOptions options{.deflate_level = o.deflate ? parse_number("--deflate", *o.deflate, 0, 9) : 0,
+                                   .durable = session.options().durability != Durability::none,
+                                   .object_strings = o.object_strings};
+    std::vector<Made> made;
+    const ArrayBundle bundle{
+        .names = names,
+        .open = [&](const std::string& name) { return open_transferred(o, part_path(o, name)); },
+        .copy = [&](const ArraySource& from,
+                    ArraySink& to) { copy_array(from, to, {.io = session.io(), .selection = {}}); },
+        .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
+        .order = o.order ? std::optional(parse_order("--order", *o.order)) : std::nullopt,
+    };
+    format->bundle(path.path, bundle, options, session.io());
+    return made;
 }
 
 }  // namespace tessera::cli

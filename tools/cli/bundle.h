@@ -16,8 +16,8 @@ namespace tessera::cli {
 /// files are not among them; an array itself, or another file, has none. `passed` becomes what was not looked into.
 [[nodiscard]] std::vector<std::string> arrays_below(const std::string& path, std::vector<PassedFolder>& passed);
 
-/// Writes the arrays `names` of the directory, zip or file options.source as members of the .npz or fields of the .mldf
-/// options.destination, and says what they are. Throws invalid_argument for a file of one array; then, and when one of
+/// Writes the arrays `names` of the directory, zip or file options.source into the file options.destination,
+/// as its members,, and says what they are. Throws invalid_argument for a file of one array; then, and when one of
 /// them cannot be read, what is at the destination stays as it is.
 std::vector<Made> write_bundle(Session& session, const TransferOptions& options, const std::vector<std::string>& names);
 

@@ -348,10 +348,11 @@ int info_directory(Session& session, const std::string& path) {
 
 int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format,
               bool reverse_dims) {
-    const std::vector<std::string> members = path.member ? std::vector<std::string>{} : format.members(path.path);
+    const std::vector<std::string> members =
+        path.member ? std::vector<std::string>{} : array_members(format, path.path);
     const Value header = format.describe(path);
     // A file that could hold several arrays, and holds none, still has a header.
-    const bool several = !path.member && (format.name == "npz" || format.name == "mldf");
+    const bool several = !path.member && format.holds_several();
     const std::unique_ptr<ArraySource> source =
         members.empty() && !several ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;
 

@@ -15,6 +15,7 @@
 
 #include "bundle.h"
 #include "hierarchy.h"
+#include "options.h"
 #include "transfer_plan.h"
 #include "transfer_run.h"
 
@@ -53,7 +54,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
-        if (o.deflate && split_array_path(o.destination).path.extension() != ".npz") {
+        if (o.deflate && !named_format(o.destination)->deflates) {
             throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", o.destination));
         }
     } else {
@@ -77,9 +78,15 @@ void declare_object_strings(CLI::App& app, TransferOptions& o) {
                  "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
 }
 
+const ArrayFileFormat* named_format(const std::string& path) {
+    const std::string extension = split_array_path(path).path.extension().string();
+    const auto formats = array_file_formats();
+    const auto format = std::ranges::find(formats, extension, &ArrayFileFormat::extension);
+    return format == formats.end() ? nullptr : &*format;
+}
+
 bool names_array_file(const std::string& path) {
-    const fs::path extension = split_array_path(path).path.extension();
-    return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return extension == f.extension; });
+    return named_format(path) != nullptr;
 }
 
 void require_no_other_file(const std::string& path) {
@@ -120,9 +127,9 @@ TransferOptions following(Session& session, const TransferOptions& o) {
 std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std::string>& members,
                                  std::vector<PassedFolder>& passed) {
     if (members.empty()) return arrays_below(o.source, passed);
-    const ArrayPath to = split_array_path(o.destination);
-    const bool takes_several = !to.member && (to.path.extension() == ".npz" || to.path.extension() == ".mldf");
-    if (!takes_several) return {};  // opening it says that it holds several
+    const ArrayFileFormat* format = named_format(o.destination);
+    const bool takes_several = format != nullptr && format->holds_several();
+    if (!takes_several || split_array_path(o.destination).member) return {};  // opening it says that it holds several
     require_distinct(o.source, members);
     return members;
 }
@@ -174,17 +181,21 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
     app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
     app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
         ->option_text("CODECS");
-    app.add_option("--shard", o.shards, "lengths of a shard, a multiple of chunks (v3); none takes shards apart")
+    app.add_option("--shard", o.shards,
+                   fmt::format("lengths of a shard, a multiple of chunks ({}); none takes shards apart",
+                               formats_with(&Dialect::shards)))
         ->option_text("SHAPE");
     app.add_option("--fill", o.fills, "fill value, JSON or text; NAME=VALUE of one array of a group (repeatable)")
         ->allow_extra_args(false)
         ->option_text("VALUE");
     app.add_option("--format", o.format,
-                   "generation: zmeta, v1, v2 or v3 (default: that of the group around the destination, else the "
-                   "source's, for array files zmeta)")
+                   fmt::format("generation: {} (default: that of the group around the destination, else the source's, "
+                               "for array files zmeta)",
+                               format_choices()))
         ->option_text("FORMAT");
     app.add_option("--dims", o.dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
-    app.add_option("--separator", o.separator, "between the indices of chunk keys: . or / (v2, v3)")
+    app.add_option("--separator", o.separator,
+                   fmt::format("between the indices of chunk keys: . or / ({})", formats_with(&Dialect::separators)))
         ->option_text(".|/");
     app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
     app.add_flag("--dry-run", o.dry_run, "say what would be made, and whether chunk files stay valid; make nothing");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/place.h>
 
@@ -40,6 +41,8 @@ void declare_object_strings(CLI::App& app, TransferOptions& options);
 
 /// Whether a path ends in an array file's extension, so that a file and not an array directory is meant.
 [[nodiscard]] bool names_array_file(const std::string& path);
+/// That array file's format; nullptr for any other path.
+[[nodiscard]] const ArrayFileFormat* named_format(const std::string& path);
 /// Throws invalid_argument for a new directory that is named like a file of a kind that Tessera does not write
 /// ("grid.csv"), unless a '/' at the end says that it is meant so.
 void require_no_other_file(const std::string& path);

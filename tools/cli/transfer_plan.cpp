@@ -53,7 +53,7 @@ std::vector<std::string> several_members(const std::string& name) {
     if (path.member || !fs::is_regular_file(path.path)) return {};
     const ArrayFileFormat* format = find_array_file_format(path.path);
     if (format == nullptr) return {};
-    std::vector<std::string> members = format->members(path.path);
+    std::vector<std::string> members = array_members(*format, path.path);
     return members.size() > 1 ? members : std::vector<std::string>{};
 }
 

@@ -249,7 +249,7 @@ std::optional<std::string> member_name(const std::string& source) {
     if (path.member || !fs::is_regular_file(path.path)) return path.member;
     const ArrayFileFormat* format = find_array_file_format(path.path);
     const std::vector<std::string> members =
-        format == nullptr ? std::vector<std::string>{} : format->members(path.path);
+        format == nullptr ? std::vector<std::string>{} : array_members(*format, path.path);
     return members.size() == 1 ? std::optional(members.front()) : std::nullopt;
 }
 
@@ -280,8 +280,8 @@ void leave_out(Session& session, const TransferOptions& o, const std::vector<Pas
 
 Transferred copy_to_file(Session& session, const TransferOptions& o) {
     ArrayPath path = split_array_path(o.destination);
-    const fs::path extension = path.path.extension();
-    if (!path.member && (extension == ".npz" || extension == ".mldf")) path.member = member_name(o.source);
+    const ArrayFileFormat* format = named_format(o.destination);
+    if (!path.member && format != nullptr && format->holds_several()) path.member = member_name(o.source);
     const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
     ArrayFileOptions options{.order = stored->info().order,
                              .reverse_dims = o.reverse_dims,

@@ -66,7 +66,7 @@ TreeNode file_array_node(std::string name, const ArrayFileFormat& format, const 
 TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::path& path) {
     std::vector<std::string> members;
     try {
-        members = format.members(path);
+        members = array_members(format, path);
     } catch (const Error& e) {
         return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = e.what()}};
     }

@@ -1,7 +1,9 @@
 // Array files by name: the table of formats, and opening or creating one from a path.
-// "file.npy", "file.npz::member", "file.ra". A new format is a file beside npy.cpp and one row in array_file.cpp.
+// "file.npy", "file.npz::member", "file.ra". A new format is a file beside npy.cpp with its row, and the row's
+// name in array_file.cpp.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/byte_io.h>
 
 namespace tessera {
 
@@ -32,26 +35,62 @@ struct ArrayFileOptions {
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
 };
 
+/// What is told about a file of several arrays that is checked.
+class ArrayFileChecker {
+public:
+    virtual ~ArrayFileChecker() = default;
+    /// Runs `body`; what it throws is damage of that member. Whether it threw nothing.
+    virtual bool attempt(const std::string& member, const std::function<void()>& body) = 0;
+    virtual void damage(std::string text) = 0;  ///< of the file
+    virtual void leftover(const std::string& member, std::string text) = 0;
+    virtual void note(const std::string& member, std::string text) = 0;
+    virtual void read_bytes(const ByteSource& bytes) = 0;  ///< all of them, which checks their sum
+    /// Reads all elements of an array.
+    virtual void read_array(const std::string& member) = 0;
+    /// That many arrays are as they should be, without read_array().
+    virtual void count_arrays(std::int64_t count) = 0;
+};
+
+/// Several arrays that are to become one file.
+struct ArrayBundle {
+    std::span<const std::string> names;  ///< of the arrays in the file
+    std::function<std::unique_ptr<ArraySource>(const std::string& name)> open;
+    std::function<void(const ArraySource& from, ArraySink& to)> copy;  ///< all elements, and finish()
+    std::function<void(const std::string& name, const ArrayInfo& info)> made;
+    std::optional<Order> order = {};  ///< of the elements; none: each array's own
+};
+
 /// One row of the table of array file formats.
 struct ArrayFileFormat {
     std::string_view name;       ///< "npy"
     std::string_view extension;  ///< ".npy"
     std::string_view about;      ///< one line for --help
+    bool deflates = false;       ///< ArrayFileOptions::deflate_level means something
     /// Whether the first bytes of a file are this format's.
     bool (*recognise)(ByteSpan first_bytes);
-    /// Members that "::" can name; empty for formats that hold one array.
-    std::vector<std::string> (*members)(const std::filesystem::path& path);
+    /// Members that "::" can name; nullptr for formats that hold one array.
+    std::vector<std::string> (*members)(const std::filesystem::path& path) = nullptr;
     std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
-    /// convert_for_array_file for this format.
+    /// convert_for_array_file for this format; nullptr: nothing is converted.
     std::unique_ptr<ArraySource> (*convert)(const ArraySource& source, const ArrayFileOptions& options,
-                                            const IoOptions& io);
+                                            const IoOptions& io) = nullptr;
     /// Header facts for `info`: version, order, offsets, members; an object.
     Value (*describe)(const ArrayPath& path);
+    // Of formats that hold several arrays; nullptr for the others.
+    /// Looks at all of a file.
+    void (*check)(const std::filesystem::path& path, ArrayFileChecker& checker) = nullptr;
+    /// Writes a new file, seen when all of it is there.
+    void (*bundle)(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
+                   const IoOptions& io) = nullptr;
+
+    [[nodiscard]] bool holds_several() const { return bundle != nullptr; }
 };
 
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
+/// What "::" can name in a file; empty for a format of one array.
+[[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
 /// By content, or for a path that does not exist by extension; nullptr when none fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 

@@ -1,0 +1,33 @@
+// What the files of the formats take to write their rows for the table in array_file.cpp. Private to core/files.
+#pragma once
+
+#include <tessera/array_file.h>
+#include <tessera/byte_io.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+[[nodiscard]] inline bool starts_with(ByteSpan bytes, std::string_view text) {
+    return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
+}
+
+/// Throws not_found for "file::member" of a file that holds one array.
+void require_no_member(const ArrayPath& path);
+
+/// The member that a path names, or the only one that there is.
+[[nodiscard]] std::string chosen_member(const ArrayPath& path, const std::vector<std::string>& members);
+
+// ---- npy.cpp: what .npz has of .npy
+
+[[nodiscard]] Value npy_facts(const ByteSource& file);
+/// Objects are written when asked for only: not every reader of .npy takes them.
+void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options);
+[[nodiscard]] std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,
+                                                       const IoOptions& io);
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+// MLDF as a format of array files.
+#include <tessera/mldf.h>
+
+#include <fmt/format.h>
+
+#include "array_file_row.h"
+
+namespace tessera {
+
+namespace {
+
+bool mldf_recognise(ByteSpan first) {
+    return starts_with(first, "\x89MLDF");  // the rest of the magic shows damage, which the reader names
+}
+
+std::vector<std::string> mldf_list(const std::filesystem::path& path) {
+    return MldfReader(open_file(path)).arrays();
+}
+
+std::unique_ptr<ArraySource> mldf_open(const ArrayPath& path, const ArrayFileOptions&) {
+    const MldfReader reader(open_file(path.path));
+    return reader.open(chosen_member(path, reader.arrays()));
+}
+
+std::unique_ptr<ArraySink> mldf_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                       const ArrayFileOptions& options) {
+    return create_mldf(path.path, path.member.value_or("data"), dtype, shape, {.durable = options.durable});
+}
+
+/// The header's facts, and what is wrong as far as it shows without reading the data.
+Value mldf_describe(const ArrayPath& path) {
+    Value facts = mldf_summary(MldfReader(open_file(path.path)));
+    const MldfReport report = validate_mldf(path.path, {.payloads = false, .limit = 20});
+    facts.set("format", "mldf");
+    facts.set("problem_count", report.finding_count);
+    facts.set("problems", Value::Array(report.findings.begin(), report.findings.end()));
+    return facts;
+}
+
+/// All that is wrong, payloads too; the elements of what is right need no reading.
+void mldf_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
+    const MldfReport found = validate_mldf(path);
+    for (const std::string& text : found.findings) checker.damage(text);
+    if (found.finding_count > found.findings.size()) {
+        checker.damage(fmt::format("and {} more", found.finding_count - found.findings.size()));
+    }
+    if (found.findings.empty()) checker.count_arrays(std::ssize(MldfReader(open_file(path)).arrays()));
+}
+
+void mldf_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
+                 const IoOptions& io) {
+    std::vector<std::unique_ptr<ArraySource>> sources;
+    std::vector<MldfColumn> columns;
+    for (const std::string& name : bundle.names) {
+        sources.push_back(bundle.open(name));
+        bundle.made(name, sources.back()->info());
+        columns.push_back({.name = name, .source = sources.back().get()});
+    }
+    write_mldf(path, columns, {.durable = options.durable}, io);
+}
+
+}  // namespace
+
+extern constinit const ArrayFileFormat mldf_format{
+    .name = "mldf",
+    .extension = ".mldf",
+    .about = "MLDF data set, one array for each field",
+    .recognise = mldf_recognise,
+    .members = mldf_list,
+    .open = mldf_open,
+    .create = mldf_create,
+    .describe = mldf_describe,
+    .check = mldf_check,
+    .bundle = mldf_bundle,
+};
+
+}  // namespace tessera
