@@ -471,7 +471,7 @@ def test_nothing_is_left_open():
         b = tessera.open("a.zarr", "r+", durability="none")
         b[2:7, 3] = b[2:7, 4] + 1
         b.vindex[[1], [2]]
-        with b.cached() as fast:
+        with b.cached("1M") as fast:
             fast[0, 0] = 1
 
     once()
