@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <minizip/unzip.h>
 #include <minizip/zip.h>
 #include <zip.h>
 
@@ -196,6 +197,33 @@ std::shared_ptr<const ByteSource> ZipReader::open(std::string_view name) const {
 
 std::unique_ptr<ByteSource> ZipReader::open(std::size_t index) const {
     return std::make_unique<MemberSource<State>>(state_, index);
+}
+
+// libzip does not tell where a member lies; minizip does.
+std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_t index) {
+    struct Close {
+        void operator()(void* file) const { unzClose(file); }
+    };
+    const std::unique_ptr<void, Close> zip(unzOpen64(path.c_str()));
+    const auto fail = [&] {
+        return corrupt(fmt::format("{}: member {} is not where it should be", path.string(), index));
+    };
+    if (!zip || unzGoToFirstFile(zip.get()) != UNZ_OK) throw fail();
+    for (std::size_t i = 0; i < index; ++i) {
+        if (unzGoToNextFile(zip.get()) != UNZ_OK) throw fail();
+    }
+    unz_file_info64 info{};
+    int method = 0;
+    if (unzGetCurrentFileInfo64(zip.get(), &info, nullptr, 0, nullptr, 0, nullptr, 0) != UNZ_OK ||
+        unzOpenCurrentFile2(zip.get(), &method, nullptr, 1) != UNZ_OK || method != 0) {
+        throw fail();
+    }
+    const std::uint64_t offset = unzGetCurrentFileZStreamPos64(zip.get());
+    unzCloseCurrentFile(zip.get());
+    std::error_code error;
+    const std::uint64_t size = std::filesystem::file_size(path, error);
+    if (error || offset > size || info.uncompressed_size > size - offset) throw fail();
+    return offset;
 }
 
 // ---- writing, by minizip: libzip would hold everything until it closes

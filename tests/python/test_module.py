@@ -3,6 +3,8 @@
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -253,6 +255,27 @@ def test_attributes():
         b.attrs["x"] = 1
 
 
+def test_importing_it_imports_nothing_of_others():
+    code = ("import sys, tessera; late = {'zarr', 'numcodecs', 'xarray', 'dask', 'fsspec', 'tqdm', 'asyncio'} & set(sys.modules);"
+            "assert not late, late; assert 'zarr_view' in dir(tessera) and not hasattr(tessera, 'zarr')")
+    subprocess.run([sys.executable, "-X", "dev", "-W", "error", "-c", code], check=True,
+                   env={**os.environ, "PYTHONPATH": os.environ["TESSERA_MODULE"]})
+
+
+def test_one_list_among_slices_reads_as_numpy():
+    values = np.arange(60).reshape(3, 4, 5)
+    a = tessera.create("a.zarr", values.shape, values.dtype, (2, 2, 2))
+    a[...] = values
+    for key in ([2, 0, 0], (slice(None), [3, -1]), (..., np.array([1, 4])), (slice(0, 2), np.array([], int), ...),
+                (..., np.array([True, False, True, False, True])), ([0], slice(None, None, -1), ...)):
+        assert np.array_equal(a[key], values[key]), key
+    for key in ([[0, 1]], ([0], [1]), (0, [1]), ([1.5],), ["x"]):
+        with raises(IndexError):
+            a[key]
+    with raises(IndexError, "out of bounds"):
+        a[[3]]
+
+
 def test_errors_are_built_in_ones():
     with raises(FileNotFoundError, "nothing"):
         tessera.open("nothing")
@@ -268,7 +291,9 @@ def test_errors_are_built_in_ones():
     with raises(TypeError, "unexpected argument 'chunk'"):
         tessera.save("c.zarr", [1], chunk=3)
     with raises(IndexError, "vindex"):
-        a[[0, 1]]
+        a[[[0, 1]]]
+    with raises(IndexError, "vindex"):
+        a[[0, 1]] = 3
     with raises(tessera.InvalidArgument, "r+"):
         tessera.open("a.zarr")[0] = 1
     with raises(ValueError, "mode"):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """tessera.zarr_view: zarr-python 2 and xarray read through it what Tessera opens."""
+import json
 import os
 import pickle
+import subprocess
 import sys
 
 import module
@@ -13,6 +15,14 @@ try:
 except ImportError:
     print("skipped: no zarr")
     sys.exit(77)
+
+
+def test_a_view_is_a_store_of_zarr():
+    code = ("import sys, tessera; assert 'zarr' not in sys.modules; view = tessera.zarr_view(sys.argv[1]); import zarr;"
+            "assert isinstance(view, zarr.storage.Store) and issubclass(tessera.KeyStore, zarr.storage.Store)")
+    np.save("a.npy", np.arange(3))
+    subprocess.run([sys.executable, "-c", code, "a.npy"], check=True,
+                   env={**os.environ, "PYTHONPATH": os.environ["TESSERA_MODULE"]})
 
 
 def same(view, path, expected):
@@ -97,8 +107,101 @@ def test_damage_is_no_absence():
         array[3, 3]
 
 
+def stored_chunks(path):
+    """The bytes of all chunk files below a folder."""
+    names = (".zarray", ".zattrs", "zarr.json", "meta", "attrs", "__zmeta__", "__zattr__")
+    return sorted(open(os.path.join(folder, name), "rb").read() for folder, _, files in os.walk(path)
+                  for name in files if name not in names and ".tessera" not in folder)
+
+
+def test_chunks_pass_as_they_are_stored():
+    values = np.arange(48, dtype="<i4").reshape(6, 8) % 7
+    passed = [("zmeta", {}, "blosc", "C"), ("v1", {"codec": "numcodecs.zlib:5"}, "zlib", "C"), ("v1", {"order": "F"}, "blosc", "F"),
+              ("v2", {"codec": "zstd:3", "separator": "/"}, "zstd", "C"), ("v2", {"codec": "delta,lz4"}, "lz4", "C"),
+              ("v3", {"codec": "gzip:3"}, "gzip", "C"), ("v3", {"codec": "blosc:zstd:3:bitshuffle", "order": "F"}, "blosc", "F"),
+              ("v3", {"codec": "numcodecs.bz2:3"}, "bz2", "C"), ("v3", {"codec": "none"}, None, "C"),
+              ("v3", {"codec": "zstd:3", "order": "F"}, "zstd", "F")]
+    for format, options, compressor, order in passed:
+        try:
+            tessera.save("a.zarr", values, format=format, chunks=(4, 4), overwrite=True, fill_value=-1, **options)
+        except tessera.Error as error:
+            raise AssertionError((format, options)) from error
+        view = tessera.zarr_view("a.zarr")
+        array = same(view, "", values)
+        got = array.compressor and array.compressor.codec_id
+        assert (got, array.order, array.chunks) == (compressor, order, (4, 4)), (format, options, array.info)
+        assert sorted(view[f"{i}.{j}"] for i in range(2) for j in range(2)) == stored_chunks("a.zarr"), (format, options)
+
+
+def test_chunks_of_shards_pass_as_they_are_stored():
+    values = np.arange(100, dtype=">f8").reshape(10, 10)
+    for options in ({}, {"order": "F"}, {"codec": "zstd:3,crc32c"}):
+        a = tessera.create("a.zarr", values.shape, values.dtype, (2, 5), shards=(4, 10), format="v3", overwrite=True,
+                           fill_value=-1, **options)
+        a[:8] = values[:8]
+        values[8:] = -1
+        view = tessera.zarr_view("a.zarr")
+        same(view, "", values)
+        assert any(view["0.1"] in shard for shard in stored_chunks("a.zarr")) and "4.0" not in view
+        assert json.loads(view[".zarray"])["chunks"] == [2, 5]
+        assert json.loads(view[".zarray"])["compressor"] is not None
+        with raises(KeyError):
+            view["4.1"]
+        with raises(KeyError):
+            view["5.0"]
+
+
+def test_checksums_are_checked_and_cut_off():
+    values = np.arange(40, dtype="<u2")
+    tessera.save("a.zarr", values, format="v3", chunks=10, codec="zstd:1,crc32c")
+    view = tessera.zarr_view("a.zarr")
+    assert json.loads(view[".zarray"])["filters"] is None
+    same(view, "", values)
+    assert view["2"] == open("a.zarr/c/2", "rb").read()[:-4]
+    with open("a.zarr/c/2", "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last ^ 1]))
+    with raises(OSError, "c/2"):
+        view["2"]
+
+
+def test_what_v2_cannot_say_is_decoded():
+    values = np.arange(24, dtype="<i4").reshape(2, 3, 4)
+    tessera.save("a.zarr", values, format="v3", chunks=(2, 2, 2), codec='[{"name": "transpose", "configuration": '
+                 '{"order": [1, 0, 2]}}, {"name": "bytes", "configuration": {"endian": "little"}}, "crc32c", '
+                 '{"name": "zstd", "configuration": {"level": 1, "checksum": true}}]')
+    array = same(tessera.zarr_view("a.zarr"), "", values)
+    assert array.compressor is None and array.filters is None
+    a = tessera.create("b.zarr", 4, "bfloat16", 2, format="v3")
+    a[...] = [1, 2, 3, 4]
+    assert zarr.open(tessera.zarr_view("b.zarr"), mode="r").dtype == "V2"
+
+
+def test_absent_chunks_of_an_undefined_fill():
+    for options in ({}, {"codec": "none"}, {"codec": "zstd:1"}):
+        tessera.create("a.zarr", 5, "<i4", 2, format="v2", fill_value=None, overwrite=True, **options)[:2] = [3, 4]
+        assert zarr.open(tessera.zarr_view("a.zarr"), mode="r").fill_value is None
+        same(tessera.zarr_view("a.zarr"), "", [3, 4, 0, 0, 0])
+
+
+def test_damaged_frames_are_not_passed():
+    """What c-blosc would read beyond its end."""
+    tessera.save("a.zarr", np.zeros(4000, "i8") + np.arange(4000), chunks=1000)
+    for number, damage in enumerate((lambda b: b[:len(b) // 2], lambda b: b"", lambda b: b[:12] + b"\xff\xff\xff\x7f" + b[16:])):
+        name = f"a.zarr/__zdata__/{number}.blosc"
+        with open(name, "rb") as file:
+            whole = file.read()
+        with open(name, "wb") as file:
+            file.write(damage(whole))
+        with raises(OSError, f"{number}.blosc"):
+            tessera.zarr_view("a.zarr")[str(number)]
+
+
 def test_what_others_wrote():
     checked = 0
+    passed = set()
     for folder, _, files in os.walk(golden):
         if "/bad" in folder or not {"__zmeta__", "meta", ".zarray", "zarr.json"} & set(files):
             continue
@@ -107,13 +210,18 @@ def test_what_others_wrote():
             if not isinstance(node, tessera.Array) or node.nbytes > 1 << 24:
                 continue
             expected = node[...]
-            array = zarr.open(tessera.zarr_view(node), mode="r")
+            view = tessera.zarr_view(node)
+            array = zarr.open(view, mode="r")
         except (tessera.Error, TypeError, ValueError):
             continue
+        if view.get("0" if not node.shape else ".".join("0" * node.ndim)) in stored_chunks(folder):
+            passed |= {array.compressor and array.compressor.codec_id, *(f.codec_id for f in array.filters or [])}
         got = array[...]
         assert got.tobytes() == np.asarray(expected).astype(got.dtype).tobytes() or got.dtype == object, folder
         checked += 1
     assert checked > 20, checked
+    wanted = {None, "blosc", "zlib", "gzip", "zstd", "lz4", "bz2", "lzma", "delta", "shuffle", "packbits", "vlen-utf8"}
+    assert wanted <= passed, wanted - passed
 
 
 def test_key_store():

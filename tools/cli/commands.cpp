@@ -18,6 +18,7 @@ Run declare_import(CLI::App& app);
 Run declare_export(CLI::App& app);
 Run declare_copy(CLI::App& app);
 Run declare_rechunk(CLI::App& app);
+Run declare_refs(CLI::App& app);
 Run declare_set(CLI::App& app);
 Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
@@ -142,6 +143,18 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera rechunk grid.zarr columns.zarr --chunks 1000000,1 --max-memory 2G",
      declare_rechunk},
+    {"refs", move, "where chunks lie, for programs that read them in place", "refs PATH [--out FILE] [options]",
+     "Writes kerchunk's references (version 1): JSON that says in which bytes of which files chunks lie, so that "
+     "other\n"
+     "programs open PATH as a Zarr v2 store without copying it (fsspec's reference file system). Of directories, "
+     ".npy,\n"
+     "plain .ra and stored .npz; what is compressed as a whole, or by codecs that v2 lacks, is an error. Absolute "
+     "paths\n"
+     "are written; when chunks are written, added or removed, the references have to be written anew.\n\n"
+     "Examples:\n"
+     "  tessera refs elevation.npz --out refs.json\n"
+     "  python3 -c \"import fsspec, zarr; print(zarr.open(fsspec.get_mapper('reference://', fo='refs.json')).tree())\"",
+     declare_refs},
     {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
      "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
      "text\n"

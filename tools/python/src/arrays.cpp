@@ -64,52 +64,6 @@ py::dict layout_of(ArrayHandle& handle) {
     return layout;
 }
 
-/// Index rows of an (n, rank) array of int64, in C order, checked against the shape.
-std::vector<Index> points_of(const py::array_t<std::int64_t, py::array::c_style>& places, const Shape& shape) {
-    std::vector<Index> points(static_cast<std::size_t>(places.shape(0)));
-    const std::int64_t* next = places.data();
-    for (Index& point : points) {
-        point = Index(std::span(next, shape.size()));
-        next += shape.size();
-    }
-    return points;
-}
-
-using Places = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-
-void read_points(ArrayHandle& handle, const Places& places, const py::array& out, const WorkOptions& options) {
-    const auto parts = handle.parts();
-    const std::vector<Index> points = points_of(places, parts->readable().info().shape);
-    const Shape shape{std::ssize(points)};
-    const DType& dtype = handle.dtype();
-    NDArray slots;
-    if (dtype.is_variable()) slots = NDArray(dtype, shape);
-    const MutableArrayView to = dtype.is_variable() ? slots.view() : view_to_write(out, handle.dtype_of(out));
-    Work work(options);
-    work.run([&](const IoOptions& io) {
-        std::vector<RegionRead> elements(points.size());
-        for (std::size_t i = 0; i < points.size(); ++i) {
-            MutableArrayView one = to;
-            one.data += static_cast<std::int64_t>(i) * to.strides[0];
-            one.shape = Shape::filled(points[i].rank(), 1);
-            one.strides = Strides::filled(points[i].rank(), dtype.size());
-            elements[i] = {Region(points[i], one.shape), one};
-        }
-        if (parts->array) return parts->array->read_many(elements, io);
-        for (const RegionRead& element : elements) parts->source->read_into(element.region, element.out, io);
-    });
-    if (dtype.is_variable()) slots_to_objects(slots.view(), out);
-}
-
-void write_points(ArrayHandle& handle, const Places& places, const py::array& values, const WorkOptions& options) {
-    Array array = handle.array();
-    const std::vector<Index> points = points_of(places, array.shape());
-    const bool variable = handle.dtype().is_variable();
-    const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
-    const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
-    Work(options).run([&](const IoOptions& io) { array.write_points(points, from, io); });
-}
-
 /// Reads boxes, each into an array of its own: (start, array) pairs.
 void read_boxes(ArrayHandle& handle, const py::list& boxes, const WorkOptions& options) {
     const auto parts = handle.parts();
@@ -306,8 +260,7 @@ void bind_arrays(py::module_& module) {
                [](ArrayHandle& h, const py::object& key) { return pick(key, h.parts()->readable().info().shape); });
     handle.def("read", &ArrayHandle::read);
     handle.def("write", &ArrayHandle::write);
-    handle.def("read_points", &read_points);
-    handle.def("write_points", &write_points);
+    bind_points(handle);
     handle.def("read_boxes", &read_boxes);
     handle.def("update", &update);
     handle.def("resize", &resize);

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
+#include <tessera/chunk_bytes.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
@@ -118,20 +119,65 @@ Planned plan_new(const ArraySource& source, const Selection& selection, const Co
     return {&dialect_named(options.format), make_metadata(options), new_attributes(options), {}};
 }
 
+/// How a copy is made.
+struct CopyWay {
+    bool overwrite = false;
+    bool resume = false;  ///< go on with what was kept, and keep what is interrupted
+    bool link = false;    ///< chunk files by hard links
+    bool dry_run = false;
+};
+
+/// What is copied, exactly enough to know the same copy again where one is gone on with.
+std::string made_from(const ArraySource& source, const Selection& selection, bool resume) {
+    std::string text = fmt::format("tessera.copy of {}[{}]", source.name(), selection.to_string());
+    if (!resume) return text;
+    if (const auto* const array = dynamic_cast<const Array*>(&source))
+        return text + " " + ChunkBytes(*array).state().sum;
+    std::error_code ignored;
+    const std::filesystem::path file = split_array_path(source.name()).path;
+    const auto changed = std::filesystem::last_write_time(file, ignored).time_since_epoch().count();
+    return fmt::format("{} {} {}", text, std::filesystem::file_size(file, ignored), changed);
+}
+
+/// Why chunks are not copied as they are; nothing where they are.
+std::optional<std::string> why_not_as_they_are(const Array* from, const Selection& selection,
+                                               const ArrayMetadata& metadata) {
+    if (from == nullptr) return "the source is a file";
+    if (!(selection == Selection::all(from->shape()))) return "a part is copied";
+    return why_recode(from->metadata(), metadata);
+}
+
 void copy_to_store(const ArraySource& source, const std::string& to, const Selection& selection, const CopyWishes& w,
-                   const Existing& existing, const IoOptions& io, std::vector<std::string>& changes) {
+                   const CopyWay& way, const StoreOptions& store, const IoOptions& io,
+                   std::vector<std::string>& changes) {
     const auto* const array = dynamic_cast<const Array*>(&source);
     const Planned plan = array != nullptr ? plan_copy(*array, selection, w) : plan_new(source, selection, w);
     changes = plan.changes;
-    NewArray made(to, *plan.dialect, plan.metadata, existing, fmt::format("tessera.copy of {}", source.name()));
+    const auto recode = why_not_as_they_are(array, selection, plan.metadata);
+    if (way.link && recode) throw invalid_argument(fmt::format("link=True: chunks cannot be linked: {}", *recode));
+    if (way.dry_run) {
+        plan.dialect->require_expressible(plan.metadata);
+        changes.push_back(
+            recode ? fmt::format("chunks are encoded anew: {}", *recode)
+                   : std::string(way.link ? "chunks are linked as they are" : "chunks are copied as they are"));
+        return;
+    }
+    NewArray made(to, *plan.dialect, plan.metadata, {.overwrite = way.overwrite, .resume = way.resume, .store = store},
+                  made_from(source, selection, way.resume));
     if (plan.attributes && !plan.attributes->as_object().empty()) made.array().attributes().replace(*plan.attributes);
-    const bool all = selection == Selection::all(source.info().shape);
-    if (array != nullptr && all && !why_recode(array->metadata(), plan.metadata)) {
-        copy_chunks(*array, made.array(), false, io);
-    } else {
-        CopyOptions options{.io = io};
-        if (!all) options.selection = selection;
-        copy_array(source, made.array(), options);
+    try {
+        if (!recode) {
+            copy_chunks(*array, made.array(), way.link, io);
+        } else {
+            CopyOptions options{.io = io};
+            if (!(selection == Selection::all(source.info().shape))) options.selection = selection;
+            const Array& there = made.array();
+            if (made.resumed()) options.done = [&](const Region& region) { return there.is_stored(region); };
+            copy_array(source, made.array(), options);
+        }
+    } catch (const Error&) {
+        if (way.resume) static_cast<void>(made.keep());
+        throw;
     }
     made.commit();
 }
@@ -150,7 +196,7 @@ void copy_to_file(const ArraySource& source, const std::string& to, const Select
 
 /// Returns what became otherwise than in the source.
 std::vector<std::string> copy_path(ArrayHandle& from, const Picked* picked, const py::object& to,
-                                   const py::dict& options, bool overwrite, const PlaceOptions& place,
+                                   const py::dict& options, const CopyWay& way, const PlaceOptions& place,
                                    const WorkOptions& work) {
     const auto parts = from.parts();
     const ArraySource& source = parts->readable();
@@ -163,10 +209,13 @@ std::vector<std::string> copy_path(ArrayHandle& from, const Picked* picked, cons
     ArrayFileOptions file_options;
     if (wishes.order && *wishes.order == "F") file_options.order = Order::F;
     if (options.contains("deflate")) file_options.deflate_level = py::cast<int>(options["deflate"]);
+    if (file && (way.resume || way.link)) {
+        throw invalid_argument(fmt::format("{}: an array file is written as a whole, without resume and link", target));
+    }
     std::vector<std::string> changes;
     Work(work).run([&](const IoOptions& io) {
-        if (file) return copy_to_file(source, target, selection, file_options, overwrite, io);
-        copy_to_store(source, target, selection, wishes, {.overwrite = overwrite, .store = place.store()}, io, changes);
+        if (!file) return copy_to_store(source, target, selection, wishes, way, place.store(), io, changes);
+        if (!way.dry_run) copy_to_file(source, target, selection, file_options, way.overwrite, io);
     });
     return changes;
 }
@@ -174,6 +223,9 @@ std::vector<std::string> copy_path(ArrayHandle& from, const Picked* picked, cons
 }  // namespace
 
 void bind_copies(py::module_& module) {
+    py::class_<CopyWay>(module, "CopyWay").def(py::init([](bool overwrite, bool resume, bool link, bool dry_run) {
+        return CopyWay{overwrite, resume, link, dry_run};
+    }));
     module.def("copy", &copy_path);
     module.def("is_array_file", [](const py::object& path) {
         const std::string extension = split_array_path(path_from_python(path)).path.extension().string();

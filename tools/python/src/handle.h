@@ -6,12 +6,14 @@
 
 #include <tessera/array.h>
 #include <tessera/cached_array.h>
+#include <tessera/chunk_bytes.h>
 #include <tessera/edit.h>
 #include <tessera/group.h>
 #include <tessera/mapped_array.h>
 #include <tessera/memory_account.h>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,6 +77,8 @@ struct ArrayParts {
     std::optional<Array> array;           ///< chunks in a store
     std::unique_ptr<MappedArray> mapped;  ///< an array file that is written in place
     CachedArray* cached = nullptr;        ///< `source`, where that is a cache
+    std::once_flag chunks_made = {};
+    std::optional<ChunkBytes> chunks;  ///< of `array`, once they are asked for
 
     [[nodiscard]] const ArraySource& readable() const {
         return source ? *source : static_cast<const ArraySource&>(*array);
@@ -146,11 +150,13 @@ struct PlaceOptions {
 
 void bind_errors(py::module_& module);
 void bind_arrays(py::module_& module);
+void bind_points(py::class_<ArrayHandle>& handle);  ///< of bind_arrays()
 void bind_batches(py::module_& module);
 void bind_groups(py::module_& module);
 void bind_open(py::module_& module);
 void bind_copies(py::module_& module);
 void bind_checks(py::module_& module);
 void bind_keys(py::module_& module);
+void bind_chunks(py::module_& module);
 
 }  // namespace tessera::python

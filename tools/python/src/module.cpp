@@ -12,4 +12,5 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_copies(module);
     tessera::python::bind_checks(module);
     tessera::python::bind_keys(module);
+    tessera::python::bind_chunks(module);
 }

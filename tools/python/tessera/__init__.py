@@ -15,7 +15,7 @@ Open whatever lies there, index it as NumPy, and write it back safely from many 
 
 =====================  ==========================================================
 opening and making     open, create, create_group, save, load
-copying                copy, convert
+copying                copy, convert, refs
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 writing together       Array.update, Array.append, Array.cached
@@ -28,20 +28,39 @@ releases the GIL while it works, and Ctrl-C ends long work.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._array import Array, Cached, Converted, Edit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Unsupported)
 from ._group import Group, Members
 from ._tessera import version as __version__
-from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, repair,
+from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, refs, repair,
                      remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
-from ._zarr import KeyStore, ZarrView, zarr_view
+
+if TYPE_CHECKING:
+    from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
     "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Unsupported",
-    "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "repair", "remove_snapshot",
-    "restore", "save", "seal", "snapshot", "snapshots", "stats", "undo", "verify",
+    "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "refs", "repair",
+    "remove_snapshot", "restore", "save", "seal", "snapshot", "snapshots", "stats", "undo", "verify",
     "zarr_view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The bridge to zarr is loaded when it is asked for: its classes are stores of zarr, where that is installed."""
+    if name in ("KeyStore", "ZarrView", "zarr_view"):
+        from . import _zarr
+
+        for each in ("KeyStore", "ZarrView", "zarr_view"):
+            globals()[each] = getattr(_zarr, each)
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

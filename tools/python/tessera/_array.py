@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import uuid
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
@@ -153,6 +154,8 @@ class Array:
             fields, rest = _indexing.split_fields(key)
             if fields is not None:
                 return self[rest][fields]
+            if _indexing.has_one_list(key):
+                return self.oindex[key]
             raise _indexing.not_basic(key)
         out = np.empty(picked.shape, self._dtype)
         handle.read(picked, out, _BRIEF)
@@ -226,6 +229,32 @@ class Array:
         ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
         """
         return _indexing.OIndex(self)
+
+    def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:
+        """A dask array of this array's elements, read block by block when it is computed.
+
+        ``dask.array.store(d, a, lock=False)`` writes one: no lock is needed from threads, processes and workers of a
+        cluster, whatever the blocks, because writers of one chunk take turns.
+
+        Parameters
+        ----------
+        chunks : as in :func:`dask.array.from_array`, optional
+            Lengths of blocks; about `limit` bytes in multiples of chunks (of shards, where there are any) are chosen.
+        limit : int or str, optional
+            Of a block; dask's ``array.chunk-size`` where it is not given.
+
+        Returns
+        -------
+        dask.array.Array
+        """
+        from ._dask import to_dask
+
+        return to_dask(self, chunks, limit)
+
+    def __dask_tokenize__(self) -> Any:
+        from ._dask import token
+
+        return token(self)
 
     def iter_chunks(self, shards: bool = False) -> Iterator[tuple[slice, ...]]:
         """The parts of the array that chunks cover (or shards), as keys: ``for key in a.iter_chunks(): a[key]``.
@@ -476,6 +505,9 @@ class Edit(Array):
     def __reduce__(self) -> Any:
         raise TypeError("a batch of edits cannot be pickled; pickle the array")
 
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex
+
 
 class Cached(Array):
     """An array with its chunks kept decoded; see :meth:`Array.cached`."""
@@ -518,6 +550,9 @@ class Cached(Array):
 
     def __reduce__(self) -> Any:
         raise TypeError("a cache cannot be pickled; pickle the array")
+
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex
 
 
 class Converted:

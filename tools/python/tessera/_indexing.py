@@ -28,6 +28,16 @@ def not_basic(key: Any) -> IndexError:
     )
 
 
+def has_one_list(key: Any) -> bool:
+    """Whether a key is slices, ``...`` and one list or array of one dimension: NumPy and oindex agree on these."""
+    items = key if isinstance(key, tuple) else (key,)
+    lists = [item for item in items if not (isinstance(item, slice) or item is Ellipsis)]
+    if len(lists) != 1 or not isinstance(lists[0], (list, np.ndarray)):
+        return False
+    one = np.asarray(lists[0])
+    return one.ndim == 1 and (one.dtype.kind in "iub" or one.size == 0)
+
+
 def read_only(path: str) -> Exception:
     """The error of changing what was opened for reading."""
     return InvalidArgument(f'{path}: was opened for reading; tessera.open(path, "r+") can change it')
@@ -161,9 +171,13 @@ class VIndex:
             return self[rest if len(rest) > 1 else rest[0]][fields]
         places, shape = self._places(key)
         out = np.empty(len(places), self._array.dtype)
+        handle = self._array._handle
+        if handle.is_chunked and not handle.is_variable:
+            handle.read_points(places, out, _WORK)  # which puts those of one chunk together
+            return out.reshape(shape)[()]
         for batch in self._batches(places):
             part = out if isinstance(batch, slice) else np.empty(len(batch), out.dtype)
-            self._array._handle.read_points(places[batch], part, _WORK)
+            handle.read_points(places[batch], part, _WORK)
             if part is not out:
                 out[batch] = part
         return out.reshape(shape)[()]

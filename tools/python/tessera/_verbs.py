@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import os
 from typing import Any, Optional, Union
 
@@ -283,8 +284,9 @@ def _path_of(node: Any) -> str:
 
 def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
-         separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, threads: int = 0,
-         max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
+         separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, resume: bool = False,
+         link: bool = False, dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+         progress: ProgressCallback = None) -> list[str]:
     """Copy an array to a new one, whatever the two are: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
@@ -303,13 +305,22 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
         As in :func:`create`; what is not given is the source's. ``shards=None`` takes shards away.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
+    resume : bool
+        Leave what is there when the copy is interrupted or fails, and go on with that in the next call, where source
+        and arguments are the same.
+    link : bool
+        Make chunk files hard links to those of the source, instead of copying them. Tessera never writes into a chunk
+        file; other programs may. Refused where chunks have to be encoded anew.
+    dry_run : bool
+        Only say what would be done.
     threads, max_memory, progress
         As in :meth:`Array.read`.
 
     Returns
     -------
     list of str
-        What is said otherwise in the new format than in the old one.
+        What is said otherwise in the new format than in the old one. With `dry_run` the last one tells whether chunks
+        stay as they are.
 
     Examples
     --------
@@ -318,6 +329,8 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
     []
     >>> tessera.load("plain.zarr")
     array([2, 3, 4])
+    >>> tessera.copy("plain.zarr", "new.zarr", format="v3", dry_run=True)[-1]
+    'chunks are copied as they are'
     """
     array = open(source) if not isinstance(source, Array) else source
     if isinstance(array, Group):
@@ -334,13 +347,53 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
         picked = array._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
-    return _tessera.copy(array._handle, picked, _absolute(destination), options, overwrite, _tessera.PlaceOptions(False),
+    return _tessera.copy(array._handle, picked, _absolute(destination), options,
+                         _tessera.CopyWay(overwrite, resume, link, dry_run), _tessera.PlaceOptions(False),
                          work(threads, max_memory, progress))
 
 
 def convert(source: Union[Path, Array], destination: Path, format: str, **options: Any) -> list[str]:
     """Copy an array into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
+
+
+def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
+    """Say where chunks lie, for programs that read them in place: kerchunk's references, version 1.
+
+    Other programs open what lies at a path as a Zarr v2 store without a copy of it, by fsspec's reference file system:
+    ``zarr.open(fsspec.get_mapper("reference://", fo=tessera.refs("elevation.npy")))``.
+
+    Parameters
+    ----------
+    path : path, Array, Group or Members
+        An array or a group in a directory, a ``.npy``, a plain ``.ra``, a ``.npz`` that is not compressed.
+    out : path, optional
+        A file to write the references to, as JSON.
+
+    Returns
+    -------
+    dict
+        `version` and `refs`: of each key its text, or the file, offset and size of its bytes. Once chunks are written,
+        added or removed, references have to be made anew.
+
+    Raises
+    ------
+    Unsupported
+        For what does not lie there in byte ranges that Zarr v2 can say.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(5, dtype="u1"))
+    >>> found = tessera.refs("plain.npy")["refs"]
+    >>> sorted(found), found["0"][1:]
+    (['.zarray', '.zattrs', '0'], [128, 5])
+    """
+    found: dict[str, Any] = _tessera.references(_path_of(path))
+    if out is not None:
+        # As everything else: the old file or the new one, never a part.
+        store = _tessera.KeyStoreHandle(os.path.dirname(_absolute(out)), _tessera.PlaceOptions(False))
+        store.put(os.path.basename(_absolute(out)), json.dumps(found, indent=1).encode())
+    return found
 
 
 def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,

@@ -44,6 +44,9 @@ private:
     std::shared_ptr<State> state_;
 };
 
+/// Where in the file the bytes of members()[index] begin, which is STORED. Throws corrupt where they are not there.
+[[nodiscard]] std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_t index);
+
 /// A zip archive being written: pushed bytes, one member after another, nothing held in memory; ZIP64 wherever needed.
 /// Appears under its name only by finish(). Thread rule: one thread.
 class ZipWriter {

@@ -171,6 +171,7 @@ public:
 
 private:
     friend class CachedArray;
+    friend class ChunkBytes;
     friend class Edit;
     friend std::int64_t undo(const Array& array);
     friend void commit_together(std::span<class NewArray* const> arrays);

@@ -1,0 +1,241 @@
+#include <tessera/chunk_bytes.h>
+
+#include <fmt/format.h>
+#include <tessera/convert.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/shard.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "region_io.h"
+#include "resize.h"
+#include "sha256.h"
+
+namespace tessera {
+
+namespace {
+
+/// The keys that a view in v2 has, whatever the array's own are.
+const KeyScheme plain_keys{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+
+/// What v2 is to say of the chunks.
+struct InV2 {
+    ArrayMetadata metadata;  ///< of the array, with inner chunks for its chunks, and without the checksum
+    Value document;
+    bool checksum = false;
+};
+
+bool is_checksum(const CodecConfig& codec) {
+    return codec.name == "crc32c" && codec.configuration.as_object().empty();
+}
+
+Value saved(const Dialect& dialect, const ArrayMetadata& metadata) {
+    const auto store = memory_store();
+    dialect.save(*store, "", metadata, nullptr);
+    Buffer document;
+    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
+    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+}
+
+std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
+    InV2 v2{.metadata = loaded.metadata, .document = {}};
+    ArrayMetadata& m = v2.metadata;
+    const ChunkLayout layout = chunk_layout(m);
+    if (!layout.shards.empty()) {
+        // Of shards that are compressed once more, or hold shards, no inner chunk lies there by itself.
+        const ShardCodec* const shard = loaded.pipeline.shard();
+        if (shard == nullptr || shard->inner().shard() != nullptr) return {};
+    }
+    m.chunks = layout.chunks;
+    m.codecs = layout.codecs;
+    v2.checksum = !m.codecs.empty() && is_checksum(m.codecs.back());
+    if (v2.checksum) m.codecs.pop_back();
+    try {
+        const Dialect& to = dialect_named("v2");
+        ArrayMetadata there = convert_metadata(m, {}, from, to).metadata;
+        there.keys = plain_keys;
+        there.unknown = Value::object();
+        ArrayMetadata same_fill = there;  // what absent chunks are is said otherwise
+        same_fill.fill = m.fill;
+        if (why_recode(m, same_fill)) return {};
+        v2.document = saved(to, there);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::invalid_argument) return {};
+        throw;
+    }
+    return v2;
+}
+
+/// Checks a crc32c at the end, and cuts it off.
+void cut_checksum(Buffer& bytes) {
+    constexpr std::size_t length = 4;
+    if (bytes.size() < length) throw corrupt(fmt::format("{} bytes are no crc32c and what it is of", bytes.size()));
+    const Shape shape{static_cast<std::int64_t>(bytes.size() - length)};
+    const std::array<CodecConfig, 2> codecs{CodecConfig{"bytes"}, CodecConfig{"crc32c"}};
+    const CodecPipeline pipeline({DType::parse("u1"), shape, {}}, codecs);
+    Buffer checked(bytes.size() - length);
+    const MutableArrayView to{checked.data(), DType::parse("u1"), shape, {1}, nullptr};
+    CodecScratch scratch;
+    pipeline.decode(bytes, to, scratch);
+    bytes = std::move(checked);
+}
+
+}  // namespace
+
+struct ChunkBytes::Plan {
+    explicit Plan(const Array& array, std::shared_ptr<ArrayState> of)
+        : state(std::move(of)), loaded(state->loaded()), v2(in_v2(*loaded, array.dialect())) {
+        if (!v2) return;
+        document = v2->document;
+        const ArrayMetadata& m = v2->metadata;
+        pipeline.emplace(ChunkSpec{m.dtype, m.chunks, m.fill.bytes}, m.codecs);
+        frames = m.codecs.back().name == "blosc" || m.codecs.back().name == "numcodecs.blosc";
+    }
+
+    [[nodiscard]] const CodecPipeline& decoder() const {
+        if (!pipeline) throw unsupported(state->name + ": Zarr v2 cannot say how its chunks are encoded");
+        return *pipeline;
+    }
+    [[nodiscard]] const ShardCodec* shard() const { return loaded->pipeline.shard(); }
+    [[nodiscard]] std::string name_of(const std::string& key) const { return join_key(state->store->name(), key); }
+
+    [[nodiscard]] bool get(const Index& chunk, std::string& key, Buffer& out) const;
+
+    std::shared_ptr<ArrayState> state;
+    std::shared_ptr<const LoadedArray> loaded;
+    std::optional<InV2> v2;
+    std::optional<Value> document;
+    std::optional<CodecPipeline> pipeline;  ///< of a chunk as v2 has it
+    bool frames = false;                    ///< blosc, whose decoders trust the sizes in front
+};
+
+/// A chunk as it is stored; in `key` where.
+bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) const {
+    const ShardCodec* const codec = shard();
+    if (codec == nullptr) {
+        key = state->chunk_key(*loaded, chunk);
+        return state->store->get(key, out, loaded->pipeline.encoded_limit());
+    }
+    const Shape& inside = codec->grid().grid();
+    Index outer = chunk;
+    Index inner = chunk;
+    for (int d = 0; d < chunk.rank(); ++d) {
+        outer[d] = chunk[d] / inside[d];
+        inner[d] = chunk[d] % inside[d];
+    }
+    key = state->chunk_key(*loaded, outer);
+    std::shared_ptr<const ByteSource> bytes = state->store->open(key);
+    if (bytes == nullptr) return false;
+    const ShardCodec::Place place = Shard(*codec, bytes).place(inner);
+    if (!place.present()) return false;
+    if (place.size > codec->inner().encoded_limit()) {
+        throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", place.size));
+    }
+    out = read_range(*bytes, place.offset, place.size);
+    return true;
+}
+
+ChunkBytes::ChunkBytes(const Array& array) : plan_(std::make_unique<Plan>(array, array.state_)) {}
+ChunkBytes::ChunkBytes(ChunkBytes&&) noexcept = default;
+ChunkBytes& ChunkBytes::operator=(ChunkBytes&&) noexcept = default;
+ChunkBytes::~ChunkBytes() = default;
+
+const std::optional<Value>& ChunkBytes::zarray() const {
+    return plan_->document;
+}
+
+bool ChunkBytes::read(const Index& chunk, Buffer& out) const {
+    const CodecPipeline& decoder = plan_->decoder();
+    std::string key;
+    try {
+        if (!plan_->get(chunk, key, out)) return false;
+        if (plan_->v2->checksum) cut_checksum(out);
+        if (out.empty() && byte_count(decoder.chunk().shape, decoder.chunk().dtype.size()) != 0) {
+            throw corrupt("no bytes");
+        }
+        if (plan_->frames) static_cast<void>(decoder.trailing_bytes(out));
+    } catch (const Error& e) {
+        const std::string name = plan_->name_of(key);
+        if (std::string_view(e.what()).starts_with(name)) throw;
+        throw e.within(name);
+    }
+    return true;
+}
+
+bool ChunkBytes::may_be_absent() const {
+    return plan_->loaded->may_omit();
+}
+
+Buffer ChunkBytes::absent() const {
+    const CodecPipeline& decoder = plan_->decoder();
+    NDArray elements(decoder.chunk().dtype, decoder.chunk().shape);
+    fill_elements(elements.view(), plan_->loaded->fill());
+    CodecScratch scratch;
+    return Buffer(decoder.encode(elements.view(), scratch));
+}
+
+void ChunkBytes::for_each(const std::function<void(const Index& chunk, const Place& place)>& each) const {
+    static_cast<void>(plan_->decoder());
+    const LoadedArray& l = *plan_->loaded;
+    const ShardCodec* const codec = plan_->shard();
+    const std::uint64_t cut = plan_->v2->checksum ? 4 : 0;
+    const auto tell = [&](const Index& chunk, Place place) {
+        if (place.size < cut) throw corrupt(plan_->name_of(place.key) + ": a chunk is shorter than its crc32c");
+        place.whole = place.whole && cut == 0;
+        place.size -= cut;
+        each(chunk, place);
+    };
+    const auto inner_chunks = [&](const Index& outer, const std::string& key) {
+        const Shard shard(*codec, plan_->state->store->open(key));
+        const ChunkGrid whole(l.grid.shape(), codec->grid().chunks());
+        for (std::int64_t n = 0; n < codec->grid().chunk_count(); ++n) {
+            const Index inner = codec->grid().index(n);
+            const ShardCodec::Place& at = shard.place(inner);
+            Index chunk = inner;
+            for (int d = 0; d < chunk.rank(); ++d) chunk[d] += outer[d] * codec->grid().grid()[d];
+            if (at.present() && in_grid(whole, chunk)) tell(chunk, {key, at.offset, at.size, false});
+        }
+    };
+    const auto visit = [&](const Index& chunk, const std::string& key, const KeyValueStore::ValueSize& size) {
+        if (!in_grid(l.grid, chunk)) return;
+        if (codec != nullptr) {
+            inner_chunks(chunk, key);
+        } else {
+            tell(chunk, {key, 0, size(), true});
+        }
+    };
+    for_each_stored(*plan_->state, l,
+                    {.each = visit, .in_the_way = [&](const Index* chunk, const std::string&, const std::string& text) {
+                         if (chunk == nullptr || in_grid(l.grid, *chunk)) throw corrupt(text);
+                     }});
+}
+
+ChunkBytes::State ChunkBytes::state() const {
+    const ArrayState& state = *plan_->state;
+    std::vector<std::pair<std::string, ValueStamp>> stamps;
+    const auto add = [&](const std::string& key) {
+        if (const auto stamp = state.store->stamp(key)) stamps.emplace_back(key, *stamp);
+    };
+    add(join_key(state.prefix, state.dialect->metadata_key));
+    for_each_stored(
+        state, *plan_->loaded,
+        {.each = [&](const Index&, const std::string& key, const KeyValueStore::ValueSize&) { add(key); },
+         .in_the_way = [](const Index*, const std::string&, const std::string& text) { throw corrupt(text); }});
+    std::ranges::sort(stamps, {}, &std::pair<std::string, ValueStamp>::first);
+    State found;
+    Hasher hasher;
+    for (const auto& [key, stamp] : stamps) {
+        const std::string line =
+            fmt::format("{} {} {} {} {}\n", stamp.size, stamp.modified, stamp.id, stamp.by_content ? 1 : 0, key);
+        hasher.add(line.data(), line.size());
+        if (!stamp.by_content) found.newest = std::max(found.newest, stamp.modified);
+    }
+    found.sum = hex(hasher.finish());
+    return found;
+}
+
+}  // namespace tessera

@@ -1,0 +1,263 @@
+#include <tessera/references.h>
+
+#include <fmt/format.h>
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/chunk_bytes.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/npy.h>
+#include <tessera/npz.h>
+#include <tessera/place.h>
+#include <tessera/raw_array.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+namespace {
+
+// Of array files: what one reference should cover at most, and how many there should be at most.
+constexpr std::int64_t piece_bytes = 8 << 20;
+constexpr std::int64_t most_pieces = 1 << 16;
+
+constexpr JsonStyle readable{.indent = 4};
+constexpr std::string_view group_document = R"({"zarr_format": 2})";
+
+class Collector {
+public:
+    void document(const std::string& prefix, std::string_view name, const Value& value) {
+        add(join_key(prefix, name), value.dump(readable));
+    }
+    void group(const std::string& prefix, const Value& attributes) {
+        add(join_key(prefix, ".zgroup"), std::string(group_document));
+        document(prefix, ".zattrs", attributes);
+    }
+    void bytes(const std::string& prefix, const Index& chunk, const std::string& file, const ChunkBytes::Place& place) {
+        Value at = Value::array();
+        at.push_back(file);
+        if (!place.whole) {
+            at.push_back(place.offset);
+            at.push_back(place.size);
+        }
+        const KeyScheme keys{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
+        add(join_key(prefix, keys.key(chunk)), std::move(at));
+    }
+    [[nodiscard]] Value result() && {
+        Value all = Value::object();
+        all.set("version", 1);
+        all.set("refs", Value(std::move(refs_)));
+        return all;
+    }
+
+private:
+    /// Each key is new: to look for it among many would take long.
+    void add(std::string key, Value value) { refs_.emplace_back(std::move(key), std::move(value)); }
+
+    Value::Object refs_;
+};
+
+// ---- arrays in directories
+
+Value attributes_of(const Array& array) {
+    Value attributes = array.attributes().all();
+    const auto names = array.metadata().dimension_names;
+    const bool all_named = std::ranges::all_of(names, [](const auto& name) { return name.has_value(); });
+    if (!names.empty() && all_named && attributes.find(dimensions_attribute) == nullptr) {
+        attributes.set(dimensions_attribute, dimension_names_json(names));
+    }
+    return attributes;
+}
+
+void add_array(Collector& refs, const Place& at, const std::string& below, const std::string& path) {
+    const Array array = Array::open(at.store, join_key(at.prefix, path));
+    const ChunkBytes chunks(array);
+    if (!chunks.zarray()) throw unsupported(array.name() + ": Zarr v2 cannot say how its chunks are encoded");
+    if (!chunks.may_be_absent() && array.metadata().fill.bytes) {
+        throw unsupported(array.name() + ": other programs do not take a chunk that is absent for its fill");
+    }
+    const Value& fill = chunks.zarray()->at("fill_value");
+    if (fill.is_array() && std::ranges::any_of(fill.as_array(), &Value::is_string)) {
+        // zarr-python 2 makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
+        throw unsupported(array.name() + ": other programs do not read its complex fill, which is not finite");
+    }
+    refs.document(below, ".zarray", *chunks.zarray());
+    refs.document(below, ".zattrs", attributes_of(array));
+    chunks.for_each([&](const Index& chunk, const ChunkBytes::Place& place) {
+        refs.bytes(below, chunk, join_key(at.store->name(), place.key), place);
+    });
+}
+
+void add_place(Collector& refs, const Place& at) {
+    if (!at.store->folder_id("")) {
+        throw unsupported(at.store->name() + ": what lies in a zip has no byte ranges of its own");
+    }
+    const auto root = probe_node(*at.store, at.prefix);
+    if (root && root->kind == NodeKind::array) return add_array(refs, at, "", "");
+    const Group group = Group::open(at.store, at.prefix);
+    refs.group("", group.dialect() != nullptr ? group.attributes().all() : Value::object());
+    for (const Node& node : group.nodes()) {
+        if (node.kind == NodeKind::array) {
+            add_array(refs, at, node.path, node.path);
+        } else {
+            const Group below = group.open_group(node.path);
+            refs.group(node.path, below.dialect() != nullptr ? below.attributes().all() : Value::object());
+        }
+    }
+}
+
+// ---- array files
+
+/// Packed elements in a file.
+struct Packed {
+    DType dtype;
+    Shape shape;
+    Order order = Order::C;
+    std::uint64_t offset = 0;
+};
+
+/// Ascending.
+std::vector<std::int64_t> divisors(std::int64_t number) {
+    std::vector<std::int64_t> low;
+    std::vector<std::int64_t> high;
+    for (std::int64_t n = 1; n <= number / n; ++n) {
+        if (number % n != 0) continue;
+        low.push_back(n);
+        if (n != number / n) high.push_back(number / n);
+    }
+    low.insert(low.end(), high.rbegin(), high.rend());
+    return low;
+}
+
+/// Lengths of contiguous pieces that make up the whole: the largest of at most piece_bytes, or larger where that would
+/// be too many.
+Shape pieces_of(const Packed& packed) {
+    const int rank = packed.shape.rank();
+    const std::int64_t count = element_count(packed.shape);
+    Shape best = Shape::filled(rank, 1);
+    if (count == 0) return best;
+    std::int64_t elements = 1;
+    const auto good_enough = [&](std::int64_t n) { return count / n <= most_pieces; };
+    for (int i = 0; i < rank; ++i) {
+        const int d = packed.order == Order::C ? rank - 1 - i : i;
+        const std::int64_t length = packed.shape[d];
+        std::int64_t chosen = 1;
+        for (const std::int64_t n : divisors(length)) {
+            const bool small = elements * n <= piece_bytes / std::max<std::int64_t>(packed.dtype.size(), 1);
+            if (!small && good_enough(elements * chosen)) break;
+            chosen = n;
+        }
+        best[d] = chosen;
+        elements *= chosen;
+        if (chosen < length) break;
+    }
+    return best;
+}
+
+/// The `.zarray` of elements as they lie in the file.
+Value packed_document(const Packed& packed, const Shape& chunks) {
+    ArrayMetadata m;
+    m.dtype = packed.dtype;
+    m.shape = packed.shape;
+    m.chunks = chunks;
+    const Dialect& dialect = dialect_named("v2");
+    m.keys = dialect.default_keys();
+    m.codecs = complete_codecs(m.dtype, m.shape.rank(), packed.order, {});
+    const auto store = memory_store();
+    dialect.save(*store, "", m, nullptr);
+    Buffer document;
+    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
+    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+}
+
+void add_packed(Collector& refs, const std::string& prefix, const std::string& file, const Packed& packed) {
+    const ChunkGrid grid(packed.shape, pieces_of(packed));
+    refs.document(prefix, ".zarray", packed_document(packed, grid.chunks()));
+    refs.document(prefix, ".zattrs", Value::object());
+    const auto size = static_cast<std::uint64_t>(byte_count(grid.chunks(), packed.dtype.size()));
+    // A piece is whole along all dimensions that are faster than the one that it cuts: memory order is that of pieces.
+    for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
+        Index chunk = Index::filled(grid.shape().rank(), 0);
+        std::int64_t left = n;
+        for (int i = 0; i < chunk.rank(); ++i) {
+            const int d = packed.order == Order::C ? chunk.rank() - 1 - i : i;
+            chunk[d] = left % grid.grid()[d];
+            left /= grid.grid()[d];
+        }
+        refs.bytes(prefix, chunk, file,
+                   {.key = {}, .offset = packed.offset + static_cast<std::uint64_t>(n) * size, .size = size});
+    }
+}
+
+Packed packed_npy(const ByteSource& bytes, std::uint64_t begin) {
+    const NpyHeader h = read_npy_header(bytes);
+    return {h.dtype, h.shape, h.order, begin + h.data_offset};
+}
+
+void add_npz(Collector& refs, const std::string& file, const std::optional<std::string>& wanted) {
+    const ZipReader zip(file);
+    const std::vector<std::string> names = npz_members(zip);
+    const bool alone = wanted.has_value() || names.size() == 1;
+    if (!alone) refs.group("", Value::object());
+    bool found = false;
+    for (std::size_t i = 0; i < zip.members().size(); ++i) {
+        const ZipMember& member = zip.members()[i];
+        if (!member.name.ends_with(".npy")) continue;
+        const std::string name = member.name.substr(0, member.name.size() - 4);
+        if (wanted && name != *wanted && member.name != *wanted) continue;
+        const auto again = [&](const ZipMember& m) { return m.name == member.name; };
+        if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
+            continue;  // of several members with one name the last counts
+        }
+        if (!member.stored) throw unsupported(fmt::format("{}::{}: is deflated", file, name));
+        const std::uint64_t begin = stored_member_offset(file, i);
+        add_packed(refs, alone ? "" : name, file, packed_npy(*zip.open(i), begin));
+        found = true;
+    }
+    if (!found) throw not_found(fmt::format("{} has no array '{}'", file, wanted.value_or("")));
+}
+
+void add_file(Collector& refs, const ArrayPath& path) {
+    const std::string file = path.path.string();
+    const ArrayFileFormat* const format = find_array_file_format(path.path);
+    if (format == nullptr) static_cast<void>(find_place(path.path));  // throws what is there
+    if (format != nullptr && format->name == "npz") return add_npz(refs, file, path.member);
+    if (format != nullptr && format->name == "npy") {
+        return add_packed(refs, "", file, packed_npy(*open_file(path.path), 0));
+    }
+    if (format == nullptr || format->name != "ra") {
+        throw unsupported(file + ": does not hold its elements as one array in plain bytes");
+    }
+    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    if (h.encoding != RawArrayEncoding::plain) {
+        throw unsupported(fmt::format("{}: its elements are encoded ({})", file, to_string(h.encoding)));
+    }
+    add_packed(refs, "", file, {h.dtype, h.dims, Order::F, h.data_offset});
+}
+
+}  // namespace
+
+Value references(const std::filesystem::path& path) {
+    Collector refs;
+    const ArrayPath split = split_array_path(path.string());
+    const std::filesystem::path absolute = std::filesystem::absolute(split.path);
+    try {
+        const auto place = split.member ? std::nullopt : probe_place(absolute);
+        if (place) {
+            add_place(refs, *place);
+        } else {
+            add_file(refs, {absolute, split.member});
+        }
+    } catch (const Error& e) {
+        if (std::string_view(e.what()).starts_with(absolute.string())) throw;
+        throw e.within(path.string());
+    }
+    return std::move(refs).result();
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// tessera refs
+#include <fmt/format.h>
+
+#include <tessera/byte_io.h>
+#include <tessera/references.h>
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "options.h"
+#include "report.h"
+#include "retry.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct RefsOptions {
+    std::string path;
+    std::string out;
+};
+
+int write_references(Session& session, const RefsOptions& options) {
+    const Value found = retry_when_replaced(
+        {options.path}, [&] { return about_path(options.path, [&] { return references(options.path); }); });
+    // Not as print_json(), which shows what steers terminals in another way: these are names of files.
+    const std::string text = fmt::format("{}\n", found.dump({.indent = 1}));
+    if (options.out.empty()) {
+        print(text);
+        return exit_done;
+    }
+    const auto sink = create_file(options.out, session.options().durability != Durability::none);
+    sink->append(std::as_bytes(std::span(text)));
+    sink->finish();
+    if (session.options().json) {
+        Value facts = Value::object();
+        facts.set("path", path_value(options.path));
+        facts.set("out", path_value(options.out));
+        facts.set("references", static_cast<std::int64_t>(found.at("refs").as_object().size()));
+        print_json(facts);
+    }
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_refs(CLI::App& app) {
+    auto options = std::make_shared<RefsOptions>();
+    app.add_option("PATH", options->path, "an array or a group in a directory, a .npy, .npz or .ra")
+        ->required()
+        ->option_text(" ");
+    app.add_option("--out", options->out, "the file to write, in the place of one that is there; else standard output")
+        ->option_text("FILE");
+    return [options](Session& session) { return write_references(session, *options); };
+}
+
+}  // namespace tessera::cli
