@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""tools/examples/jacksboro.py, from an .npz file to a sealed bag; and its page shows what it does."""
+import os
+import re
+import subprocess
+import sys
+
+import module
+from module import tessera
+
+try:
+    import dask  # noqa: F401
+    import xarray  # noqa: F401
+except ImportError:
+    print("skipped: no dask or no xarray (Debian: python3-dask, python3-xarray)")
+    sys.exit(77)
+
+SCRIPT = os.path.join(os.environ["TESSERA_SOURCE"], "tools/examples/jacksboro.py")
+
+
+def test_jacksboro():
+    path = os.pathsep.join(filter(None, (os.environ["TESSERA_MODULE"], os.environ.get("PYTHONPATH"))))
+    done = subprocess.run([sys.executable, "-B", SCRIPT, os.getcwd()], stdout=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0 and "sealed:" in done.stdout, done
+    assert list(tessera.open("survey.zarr")) == ["elevation", "lat", "lon", "slope"]
+    assert tessera.verify("survey.zarr")["sound"]
+    subprocess.run(["sha256sum", "--check", "--quiet", "--strict", "manifest-sha256.txt"], cwd="survey-bag", check=True)
+
+
+def test_page_shows_the_script():
+    with open(os.path.join(os.environ["TESSERA_SOURCE"], "tools/docs/tutorial.md"), encoding="utf-8") as file:
+        blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
+    with open(SCRIPT, encoding="utf-8") as file:
+        script = file.read()
+    assert len(blocks) > 5
+    for block in blocks:
+        assert block in script, block
+
+
+if __name__ == "__main__":
+    module.run(dict(globals()))
