@@ -1,0 +1,75 @@
+"""tessera refs: the bytes that references lead to are the elements, without anybody's decoder between; and what is damaged
+or lies in no plain ranges is refused."""
+
+import json
+import struct
+import unittest
+import zipfile
+
+import numpy as np
+
+import program
+
+
+class References(program.ProgramTest):
+    def read(self, refs, key):
+        place = refs["refs"][key]
+        with open(place[0], "rb") as file:
+            file.seek(place[1])
+            return file.read(place[2])
+
+    def whole(self, path, expected, prefix=""):
+        """Of an array file: its chunks put together."""
+        refs = json.loads(self.tessera("refs", path))
+        self.assertEqual(refs["version"], 1)
+        meta = json.loads(refs["refs"][prefix + ".zarray"])
+        array = np.zeros(meta["shape"], meta["dtype"])
+        for index in np.ndindex(*(-(-n // c) for n, c in zip(meta["shape"], meta["chunks"]))):
+            key = prefix + (".".join(map(str, index)) or "0")
+            part = np.frombuffer(self.read(refs, key), meta["dtype"]).reshape(meta["chunks"], order=meta["order"])
+            array[tuple(slice(i * c, i * c + c) for i, c in zip(index, meta["chunks"]))] = part
+        np.testing.assert_array_equal(array, expected)
+        return meta
+
+    def test_array_files(self):
+        values = np.arange(24, dtype=">i2").reshape(2, 3, 4)
+        np.save(self.path("a.npy"), np.asfortranarray(values))
+        self.whole("a.npy", values)
+        self.tessera("export", "a.npy", "a.ra")
+        self.whole("a.ra", values)
+        np.savez(self.path("a.npz"), x=values, long=np.zeros(3 << 20))
+        self.whole("a.npz", values, "x/")
+        self.assertEqual(self.whole("a.npz::long", np.zeros(3 << 20))["chunks"], [1 << 20])
+
+    def test_directories(self):
+        values = np.arange(30, dtype="<i4").reshape(5, 6)
+        np.save(self.path("a.npy"), values)
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v3", "--chunks", "2,3", "--shard", "4,6", "--codec", "none")
+        refs = json.loads(self.tessera("refs", "a.zarr"))
+        self.assertEqual(self.read(refs, "1.1"), values[2:4, 3:].tobytes())
+        self.assertEqual(sorted(refs["refs"]), [".zarray", ".zattrs"] + [f"{i}.{j}" for i in range(3) for j in range(2)])
+        self.tessera("copy", "a.zarr", "plain.zarr", "--format", "v2", "--quiet")
+        refs = json.loads(self.tessera("refs", "plain.zarr"))
+        self.assertEqual(refs["refs"]["0.0"], [self.path("plain.zarr/0/0")])
+
+    def test_archives_that_lie(self):
+        np.savez(self.path("good.npz"), x=np.arange(5))
+        with open(self.path("good.npz"), "rb") as file:
+            good = file.read()
+        self.tessera("refs", "good.npz")
+        with zipfile.ZipFile(self.path("good.npz")) as archive:
+            offset = archive.infolist()[0].header_offset
+        longer = bytearray(good)
+        struct.pack_into("<H", longer, offset + 28, 0xFFFF)  # the length of the local header's extra field
+        for number, bad in enumerate((bytes(longer), good[:40], good[:-30], b"PK\x03\x04" + bytes(60))):
+            with open(self.path("bad.npz"), "wb") as file:
+                file.write(bad)
+            self.assertIn("bad.npz", self.run_program("refs", "bad.npz", "--out", "refs.json").stderr, number)
+            self.assertEqual(self.run_program("refs", "bad.npz", "--out", "refs.json").returncode, 2, number)
+        np.savez_compressed(self.path("small.npz"), x=np.arange(5))
+        self.assertIn("small.npz::x: is deflated", self.run_program("refs", "small.npz").stderr)
+        self.assertFalse((self.folder / "refs.json").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
