@@ -72,6 +72,26 @@ bool Attributes::erase(std::string_view key) {
     return true;
 }
 
+void Attributes::rename(std::string_view key, std::string_view new_key) {
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
+    const Value values = all();
+    if (values.find(key) == nullptr) throw not_found(fmt::format("{}: no attribute '{}'", state_->name, key));
+    if (key == new_key) return;
+    if (values.find(new_key) != nullptr) {
+        throw already_exists(fmt::format("{}: there is an attribute '{}' already", state_->name, new_key));
+    }
+    Value renamed = Value::object();
+    for (const auto& [name, value] : values.as_object()) renamed.set(name == key ? new_key : name, value);
+    state_->save_attributes(renamed);
+}
+
+void Attributes::merge(const Value& attributes) {
+    const StoreLock lock = state_->lock_shape(LockMode::exclusive);
+    Value values = all();
+    for (const auto& [name, value] : attributes.as_object()) values.set(name, value);
+    state_->save_attributes(values);
+}
+
 void Attributes::replace(const Value& attributes) {
     (void)attributes.as_object();
     const StoreLock lock = state_->lock_shape(LockMode::exclusive);

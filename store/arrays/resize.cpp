@@ -5,6 +5,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/joined_source.h>
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -282,22 +283,26 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     array.sync();
 }
 
-std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, const IoOptions& io) {
+std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
     const Shape from = old->grid.shape();
-    const ArrayInfo info = in.info();
     if (axis < 0) axis += from.rank();
     if (axis < 0 || axis >= from.rank()) {
         throw invalid_argument(
             fmt::format("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank()));
     }
+    // One that has a dimension less is a frame: its axis is the one that grows, by 1.
+    std::unique_ptr<ArraySource> frame;
+    if (given.info().shape.rank() + 1 == from.rank()) frame = with_new_axis(given, axis);
+    const ArraySource& in = frame ? *frame : given;
+    const ArrayInfo info = in.info();
     bool fits = info.shape.rank() == from.rank();
     for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || info.shape[d] == from[d];
     if (!fits) {
         throw invalid_argument(
             fmt::format("{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree",
-                        array.name, in.name(), info.shape.to_string(), from.to_string(), axis));
+                        array.name, in.name(), given.info().shape.to_string(), from.to_string(), axis));
     }
     Region place{Index::filled(from.rank(), 0), info.shape};
     place.start[axis] = from[axis];

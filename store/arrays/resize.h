@@ -13,7 +13,7 @@ namespace tessera {
 /// one, and no element that was outside ever shows anything but the fill.
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io);
 
-/// Writes `in` behind the present end along `axis`, then the metadata. Returns the old length there.
-std::int64_t append_array(ArrayState& array, const ArraySource& in, int axis, const IoOptions& io);
+/// Writes `given` behind the present end along `axis`, then the metadata. Returns the old length there.
+std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io);
 
 }  // namespace tessera

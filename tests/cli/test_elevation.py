@@ -106,7 +106,7 @@ class Elevation(program.ProgramTest):
         self.refused("attrs", "a", "rm", "units", says=["units", "a"])
         self.refused("attrs", "a", "set", "units", "m", says=["'\"text\"'", "m"])
         self.refused("attrs", "a", "set", "units", says="JSON")
-        self.refused("attrs", "a", "show", says=["get, set or rm", "show"])
+        self.refused("attrs", "a", "show", says=["get, set, rm, mv or copy", "show"])
 
     def test_create(self):
         words = ["--shape", "1000000,1000", "--dtype", "<i4", "--fill", "42"]

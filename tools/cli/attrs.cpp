@@ -1,6 +1,7 @@
 // tessera attrs
 #include <fmt/format.h>
 
+#include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
@@ -10,6 +11,7 @@
 
 #include "command.h"
 #include "hierarchy.h"
+#include "options.h"
 #include "report.h"
 #include "retry.h"
 
@@ -69,11 +71,47 @@ void report_change(const Session& session, const AttrsOptions& o) {
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("action", o.action);
-    value.set("key", o.key);
+    value.set("key", path_value(o.key));
+    if (o.action == "mv") value.set("new_key", path_value(o.json));
     print_json(value);
 }
 
+/// The attributes of whatever a path names: an array, a group, an array file.
+Value attributes_of(const std::string& path) {
+    if (probe_place(path, {.read_only = true})) return attributes_at(path, {.read_only = true}).all();
+    return about_path(path, [&] { return open_source(path)->attribute_values(); });
+}
+
+/// Takes over all that does not say something about FROM alone.
+void copy_attributes(Session& session, const AttrsOptions& o) {
+    Value values = attributes_of(o.key);
+    for (const std::string_view own : {dimensions_attribute, null_fill_attribute}) {
+        if (values.erase(own)) {
+            session.note(fmt::format("{}: {} is left out, which is about that array{}", o.key, own,
+                                     own == dimensions_attribute ? "; `tessera dims` names dimensions" : ""));
+        }
+    }
+    attributes_at(o.path, session.store()).merge(values);
+}
+
+/// The actions that came later: whether `action` is one of them.
+bool move_or_copy(Session& session, const AttrsOptions& o) {
+    if (o.action == "mv") {
+        if (o.key.empty() || o.json.empty()) throw invalid_argument("attrs PATH mv OLD NEW: two names are needed");
+        attributes_at(o.path, session.store()).rename(o.key, o.json);
+    } else if (o.action == "copy") {
+        if (o.key.empty() || !o.json.empty()) throw invalid_argument("attrs PATH copy FROM: one path is needed");
+        copy_attributes(session, o);
+    } else {
+        return false;
+    }
+    note_stale(session, {o.path});
+    report_change(session, o);
+    return true;
+}
+
 int attrs(Session& session, const AttrsOptions& o) {
+    if (move_or_copy(session, o)) return exit_done;
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
             throw invalid_argument(fmt::format("attrs PATH {0}{1}{2}: found {3}", o.action, key ? " KEY" : "",
@@ -121,7 +159,8 @@ int attrs(Session& session, const AttrsOptions& o) {
         note_stale(session, {o.path});
         report_change(session, o);
     } else {
-        throw invalid_argument(fmt::format("attrs: expected get, set or rm after the path, found '{}'", o.action));
+        throw invalid_argument(
+            fmt::format("attrs: expected get, set, rm, mv or copy after the path, found '{}'", o.action));
     }
     return exit_done;
 }
@@ -131,9 +170,9 @@ int attrs(Session& session, const AttrsOptions& o) {
 Run declare_attrs(CLI::App& app) {
     auto o = std::make_shared<AttrsOptions>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
-    app.add_option("ACTION", o->action, "get, set or rm")->option_text(" ");
-    app.add_option("KEY", o->key, "the attribute's name")->option_text(" ");
-    app.add_option("JSON", o->json, "its new value")->option_text(" ");
+    app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
+    app.add_option("KEY", o->key, "the attribute's name; for copy what has the attributes")->option_text(" ");
+    app.add_option("JSON", o->json, "its new value; for mv its new name")->option_text(" ");
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return attrs(session, *o); }); };
 }
 

@@ -9,6 +9,7 @@ Run declare_create(CLI::App& app);
 Run declare_info(CLI::App& app);
 Run declare_tree(CLI::App& app);
 Run declare_attrs(CLI::App& app);
+Run declare_dims(CLI::App& app);
 Run declare_formats(CLI::App& app);
 Run declare_get(CLI::App& app);
 Run declare_stats(CLI::App& app);
@@ -19,6 +20,9 @@ Run declare_export(CLI::App& app);
 Run declare_copy(CLI::App& app);
 Run declare_rechunk(CLI::App& app);
 Run declare_refs(CLI::App& app);
+Run declare_stack(CLI::App& app);
+Run declare_unstack(CLI::App& app);
+Run declare_concat(CLI::App& app);
 Run declare_set(CLI::App& app);
 Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
@@ -66,13 +70,28 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera tree survey/",
      declare_tree},
-    {"attrs", inspect, "show, set or remove attributes", "attrs PATH [get KEY | set KEY JSON | rm KEY] [options]",
-     "Without an action, all attributes are shown as JSON. `set` takes JSON: text needs quotes of its own.\n\n"
+    {"attrs", inspect, "show, set, rename, copy or remove attributes",
+     "attrs PATH [get KEY | set KEY JSON | rm KEY | mv OLD NEW | copy FROM] [options]",
+     "Without an action, all attributes are shown as JSON. `set` takes JSON: text needs quotes of its own. `copy` "
+     "takes\n"
+     "over those of FROM, an array, a group or an array file, in one step; the names of its dimensions are left to\n"
+     "`tessera dims`.\n\n"
      "Examples:\n"
      "  tessera attrs grid.zarr set units '\"m\"'\n"
      "  tessera attrs grid.zarr set valid_range '[-500, 9000]'\n"
-     "  tessera attrs grid.zarr get units",
+     "  tessera attrs grid.zarr get units\n"
+     "  tessera attrs grid.zarr mv units unit\n"
+     "  tessera attrs anomaly.zarr copy grid.zarr",
      declare_attrs},
+    {"dims", inspect, "show or set the names of an array's dimensions", "dims PATH [NAMES] [options]",
+     "NAMES are separated by commas, one for each dimension; an empty one leaves that dimension without a name.\n"
+     "They are a member of v3's metadata, and in the other formats the attribute _ARRAY_DIMENSIONS, where xarray "
+     "looks\n"
+     "for them.\n\n"
+     "Examples:\n"
+     "  tessera dims cube.zarr time,y,x\n"
+     "  tessera dims cube.zarr",
+     declare_dims},
     {"formats", inspect, "generations, codecs and array files that there are", "formats [options]",
      "The names for --format and --codec, and the extensions of array files.\n\n"
      "Example:\n"
@@ -155,6 +174,34 @@ constexpr Command table[] = {
      "  tessera refs elevation.npz --out refs.json\n"
      "  python3 -c \"import fsspec, zarr; print(zarr.open(fsspec.get_mapper('reference://', fo='refs.json')).tree())\"",
      declare_refs},
+    {"stack", move, "many files become one array, one above the other", "stack FILES… DST [--axis N] [options]",
+     "FILES are arrays or array files of one shape and dtype, or a quoted pattern of such, or a file of several "
+     "arrays.\n"
+     "They become the steps of a new axis, as numpy.stack makes it. What a pattern stands for comes in natural order\n"
+     "(frame-2 before frame-10), and so do names in the order of a shell's pattern; names in any other order keep it.\n"
+     "Files that have the length 1 along the axis already are put after each other there, unless --new-axis asks for "
+     "one\n"
+     "more.\n"
+     "All are looked at before anything is written; DST is as in `copy`, and FILES stay as they are. An unfinished\n"
+     "stack is gone on with by --resume. Attributes come from the first file.\n\n"
+     "Examples:\n"
+     "  tessera stack 'frames/frame-*.npy' movie.zarr --chunks 16,217,181\n"
+     "  tessera stack red.npy green.npy blue.npy rgb.npy --axis 2",
+     declare_stack},
+    {"unstack", move, "one array becomes a file for each step along an axis", "unstack SRC DST [--axis N] [options]",
+     "DST has {} where the number goes: 'frames/frame-{}.npy'. Numbers begin with 0 and have as many digits as the\n"
+     "largest takes. The name's end says what is made, as in `copy`. Nothing is replaced without --overwrite, and "
+     "files\n"
+     "of a run that failed are removed. `stack` makes the same array of them again.\n\n"
+     "Example:\n"
+     "  tessera unstack movie.zarr 'frames/frame-{}.npy'",
+     declare_unstack},
+    {"concat", move, "many files become one array, one after the other", "concat FILES… DST [--axis N] [options]",
+     "As `stack`, but along an axis that the files have, as numpy.concatenate takes them: their other lengths must\n"
+     "agree.\n\n"
+     "Example:\n"
+     "  tessera concat 'tiles/row0-*.npy' row0.zarr --axis 1",
+     declare_concat},
     {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
      "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
      "text\n"
@@ -166,7 +213,9 @@ constexpr Command table[] = {
      "  tessera set grid.zarr '5, ...' row.npy",
      declare_set},
     {"append", edit, "write an array file after the end", "append PATH FILE [--axis N] [options]",
-     "FILE is anything that `copy` takes as SRC; its other lengths must be the array's.\n"
+     "FILE is anything that `copy` takes as SRC; its other lengths must be the array's. A file of one dimension less "
+     "is\n"
+     "one step along the axis: a 217×181 frame after N×217×181.\n"
      "The data are written first and the shape last: what fails leaves the array as it was.\n\n"
      "Example:\n"
      "  tessera append series.zarr today.npy --axis 0",

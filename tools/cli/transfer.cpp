@@ -114,7 +114,7 @@ TransferOptions following(Session& session, const TransferOptions& o) {
     const Dialect* above = o.format ? nullptr : format_above(o.destination);
     if (above == nullptr) return own;
     own.format = above->name;
-    const std::optional<Place> source = probe_place(o.source, {.read_only = true});
+    const std::optional<Place> source = o.open ? std::nullopt : probe_place(o.source, {.read_only = true});
     const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
     if (!node || node->dialect != above) {
         session.note(
@@ -126,6 +126,7 @@ TransferOptions following(Session& session, const TransferOptions& o) {
 /// The arrays of a source of several that become one file; empty for a source that is one array.
 std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std::string>& members,
                                  std::vector<PassedFolder>& passed) {
+    if (o.open) return {};
     if (members.empty()) return arrays_below(o.source, passed);
     const ArrayFileFormat* format = named_format(o.destination);
     const bool takes_several = format != nullptr && format->holds_several();
@@ -137,10 +138,11 @@ std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std
 }  // namespace
 
 int transfer(Session& session, const TransferOptions& given, std::string_view done) {
-    const std::vector<std::string> members = several_members(given.source);
+    const std::vector<std::string> members = given.open ? std::vector<std::string>{} : several_members(given.source);
     TransferOptions o = given;
     o.several_members = !members.empty();
-    if (!o.several_members && !fs::is_directory(o.source)) o.archive = probe_place(o.source, {.read_only = true});
+    if (!o.open && !o.several_members && !fs::is_directory(o.source))
+        o.archive = probe_place(o.source, {.read_only = true});
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     if (!to_file) require_no_other_file(o.destination);
@@ -211,6 +213,13 @@ void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
 }
 
 }  // namespace
+
+void declare_transfer_options(CLI::App& app, TransferOptions& o) {
+    declare_array_options(app, o, false);
+    declare_file_options(app, o);
+    declare_reverse_dims(app, o);
+    declare_selection(app, o);
+}
 
 Run declare_import(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();

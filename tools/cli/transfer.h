@@ -1,6 +1,8 @@
 // import, export, copy, rechunk: one engine, copy_array, with one set of options.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,10 @@ namespace tessera::cli {
 
 struct TransferOptions {
     std::string source, destination;
+    /// Where the source is not what lies at a path (several arrays in one): opens it. `source` is what it is called,
+    /// and `state` what recognises the same one again.
+    std::function<std::unique_ptr<ArraySource>()> open;
+    std::string state;
     std::optional<std::string> selection;
     std::optional<std::string> points;  ///< an array file that lists the elements wanted; see points.h
     // For an array as destination; what is not given comes from the source, else the defaults of `create`.
@@ -35,6 +41,9 @@ struct TransferOptions {
 
 /// Does it and reports; `done` is the word for the report: "imported".
 int transfer(Session& session, const TransferOptions& options, std::string_view done);
+
+/// All that says what becomes of the source, as `copy` takes it.
+void declare_transfer_options(CLI::App& app, TransferOptions& options);
 
 /// The option that export, copy and get share.
 void declare_object_strings(CLI::App& app, TransferOptions& options);

@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 
 std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const std::string& path) {
     std::unique_ptr<ArraySource> source;
-    if (o.archive && path.starts_with(o.source + '/')) {
+    if (o.open) {
+        source = o.open();
+    } else if (o.archive && path.starts_with(o.source + '/')) {
         const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
         source = std::make_unique<Array>(Array::open(o.archive->store, node));
     } else {
@@ -236,10 +238,10 @@ void require_apart(const std::string& source, const std::vector<std::string>& me
 
 Plan plan_jobs(Session& session, const TransferOptions& o) {
     Plan plan;
-    const std::vector<std::string> members = several_members(o.source);
+    const std::vector<std::string> members = o.open ? std::vector<std::string>{} : several_members(o.source);
     for (const std::string& member : members) require_plain_name(o.source, member);
     require_apart(o.source, members);
-    const std::optional<Group> root = members.empty() ? group_at(o.source) : std::nullopt;
+    const std::optional<Group> root = members.empty() && !o.open ? group_at(o.source) : std::nullopt;
     if (!root && members.empty()) {
         plan.jobs.push_back(plan_job(o, *open_transferred(o, o.source), o.source, ""));
         return plan;

@@ -26,6 +26,7 @@ namespace {
 /// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
 std::string made_from(const ArraySource& from, const TransferOptions& o, const std::optional<Selection>& selection) {
     const ArrayInfo info = from.info();
+    if (o.open) return o.state;
     fs::path path = fs::absolute(split_array_path(from.name()).path);
     while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // what is in a zip
     // A file changes as a whole; of an array the folders change with every chunk that is replaced in them.
@@ -281,7 +282,7 @@ void leave_out(Session& session, const TransferOptions& o, const std::vector<Pas
 Transferred copy_to_file(Session& session, const TransferOptions& o) {
     ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_format(o.destination);
-    if (!path.member && format != nullptr && format->holds_several()) path.member = member_name(o.source);
+    if (!path.member && format != nullptr && format->holds_several() && !o.open) path.member = member_name(o.source);
     const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
     ArrayFileOptions options{.order = stored->info().order,
                              .reverse_dims = o.reverse_dims,

@@ -62,6 +62,11 @@ public:
     [[nodiscard]] std::optional<Value> get(std::string_view key) const;
     void set(std::string_view key, Value value);
     bool erase(std::string_view key);  ///< false when it was absent
+    /// Gives an attribute another name, in its place among the others. Throws not_found, and already_exists where the
+    /// new name is taken; nothing is changed then.
+    void rename(std::string_view key, std::string_view new_key);
+    /// Sets every member of an object in one step; the other attributes stay.
+    void merge(const Value& attributes);
     void replace(const Value& attributes);
 
 private:
@@ -160,6 +165,7 @@ public:
     /// are deleted. Growing writes data first and metadata last, shrinking the other way round.
     void resize(const Shape& shape, const IoOptions& io = {});
     /// Writes `in` after the present end along `axis`: data first, then the shape. Returns the old length there.
+    /// One with a dimension less, which lacks `axis`, is appended as one step along it.
     std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 

@@ -11,6 +11,7 @@
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
+#include <tessera/joined_source.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>

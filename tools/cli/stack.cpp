@@ -1,0 +1,257 @@
+// tessera stack, concat
+#include <fmt/format.h>
+#include <glob.h>
+#include <sys/resource.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <tessera/joined_source.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "hierarchy.h"
+#include "options.h"
+#include "overlap.h"
+#include "transfer.h"
+#include "transfer_plan.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct StackOptions {
+    TransferOptions transfer;
+    std::vector<std::string> words;  ///< FILES and DST
+    std::string axis = "0";
+    bool new_axis = false;
+    bool as_given = false;
+};
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/// The digits at the beginning of a text, and those without zeros in front.
+std::string_view number_at(std::string_view text) {
+    return text.substr(0, static_cast<std::size_t>(std::ranges::find_if_not(text, is_digit) - text.begin()));
+}
+std::string_view significant(std::string_view digits) {
+    return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
+}
+
+/// Whether `a` comes before `b` where digits count as numbers: frame-2 before frame-10.
+bool naturally_before(std::string_view a, std::string_view b) {
+    const std::string_view whole_a = a;
+    const std::string_view whole_b = b;
+    while (!a.empty() && !b.empty()) {
+        if (is_digit(a[0]) && is_digit(b[0])) {
+            const std::string_view digits_a = number_at(a);
+            const std::string_view digits_b = number_at(b);
+            const std::string_view x = significant(digits_a);
+            const std::string_view y = significant(digits_b);
+            if (x.size() != y.size()) return x.size() < y.size();
+            if (x != y) return x < y;
+            a.remove_prefix(digits_a.size());
+            b.remove_prefix(digits_b.size());
+        } else {
+            if (a[0] != b[0]) return static_cast<unsigned char>(a[0]) < static_cast<unsigned char>(b[0]);
+            a.remove_prefix(1);
+            b.remove_prefix(1);
+        }
+    }
+    return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
+}
+
+/// Letters and digits alone, as they count in the order of names in many languages.
+std::string collated(const std::string& text) {
+    std::string key;
+    for (const char c : text) {
+        const auto u = static_cast<unsigned char>(c);
+        if (std::isalnum(u) != 0) key += static_cast<char>(std::tolower(u));
+    }
+    return key;
+}
+
+/// Whether names are in an order in which a shell puts what a pattern stands for: nobody has chosen it.
+bool in_shell_order(const std::vector<std::string>& names) {
+    return std::ranges::is_sorted(names) || std::ranges::is_sorted(names, {}, collated);
+}
+
+/// What a pattern that no file has as its name stands for.
+std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
+    glob_t found{};
+    const int failed = ::glob(pattern.c_str(), 0, nullptr, &found);
+    std::vector<std::string> names(found.gl_pathv, found.gl_pathv + (failed == 0 ? found.gl_pathc : 0));
+    ::globfree(&found);
+    if (names.empty()) throw not_found(fmt::format("{}: no file has such a name", pattern));
+    if (natural) std::ranges::stable_sort(names, naturally_before);
+    return names;
+}
+
+/// The arrays that one word of FILES names.
+std::vector<std::string> arrays_named(const std::string& word, bool natural) {
+    std::error_code ignored;
+    const bool pattern = word.find_first_of("*?[") != std::string::npos;
+    std::vector<std::string> arrays;
+    for (const std::string& path :
+         pattern && !fs::exists(split_array_path(word).path, ignored) ? matches_of(word, natural) : std::vector{word}) {
+        const std::vector<std::string> members = several_members(path);
+        if (members.empty()) arrays.push_back(path);
+        for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
+    }
+    return arrays;
+}
+
+/// As open_source, and what is wrong with Python objects said by their reader.
+std::unique_ptr<ArraySource> open_part(const std::string& path, bool reverse_dims) {
+    TransferOptions o;
+    o.source = path;
+    o.reverse_dims = reverse_dims;
+    return about_path(path, [&] { return open_transferred(o, path); });
+}
+
+/// The state of all files, to know the same stack again: a hash by Fowler, Noll and Vo.
+std::string state_of(const std::vector<std::string>& arrays, const StackOptions& o) {
+    std::uint64_t hash = 0xCBF29CE484222325U;
+    const auto add = [&](std::string_view text) {
+        for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+    };
+    for (const std::string& array : arrays) {
+        const fs::path path = fs::absolute(split_array_path(array).path);
+        std::error_code ignored;
+        const auto changed = fs::last_write_time(path, ignored).time_since_epoch().count();
+        const std::uint64_t size = fs::is_regular_file(path, ignored) ? fs::file_size(path, ignored) : 0;
+        add(fmt::format("{}\n{}\n{} {}\n", array, path.string(), changed, size));
+    }
+    const bool all = !o.transfer.selection;
+    return fmt::format("{} joined along axis {}, {:016x}{}", arrays.size(), o.axis, hash,
+                       all ? "" : fmt::format(" [{}]", *o.transfer.selection));
+}
+
+/// So many files may be open beside those of the destination.
+int most_open() {
+    constexpr rlim_t many = 1000;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
+    return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, many));
+}
+
+/// What the first array says of itself, where nothing else was asked for.
+void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axis) {
+    const auto* array = dynamic_cast<const Array*>(&first);
+    if (array == nullptr || names_array_file(o.transfer.destination)) return;
+    const ArrayMetadata m = array->metadata();
+    if (!o.transfer.format && format_above(o.transfer.destination) == nullptr) {
+        o.transfer.format = std::string(array->dialect().name);
+    }
+    if (o.transfer.fills.empty() && m.fill.bytes && !m.dtype.is_variable()) {
+        o.transfer.fills.push_back(element_to_value(m.dtype, m.fill.bytes->data()).dump());
+    }
+    Value names = m.dimension_names.empty() ? array->attributes().get(dimensions_attribute).value_or(Value())
+                                            : dimension_names_json(m.dimension_names);
+    if (o.transfer.dimensions || !names.is_array()) return;
+    std::string text;
+    int d = 0;
+    const auto put = [&](const std::string& name) { text += (d++ == 0 ? "" : ",") + name; };
+    for (const Value& name : names.as_array()) {
+        if (new_axis && d == axis) put("");
+        put(name.is_string() ? name.as_string() : "");
+    }
+    if (new_axis && d == axis) put("");
+    o.transfer.dimensions = text;
+}
+
+/// A joined array with the attributes of the first of its parts, the names of dimensions apart.
+class WithAttributes final : public ArraySource {
+public:
+    WithAttributes(std::shared_ptr<const ArraySource> source, Value attributes)
+        : source_(std::move(source)), attributes_(std::move(attributes)) {}
+    [[nodiscard]] ArrayInfo info() const override { return source_->info(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        source_->read_into(region, out, io);
+    }
+    [[nodiscard]] const std::string& name() const override { return source_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return attributes_; }
+
+private:
+    std::shared_ptr<const ArraySource> source_;
+    Value attributes_;
+};
+
+int join(Session& session, const StackOptions& given, bool stack) {
+    if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
+    StackOptions o = given;
+    o.transfer.destination = o.words.back();
+    std::vector<std::string> arrays;
+    o.words.pop_back();
+    const bool sort = !o.as_given && in_shell_order(o.words);
+    if (sort) std::ranges::stable_sort(o.words, naturally_before);
+    for (const std::string& word : o.words) {
+        for (std::string& array : arrays_named(word, !o.as_given)) arrays.push_back(std::move(array));
+    }
+    require_apart(arrays, o.transfer.destination);
+
+    const auto first = open_part(arrays.front(), o.transfer.reverse_dims);
+    const Shape shape = first->info().shape;
+    const int axes = shape.rank() + (stack ? 1 : 0);
+    if (axes == 0) throw invalid_argument(fmt::format("{}: it has no dimension; `tessera stack` makes one", arrays[0]));
+    const int axis = parse_number("--axis", o.axis, -axes, axes - 1);
+    const int along = axis < 0 ? axis + axes : axis;
+    const bool has_axis = along < shape.rank() && shape[along] == 1;
+    const bool new_axis = stack && (o.new_axis || !has_axis);
+    take_over(o, *first, along, new_axis);
+    Value attributes = first->attribute_values();
+    attributes.erase(dimensions_attribute);
+    attributes.erase(null_fill_attribute);
+
+    o.transfer.source = fmt::format("{} files", arrays.size());
+    o.transfer.state = state_of(arrays, o);
+    const JoinOptions options{.axis = along, .new_axis = new_axis, .most_open = most_open()};
+    // It is opened more than once, but looks at every file only now.
+    const std::shared_ptr<const ArraySource> joined = join_sources(
+        arrays, [reverse = o.transfer.reverse_dims](const std::string& path) { return open_part(path, reverse); },
+        options);
+    o.transfer.open = [joined, attributes] { return std::make_unique<WithAttributes>(joined, attributes); };
+    return transfer(session, o.transfer, stack ? "stacked" : "joined");
+}
+
+Run declare_join(CLI::App& app, bool stack) {
+    auto o = std::make_shared<StackOptions>();
+    app.add_option("FILES…", o->words,
+                   "arrays, array files, quoted patterns; the last one is DST, where the array is made")
+        ->required()
+        ->expected(2, -1)
+        ->option_text(" ");
+    app.add_option(
+           "--axis", o->axis,
+           stack ? "the new dimension (default 0; -1: the last)" : "the dimension that grows (default 0; -1: the last)")
+        ->option_text("N");
+    if (stack)
+        app.add_flag("--new-axis", o->new_axis, "a new dimension also where all files have the length 1 along it");
+    app.add_flag("--as-given", o->as_given,
+                 "in the order given; what a pattern stands for as text: frame-10 before frame-2");
+    declare_transfer_options(app, o->transfer);
+    return [o, stack](Session& session) { return join(session, *o, stack); };
+}
+
+}  // namespace
+
+Run declare_stack(CLI::App& app) {
+    return declare_join(app, true);
+}
+
+Run declare_concat(CLI::App& app) {
+    return declare_join(app, false);
+}
+
+}  // namespace tessera::cli

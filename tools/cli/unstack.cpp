@@ -1,0 +1,256 @@
+// tessera unstack
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/joined_source.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "destination.h"
+#include "hierarchy.h"
+#include "options.h"
+#include "overlap.h"
+#include "report.h"
+#include "transfer.h"
+#include "transfer_plan.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct UnstackOptions {
+    TransferOptions transfer;
+    std::string axis = "0";
+};
+
+/// Where the steps go: the {} of a pattern as numbers of equal width.
+std::vector<std::string> numbered(const std::string& pattern, std::int64_t count) {
+    const std::size_t at = pattern.rfind("{}");
+    if (at == std::string::npos || pattern.find('/', at) != std::string::npos) {
+        throw invalid_argument(fmt::format(
+            "DST: expected {{}} in its last part, where the numbers go, such as 'frame-{{}}.npy', found {}", pattern));
+    }
+    const std::size_t digits = std::to_string(std::max<std::int64_t>(count - 1, 0)).size();
+    std::vector<std::string> paths;
+    for (std::int64_t i = 0; i < count; ++i) {
+        paths.push_back(fmt::format("{}{:0{}}{}", pattern.substr(0, at), i, digits, pattern.substr(at + 2)));
+    }
+    return paths;
+}
+
+/// An array that is finished when it is committed.
+class NewArraySink final : public ArraySink {
+public:
+    explicit NewArraySink(std::unique_ptr<NewArray> made) : made_(std::move(made)), array_(&made_->array()) {}
+    [[nodiscard]] ArrayInfo info() const override { return array_->info(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        array_->write(region, in, io);
+    }
+    void finish() override { (void)made_->commit(); }
+    [[nodiscard]] const std::string& name() const override { return array_->name(); }
+
+private:
+    std::unique_ptr<NewArray> made_;
+    Array* array_;
+};
+
+/// Makes the files or arrays, some at a time, and takes them back unless all of them were made.
+class Unstacking {
+public:
+    Unstacking(Session& session, const TransferOptions& o, const ArraySource& source, int axis)
+        : session_(session),
+          o_(o),
+          source_(source),
+          axis_(axis),
+          paths_(numbered(o.destination, source.info().shape[axis])),
+          to_file_(names_array_file(paths_.at(0))) {
+        require_options();
+        for (const std::string& path : paths_) {
+            require_apart({o.source}, path);
+            if (!o.overwrite && fs::exists(fs::symlink_status(path))) {
+                throw already_exists(fmt::format("{} exists; --overwrite replaces it", path));
+            }
+            if (to_file_ && fs::is_directory(path)) throw invalid_argument(fmt::format("{} is a directory", path));
+        }
+    }
+
+    ~Unstacking() {
+        if (all_made_) return;
+        std::error_code ignored;
+        for (const std::string& path : made_) fs::remove_all(path, ignored);
+        if (made_folder_) fs::remove(folder_, ignored);
+    }
+    Unstacking(const Unstacking&) = delete;
+    Unstacking& operator=(const Unstacking&) = delete;
+
+    void run() {
+        folder_ = fs::path(paths_.front()).parent_path();
+        made_folder_ = !folder_.empty() && fs::create_directories(folder_);
+        const auto count = static_cast<std::int64_t>(paths_.size());
+        for (std::int64_t done = 0; done < count;) {
+            const std::int64_t n = std::min(count - done, at_once());
+            make(done, n);
+            done += n;
+        }
+        all_made_ = true;
+    }
+
+    [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+
+private:
+    void require_options() const {
+        if (!to_file_) {
+            require_no_other_file(paths_.front());
+            if (fs::path(paths_.front()).extension() == ".zip") {
+                throw unsupported(fmt::format("{}: arrays are not unstacked to zips", paths_.front()));
+            }
+            if (o_.deflate) throw invalid_argument("--deflate: only for array files");
+        } else if (o_.chunks || o_.codec || o_.format) {
+            throw invalid_argument(
+                fmt::format("--chunks, --codec, --format: only for arrays, but {} is an array file", paths_.front()));
+        }
+    }
+
+    /// So many are made at once: whole chunks of the source, so that each is decoded once.
+    [[nodiscard]] std::int64_t at_once() const {
+        if (in_order_) return 1;
+        rlimit limit{};
+        const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+        const auto most = static_cast<std::int64_t>(known ? std::clamp<rlim_t>(limit.rlim_cur / 8, 1, 256) : 256);
+        const ArrayInfo info = source_.info();
+        const std::int64_t chunk = info.chunks.rank() == info.shape.rank() ? info.chunks[axis_] : 1;
+        return chunk >= most ? most : most / chunk * chunk;
+    }
+
+    std::unique_ptr<ArraySink> open(const std::string& path, std::int64_t step) {
+        const ArrayInfo info = source_.info();
+        Selection one = Selection::all(info.shape);
+        std::vector<Selection::Axis> axes = one.axes();
+        Selection::Axis& at = axes[static_cast<std::size_t>(axis_)];
+        at.start = step;
+        at.count = 1;
+        at.dropped = true;
+        one = Selection(std::move(axes));
+        if (!to_file_) {
+            TransferOptions own = o_;
+            if (!own.format) {
+                if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
+            }
+            const PlannedArray plan = plan_array(source_, own, one);
+            auto made = std::make_unique<NewArray>(path, *plan.dialect, plan.metadata,
+                                                   Existing{.overwrite = o_.overwrite, .store = session_.store()},
+                                                   "tessera unstack");
+            if (plan.attributes) made->array().attributes().replace(*plan.attributes);
+            return std::make_unique<NewArraySink>(std::move(made));
+        }
+        ArrayFileOptions options{.order = info.order,
+                                 .reverse_dims = o_.reverse_dims,
+                                 .durable = session_.options().durability != Durability::none,
+                                 .object_strings = o_.object_strings};
+        if (o_.order) options.order = parse_order("--order", *o_.order);
+        if (o_.deflate) options.deflate_level = parse_number("--deflate", *o_.deflate, 0, 9);
+        return create_array_file(split_array_path(path), info.dtype, one.shape(), options);
+    }
+
+    void make(std::int64_t first, std::int64_t count) {
+        std::vector<DestinationLock> locks;
+        std::vector<std::unique_ptr<ArraySink>> sinks;
+        std::vector<std::string> fresh;
+        for (std::int64_t i = first; i < first + count; ++i) {
+            const std::string& path = paths_[static_cast<std::size_t>(i)];
+            if (to_file_) locks.emplace_back(split_array_path(path).path, session_.store());
+            if (!fs::exists(fs::symlink_status(path))) fresh.push_back(path);
+            sinks.push_back(open(path, i));
+            if (sinks.front()->info().access == Access::any) continue;
+            in_order_ = true;  // one after another
+            break;
+        }
+        const ArrayInfo info = source_.info();
+        Region region = Region::whole(info.shape);
+        region.start[axis_] = first;
+        region.extent[axis_] = std::ssize(sinks);
+        const auto sink = split_sink(std::move(sinks), axis_);
+        for (const std::string& path : fresh) made_.push_back(path);
+        copy_array(source_, *sink, {.io = session_.io(), .selection = Selection(region, info.shape)});
+        if (in_order_ && count > 1) {
+            for (std::int64_t i = first + 1; i < first + count; ++i) make(i, 1);
+        }
+    }
+
+    Session& session_;
+    const TransferOptions& o_;
+    const ArraySource& source_;
+    int axis_;
+    std::vector<std::string> paths_;
+    bool to_file_;
+    bool in_order_ = false;
+    bool all_made_ = false;
+    bool made_folder_ = false;
+    fs::path folder_;
+    std::vector<std::string> made_;  ///< what was not there before
+};
+
+int unstack(Session& session, const UnstackOptions& o) {
+    const auto stored = about_path(o.transfer.source, [&] { return open_transferred(o.transfer, o.transfer.source); });
+    const Shape shape = stored->info().shape;
+    if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.transfer.source));
+    const int given = parse_number("--axis", o.axis, -shape.rank(), shape.rank() - 1);
+    const int axis = given < 0 ? given + shape.rank() : given;
+    if (shape[axis] == 0) throw invalid_argument(fmt::format("{}: its axis {} has no step", o.transfer.source, axis));
+    const std::string first = numbered(o.transfer.destination, 1).front();
+    const auto converted = names_array_file(first)
+                               ? convert_for_array_file(split_array_path(first), *stored,
+                                                        {.object_strings = o.transfer.object_strings}, session.io())
+                               : nullptr;
+    const ArraySource& source = converted ? *converted : *stored;
+    Unstacking work(session, o.transfer, source, axis);
+    try {
+        work.run();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled("interrupted; the files that were new are removed");
+    }
+    session.clear_progress();
+    Value paths = Value::array();
+    for (const std::string& path : work.paths()) paths.push_back(path_value(path));
+    Value value = Value::object();
+    value.set("source", path_value(o.transfer.source));
+    value.set("axis", axis);
+    value.set("paths", std::move(paths));
+    report(session, value,
+           fmt::format("unstacked {} → {} to {}", o.transfer.source, work.paths().front(), work.paths().back()));
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_unstack(CLI::App& app) {
+    auto o = std::make_shared<UnstackOptions>();
+    TransferOptions& t = o->transfer;
+    app.add_option("SRC", t.source, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("DST", t.destination, "where they go, with {} for the number: 'frames/frame-{}.npy'")
+        ->required()
+        ->option_text(" ");
+    app.add_option("--axis", o->axis, "the dimension that is taken apart (default 0; -1: the last)")->option_text("N");
+    app.add_option("--chunks", t.chunks, "lengths of a chunk")->option_text("SHAPE");
+    app.add_option("--codec", t.codec, "codecs in order, such as blosc:zstd:5:shuffle")->option_text("CODECS");
+    app.add_option("--format", t.format, fmt::format("generation: {}", format_choices()))->option_text("FORMAT");
+    app.add_option("--order", t.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
+    app.add_option("--deflate", t.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
+    declare_object_strings(app, t);
+    app.add_flag("--reverse-dims", t.reverse_dims, "reverse the dimensions of a .ra");
+    app.add_flag("--overwrite", t.overwrite, "replace files and arrays that are there");
+    return [o](Session& session) { return unstack(session, *o); };
+}
+
+}  // namespace tessera::cli
