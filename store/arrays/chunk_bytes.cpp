@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,8 @@ struct ChunkBytes::Plan {
     [[nodiscard]] std::string name_of(const std::string& key) const { return join_key(state->store->name(), key); }
 
     [[nodiscard]] bool get(const Index& chunk, std::string& key, Buffer& out) const;
+    [[nodiscard]] ShardCodec::Place place_in_shard(const std::string& key, const Index& inner,
+                                                   std::unique_ptr<ByteSource>& bytes) const;
 
     std::shared_ptr<ArrayState> state;
     std::shared_ptr<const LoadedArray> loaded;
@@ -111,7 +114,41 @@ struct ChunkBytes::Plan {
     std::optional<Value> document;
     std::optional<CodecPipeline> pipeline;  ///< of a chunk as v2 has it
     bool frames = false;                    ///< blosc, whose decoders trust the sizes in front
+
+private:
+    /// The index of the shard that was read last: whoever reads all chunks of a shard reads it once. No file stays
+    /// open.
+    struct KnownIndex {
+        std::string key;
+        ValueStamp stamp;
+        std::shared_ptr<const std::vector<ShardCodec::Place>> places;
+    };
+    mutable std::mutex mutex_;
+    mutable KnownIndex known_;
 };
+
+/// Opens a shard into `bytes`, and says where an inner chunk lies in these; absent where there is no shard.
+ShardCodec::Place ChunkBytes::Plan::place_in_shard(const std::string& key, const Index& inner,
+                                                   std::unique_ptr<ByteSource>& bytes) const {
+    const auto before = state->store->stamp(key);
+    bytes = state->store->open(key);
+    if (bytes == nullptr) return {};
+    // The stamp is of what was opened where it was the same before and after.
+    const auto after = state->store->stamp(key);
+    const bool certain = before && after && *before == *after;
+    const std::size_t number = shard()->number(inner);
+    if (certain) {
+        const std::lock_guard lock(mutex_);
+        if (known_.places && known_.key == key && known_.stamp == *after) return known_.places->at(number);
+    }
+    auto places = std::make_shared<const std::vector<ShardCodec::Place>>(shard()->read_index(*bytes));
+    const ShardCodec::Place place = places->at(number);
+    if (certain) {
+        const std::lock_guard lock(mutex_);
+        known_ = {key, *after, std::move(places)};
+    }
+    return place;
+}
 
 /// A chunk as it is stored; in `key` where.
 bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) const {
@@ -128,9 +165,8 @@ bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) co
         inner[d] = chunk[d] % inside[d];
     }
     key = state->chunk_key(*loaded, outer);
-    std::shared_ptr<const ByteSource> bytes = state->store->open(key);
-    if (bytes == nullptr) return false;
-    const ShardCodec::Place place = Shard(*codec, bytes).place(inner);
+    std::unique_ptr<ByteSource> bytes;
+    const ShardCodec::Place place = place_in_shard(key, inner, bytes);
     if (!place.present()) return false;
     if (place.size > codec->inner().encoded_limit()) {
         throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", place.size));
