@@ -125,16 +125,16 @@ public:
         if (!in_memory_) plan(runs);
         const std::size_t n = runs.size();
         const RunStores stores(runs);
-        around_caches_ = stores.around_caches();
+        streaming_ = stores.streaming();
         // Stores of short rows wait for memory; then only plain copies should stand in line, and few other stores.
-        unshuffle_blocks_ = !around_caches_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
+        unshuffle_blocks_ = !streaming_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
         const bool done = stores.for_each([&](std::size_t from, std::byte* to) {
-            if (block_.shuffle || around_caches_ || from < block_.begin || from + n > block_.end)
+            if (block_.shuffle || streaming_ || from < block_.begin || from + n > block_.end)
                 return deliver(from, to, n);
             std::memcpy(to, block_.bytes.data() + (from - block_.begin), n);
             return true;
         });
-        if (around_caches_) finish_stores();
+        if (streaming_) finish_stores();
         return done;
     }
 
@@ -184,9 +184,9 @@ private:
             const std::size_t piece = std::min(n, block_.end - from);
             const std::size_t first = from - block_.begin;
             if (block_.shuffle) {
-                unshuffle({block_.bytes, header_.typesize, swapped_}, first, piece, to, around_caches_);
-            } else if (around_caches_) {
-                copy_around_caches(to, block_.bytes.data() + first, piece);
+                unshuffle({block_.bytes, header_.typesize, swapped_}, first, piece, to, streaming_);
+            } else if (streaming_) {
+                stream_copy(to, block_.bytes.data() + first, piece);
             } else {
                 std::memcpy(to, block_.bytes.data() + first, piece);
             }
@@ -273,7 +273,7 @@ private:
     std::vector<std::uint32_t> starts_;  ///< of each block, and the end of the frame
     std::vector<std::size_t> needed_;
     Block block_;
-    bool around_caches_ = false;
+    bool streaming_ = false;
     bool swapped_ = false;           ///< elements are turned round
     bool unshuffle_blocks_ = false;  ///< as a whole, before rows are copied from them
 };

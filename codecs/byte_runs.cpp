@@ -25,14 +25,14 @@ constexpr std::int64_t read_again = 1 << 22;  // a chunk in one piece may be mem
 
 RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
     if (runs.spread() < (runs.count() == 1 ? read_again : near_by)) return;
-    around_caches_ = runs.size() >= long_run || runs.are_multiples_of(cache_line);
+    streaming_ = runs.size() >= long_run || runs.are_multiples_of(cache_line);
     ahead_ = std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead);
 }
 
 void RunStores::fetch(const std::byte* to) const {
     const std::byte* const end = to + runs_.size();
     const bool ends_within = reinterpret_cast<std::uintptr_t>(end) % cache_line != 0;
-    if (!around_caches_) {
+    if (!streaming_) {
         for (; to < end; to += cache_line) fetch_line(to);
     } else {
         fetch_line(to);
@@ -45,14 +45,14 @@ void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const std::size_t number = runs.swapped();
     const RunStores stores(runs);
     const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-        if (stores.around_caches()) {
-            copy_around_caches(to, from, bytes);
+        if (stores.streaming()) {
+            stream_copy(to, from, bytes);
         } else {
             std::memcpy(to, from, bytes);
         }
     };
     const auto copy_turned = [&](std::byte* to, const std::byte* from) {
-        if (!stores.around_caches()) return copy_swapped(to, from, n, number);
+        if (!stores.streaming()) return copy_swapped(to, from, n, number);
         std::array<std::byte, 1024> turned;
         for (std::size_t i = 0; i < n; i += turned.size()) {
             const std::size_t some = std::min(turned.size(), n - i);
@@ -68,7 +68,7 @@ void copy_runs(ByteSpan packed, const ByteRuns& runs) {
         }
         return true;
     });
-    if (stores.around_caches()) finish_stores();
+    if (stores.streaming()) finish_stores();
 }
 
 }  // namespace tessera

@@ -110,7 +110,7 @@ public:
     explicit RunStores(const ByteRuns& runs);
 
     /// By stores that go around the caches.
-    [[nodiscard]] bool around_caches() const { return around_caches_; }
+    [[nodiscard]] bool streaming() const { return streaming_; }
     /// As ByteRuns::for_each, with the lines that a run will be written to on their way some runs before.
     template <class Each>
     bool for_each(const Each& each) const {
@@ -135,7 +135,7 @@ private:
     void fetch(const std::byte* to) const;
 
     const ByteRuns& runs_;
-    bool around_caches_ = false;
+    bool streaming_ = false;
     std::size_t ahead_ = 0;
 };
 

@@ -112,14 +112,14 @@ __attribute__((target("avx2"))) void copy_lines_avx2(std::byte* to, const std::b
 /// Fewer than 32 elements: 32 that they are among, by way of memory that stays in cache.
 template <std::size_t Size>
 __attribute__((target("avx2"))) void unshuffle_few(const Planes<Size>& planes, std::size_t plane, std::size_t first,
-                                                   std::size_t n, std::byte* to, bool around_caches) {
+                                                   std::size_t n, std::byte* to, bool streaming) {
     if (n == 0) return;
     if (plane < lanes) return unshuffle_portable<Size>(planes, first, n, to);
     const std::size_t begin = std::min(first, plane - lanes);
     std::array<std::byte, lanes * Size> elements;
     unshuffle_32<Size, false>(planes, begin, elements.data());
     const std::byte* from = &elements[(first - begin) * Size];
-    if (around_caches) {
+    if (streaming) {
         copy_lines_avx2(to, from, n * Size);
     } else {
         std::memcpy(to, from, n * Size);
@@ -128,8 +128,8 @@ __attribute__((target("avx2"))) void unshuffle_few(const Planes<Size>& planes, s
 
 template <std::size_t Size>
 __attribute__((target("avx2"))) void unshuffle_avx2(const Planes<Size>& planes, std::size_t plane, std::size_t first,
-                                                    std::size_t n, std::byte* to, bool around_caches) {
-    if (around_caches && before_line(to) % Size == 0) {
+                                                    std::size_t n, std::byte* to, bool streaming) {
+    if (streaming && before_line(to) % Size == 0) {
         const std::size_t head = std::min(n, before_line(to) / Size);
         unshuffle_few<Size>(planes, plane, first, head, to, false);
         first += head;
@@ -145,7 +145,7 @@ __attribute__((target("avx2"))) void unshuffle_avx2(const Planes<Size>& planes, 
         unshuffle_32<Size, false>(planes, first + n - lanes, to + n * Size - lanes * Size);
         return;
     }
-    unshuffle_few<Size>(planes, plane, first, n, to, around_caches);
+    unshuffle_few<Size>(planes, plane, first, n, to, streaming);
 }
 
 /// The first bytes, as many times 32 as there are; returns how many.
@@ -236,9 +236,9 @@ TESSERA_AVX512 inline void unshuffle_part_of_line(const Planes<Size>& planes, st
 
 template <std::size_t Size>
 TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t first, std::size_t n, std::byte* to,
-                                     bool around_caches) {
+                                     bool streaming) {
     constexpr std::size_t count = cache_line / Size;
-    if (around_caches) {
+    if (streaming) {
         if (const std::size_t head = std::min(n, before_line(to) / Size); head > 0) {
             unshuffle_part_of_line<Size>(planes, first, head, to);
             first += head;
@@ -269,7 +269,7 @@ TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t fir
 
 template <std::size_t Size>
 void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size_t first, std::size_t n, std::byte* to,
-                        bool around_caches) {
+                        bool streaming) {
 #if defined(__x86_64__)
     const Machine best = machine();
     if (best == Machine::portable) return unshuffle_portable<Size>(planes, first, n, to);
@@ -277,20 +277,20 @@ void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size
         if (best == Machine::avx512) return unshuffle_avx512<Size>(planes, from, count, out, around);
         unshuffle_avx2<Size>(planes, plane, from, count, out, around);
     };
-    if (!around_caches || before_line(to) % Size == 0) return run(first, n, to, around_caches);
+    if (!streaming || before_line(to) % Size == 0) return run(first, n, to, streaming);
     // Elements that lie across the ends of lines: put together in a row of memory that stays in cache.
     std::array<std::byte, 1024> row;
     while (n > 0) {
         const std::size_t some = std::min(n, row.size() / Size);
         run(first, some, row.data(), false);
-        copy_around_caches(to, row.data(), some * Size);
+        stream_copy(to, row.data(), some * Size);
         first += some;
         n -= some;
         to += some * Size;
     }
 #else
     (void)plane;
-    (void)around_caches;
+    (void)streaming;
     unshuffle_portable<Size>(planes, first, n, to);
 #endif
 }
@@ -325,10 +325,10 @@ void unshuffle_bytes(const ShuffledBlock& block, std::size_t size, std::size_t f
 }
 
 template <std::size_t Size>
-void unshuffle_sized(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches) {
+void unshuffle_sized(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool streaming) {
     unshuffle_bytes(block, Size, first, n, to, [&](std::size_t from, std::size_t some, std::byte* out) {
         const Planes<Size> planes(block);
-        unshuffle_elements<Size>(planes, block.bytes.size() / Size, from, some, out, around_caches);
+        unshuffle_elements<Size>(planes, block.bytes.size() / Size, from, some, out, streaming);
     });
 }
 
@@ -342,16 +342,16 @@ void limit_machine(Machine most) {
     machine() = std::min(most, found_machine());
 }
 
-void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches) {
+void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool streaming) {
     switch (block.typesize) {
         case 2:
-            return unshuffle_sized<2>(block, first, n, to, around_caches);
+            return unshuffle_sized<2>(block, first, n, to, streaming);
         case 4:
-            return unshuffle_sized<4>(block, first, n, to, around_caches);
+            return unshuffle_sized<4>(block, first, n, to, streaming);
         case 8:
-            return unshuffle_sized<8>(block, first, n, to, around_caches);
+            return unshuffle_sized<8>(block, first, n, to, streaming);
         case 16:
-            return unshuffle_sized<16>(block, first, n, to, around_caches);
+            return unshuffle_sized<16>(block, first, n, to, streaming);
         default:
             unshuffle_bytes(
                 block, block.typesize, first, n, to,
@@ -367,7 +367,7 @@ void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size
     for (; i < n; ++i) to[i] = from[i ^ (number - 1)];
 }
 
-void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n) {
+void stream_copy(std::byte* to, const std::byte* from, std::size_t n) {
 #if defined(__x86_64__)
     if (machine() == Machine::avx512) return copy_lines_avx512(to, from, n);
     if (machine() == Machine::avx2) return copy_lines_avx2(to, from, n);

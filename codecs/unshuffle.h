@@ -14,15 +14,15 @@ struct ShuffledBlock {
 };
 
 /// Writes bytes [first, first + n) of the block as they were before the shuffle; with `swapped` these are whole
-/// elements. With `around_caches` whole lines of the cache are written by stores that leave the
+/// elements. With `streaming` whole lines of the cache are written by stores that leave the
 /// caches alone, for memory that is not read again soon: finish_stores() before another thread may see it.
-void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool around_caches);
+void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool streaming);
 
 /// memcpy of numbers of `number` bytes (2, 4 or 8), each turned round; n is a multiple of that.
 void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
 
 /// memcpy, by the same kind of stores.
-void copy_around_caches(std::byte* to, const std::byte* from, std::size_t n);
+void stream_copy(std::byte* to, const std::byte* from, std::size_t n);
 void finish_stores();
 /// Begins to bring a line of the cache near that will soon be written.
 void fetch_line(const std::byte* p);

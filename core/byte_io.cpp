@@ -62,7 +62,7 @@ public:
         }
     }
 
-    void forget(std::uint64_t offset, std::uint64_t length) const override {
+    void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
         ::posix_fadvise(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
     }
 
@@ -105,7 +105,9 @@ public:
         require_range(*this, offset, out.size());
         whole_->read(offset_ + offset, out);
     }
-    void forget(std::uint64_t offset, std::uint64_t length) const override { whole_->forget(offset_ + offset, length); }
+    void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
+        whole_->drop_cache(offset_ + offset, length);
+    }
 
 private:
     std::shared_ptr<const ByteSource> whole_;
@@ -235,7 +237,7 @@ void MappedFile::read(std::uint64_t offset, MutableByteSpan out) const {
     if (!out.empty()) std::memcpy(out.data(), data_ + offset, out.size());
 }
 
-void MappedFile::forget(std::uint64_t offset, std::uint64_t length) const {
+void MappedFile::drop_cache(std::uint64_t offset, std::uint64_t length) const {
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     const std::uint64_t begin = (offset + page - 1) / page * page, end = (offset + length) / page * page;
     if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
@@ -245,7 +247,7 @@ void MappedFile::flush() {
     if (data_ != nullptr && ::msync(data_, size_, MS_SYNC) != 0) throw io_error("cannot write", name_, errno);
 }
 
-void ByteSource::forget(std::uint64_t, std::uint64_t) const {}
+void ByteSource::drop_cache(std::uint64_t, std::uint64_t) const {}
 
 Buffer read_all(const ByteSource& source) {
     return read_range(source, 0, source.size());

@@ -45,7 +45,7 @@ public:
     [[nodiscard]] ByteSpan mapped() const override { return {data_, size_}; }
     [[nodiscard]] const std::string& name() const override { return name_; }
     void read(std::uint64_t offset, MutableByteSpan out) const override;
-    void forget(std::uint64_t offset, std::uint64_t length) const override;
+    void drop_cache(std::uint64_t offset, std::uint64_t length) const override;
 
     [[nodiscard]] std::byte* data() { return data_; }
     /// Writes changed pages to the file now. Throws io.

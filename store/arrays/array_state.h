@@ -43,7 +43,7 @@ private:
 struct WorkerScratch {
     Buffer encoded;
     NDArray chunk;
-    NDArray unit;  ///< the same for who reads chunks by way of this pool
+    NDArray unit;  ///< a second chunk buffer, used by read_many
     CodecScratch codec;
 };
 

@@ -35,13 +35,13 @@ std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::s
 /// caller holds the shape lock exclusively.
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix);
 
-/// For opening an array: finishes a batch that was committed, discards what lies about of one that was not, and gives
-/// the store to go on with: for reading only, and where the directory cannot be written, it may be another one, with
-/// the batch laid over it.
+/// For opening an array: finishes a committed batch, and discards the leftovers of an uncommitted one. Returns the
+/// store to continue with. If the directory cannot be written, that may be a read-only store with the batch laid over
+/// it.
 [[nodiscard]] std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store,
                                                           std::string_view prefix);
 
-/// Discards what lies about of a batch that was not committed, unless its program lives. Returns whether something did.
+/// Discards the leftovers of an uncommitted batch, unless its program still runs. Returns whether there were any.
 bool discard_batch(KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

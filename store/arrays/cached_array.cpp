@@ -1,15 +1,16 @@
 // How nothing is lost
 // -------------------
-// A chunk in memory has the stamp of the stored value that it was read from, and marks for the elements that were
-// written since. A write never reads: it sets elements and marks them. A read looks at the stamp of the stored value;
-// where it is another one, or nothing was read yet, the chunk is read and the marked elements are laid over it. The
-// stamp is taken before the value is read, so that at worst it is too old and the chunk is read again.
+// A chunk in memory has the version stamp of the stored value that it was read from, and a dirty mask of the elements
+// that were written since. A write never reads: it sets elements and their places in the mask. A read compares the
+// stamp with that of the stored value. If they differ, or nothing was read yet, the chunk is read and the dirty
+// elements are laid over it. The stamp is taken before the value is read, so that at worst it is too old and the chunk
+// is read again.
 //
-// Writing back holds the chunk's lock. If the stamp is still that of the stored value, what is in memory is encoded as
-// it is; else the marked elements alone are put into what is stored now. The new stamp is taken, and the marks go, once
-// the value is in its place and before the lock is given back; many values are put in place together (chunk_changes.h),
-// so that what fails before that leaves the marks. Other inner chunks of the same shard, which did not change, get the
-// new stamp too.
+// Writing back holds the chunk's lock. If the stamp is still that of the stored value, the chunk in memory is encoded
+// as it is; otherwise the dirty elements alone are put into the chunk that is stored now. The new stamp is taken and
+// the mask cleared once the value is in its place and before the lock is released. Many values are put in place
+// together (chunk_changes.h); a failure before that keeps the mask. Inner chunks of the same shard that did not change
+// get the new stamp too.
 #include <tessera/cached_array.h>
 
 #include <fmt/format.h>
@@ -40,16 +41,16 @@ struct IndexLess {
 
 /// A chunk in memory.
 struct Entry {
-    Index index = {};       ///< in the grid of units
-    NDArray elements = {};  ///< of a whole chunk; none before the first use
-    NDArray marks = {};     ///< bools, like it: elements that were written; none: no element
-    bool all = false;       ///< all elements were written
-    bool loaded = false;    ///< the other elements are those of the value with this stamp
+    Index index = {};         ///< in the grid of units
+    NDArray elements = {};    ///< of a whole chunk; none before the first use
+    NDArray dirty_mask = {};  ///< bools, like it: elements that were written; none: no element
+    bool all = false;         ///< all elements were written
+    bool loaded = false;      ///< the other elements are those of the value with this stamp
     std::optional<ValueStamp> stamp = std::nullopt;
     std::uint64_t bytes = 0;  ///< for which it was counted
     std::uint64_t arena = 0;  ///< of variable-length content when it was last packed
 
-    [[nodiscard]] bool dirty() const { return all || !marks.bytes().empty(); }
+    [[nodiscard]] bool dirty() const { return all || !dirty_mask.bytes().empty(); }
 };
 
 constexpr std::byte marked{1};
@@ -256,7 +257,7 @@ private:
         if (entry.loaded && entry.stamp == now) return;
         NDArray elements = fresh(loaded_->metadata.dtype);
         read_one_chunk(*array_, *loaded_, entry.index, elements.view());
-        if (entry.dirty()) copy_marked(entry.elements.view(), entry.marks.view(), elements.view());
+        if (entry.dirty()) copy_marked(entry.elements.view(), entry.dirty_mask.view(), elements.view());
         entry.elements = std::move(elements);
         entry.stamp = now;
         entry.loaded = true;
@@ -266,22 +267,22 @@ private:
         if (entry.all) return;
         if (part.whole) {
             entry.all = true;
-            entry.marks = NDArray();
+            entry.dirty_mask = NDArray();
             return;
         }
         if (!entry.dirty()) clear_marks(entry);
-        fill_elements(entry.marks.view().part(part.in_chunk), &marked);
+        fill_elements(entry.dirty_mask.view().part(part.in_chunk), &marked);
     }
 
     void clear_marks(Entry& entry) const {
         constexpr std::byte unmarked{0};
-        entry.marks = fresh(DType::parse("|b1"));
-        fill_elements(entry.marks.view(), &unmarked);
+        entry.dirty_mask = fresh(DType::parse("|b1"));
+        fill_elements(entry.dirty_mask.view(), &unmarked);
     }
 
     void mark_all(Entry& entry) const {
         clear_marks(entry);
-        fill_elements(entry.marks.view().part(inside(entry)), &marked);
+        fill_elements(entry.dirty_mask.view().part(inside(entry)), &marked);
         entry.all = false;
     }
 
@@ -293,7 +294,7 @@ private:
     /// Many writes may have come to all elements.
     void complete(Entry& entry) const {
         if (entry.all || !entry.dirty()) return;
-        entry.all = all_elements_equal(entry.marks.view().part(inside(entry)), &marked);
+        entry.all = all_elements_equal(entry.dirty_mask.view().part(inside(entry)), &marked);
     }
 
     /// Variable-length content that was replaced stays in its arena: what has too much of that is copied.
@@ -370,7 +371,7 @@ private:
         for (Entry* entry : unit.entries) {
             if (!entry->dirty()) continue;
             chunks.push_back({entry->index, entry->elements.view(),
-                              is_current(*entry, unit.before) ? ArrayView{} : ArrayView(entry->marks.view())});
+                              is_current(*entry, unit.before) ? ArrayView{} : ArrayView(entry->dirty_mask.view())});
         }
         write_marked(*array_, *loaded_, unit.place, chunks, output, io);
     }
@@ -382,7 +383,7 @@ private:
             entry->loaded = is_current(*entry, unit.before);
             entry->stamp = after;
             entry->all = false;
-            entry->marks = NDArray();
+            entry->dirty_mask = NDArray();
         }
     }
 

@@ -83,15 +83,15 @@ Common common_of(const Region& part, const Region& unit) {
     return common;
 }
 
-/// Writes what parts say of one unit into `elements`, and which elements these are into `marks`.
+/// Writes what parts say of one unit into `elements`, and which elements these are into `dirty_mask`.
 void overlay(const Touches& touches, std::int64_t n, std::span<const RegionWrite> parts,
-             const MutableArrayView& elements, const MutableArrayView& marks) {
+             const MutableArrayView& elements, const MutableArrayView& dirty_mask) {
     const std::byte marked{1};
     const Region box = touches.units.chunk_region(touches.unit(n));
     for (const Touch& touch : touches.of(n)) {
         const Common common = common_of(parts[touch.part].region, box);
         copy_elements(parts[touch.part].in.part(common.in_part), elements.part(common.in_unit));
-        fill_elements(marks.part(common.in_unit), &marked);
+        fill_elements(dirty_mask.part(common.in_unit), &marked);
     }
 }
 
@@ -194,11 +194,11 @@ void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<co
             std::vector<MarkedChunk> marked;
             for (const std::int64_t n : units) {
                 NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
-                NDArray& marks = memory.emplace_back(DType("|b1"), unit_shape(loaded));
+                NDArray& dirty_mask = memory.emplace_back(DType("|b1"), unit_shape(loaded));
                 const std::byte unmarked{0};
-                fill_elements(marks, &unmarked);
-                overlay(touches, n, parts, elements, marks);
-                marked.push_back({touches.unit(n), elements.view(), marks.view()});
+                fill_elements(dirty_mask, &unmarked);
+                overlay(touches, n, parts, elements, dirty_mask);
+                marked.push_back({touches.unit(n), elements.view(), dirty_mask.view()});
             }
             output.begin(index, array.chunk_key(loaded, index), true);
             write_marked(array, loaded, index, marked, output, within);

@@ -41,7 +41,7 @@ void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, cons
 
 }  // namespace
 
-void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to) {
+void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const MutableArrayView& to) {
     const auto flat = [](auto view) {
         view.shape = {view.count()};
         view.strides = {view.dtype.size()};
@@ -49,7 +49,7 @@ void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArr
     };
     const auto source = flat(from);
     const auto target = flat(to);
-    const std::span mark(marks.data, static_cast<std::size_t>(source.count()));
+    const std::span mark(dirty_mask.data, static_cast<std::size_t>(source.count()));
     for (auto begin = mark.begin(); begin != mark.end();) {
         begin = std::find(begin, mark.end(), std::byte{1});
         const auto end = std::find(begin, mark.end(), std::byte{0});
@@ -63,9 +63,9 @@ void write_marked(const ArrayState& array, const LoadedArray& loaded, const Inde
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io) {
     const std::string key = array.chunk_key(loaded, index);
     const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
-        if (chunk.marks.data == nullptr) return chunk.elements;
+        if (chunk.dirty_mask.data == nullptr) return chunk.elements;
         const MutableArrayView memory = stored();
-        copy_marked(chunk.elements, chunk.marks, memory);
+        copy_marked(chunk.elements, chunk.dirty_mask, memory);
         const Region box = ChunkGrid(loaded.grid.shape(), unit_shape(loaded)).chunk_region(chunk.index);
         require_text(loaded, memory.part(Region::whole(box.extent)), box.start);
         return memory;

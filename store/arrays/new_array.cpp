@@ -291,7 +291,7 @@ NewArray::NewArray(NewArray&&) noexcept = default;
 NewArray& NewArray::operator=(NewArray&&) noexcept = default;
 
 NewArray::~NewArray() {
-    // A copy that is gone on with was there before: what failed now must not cost what was done then.
+    // A failure must not delete a resumed copy's earlier progress.
     if (!state_ || state_->leave || state_->resumed || !state_->array) return;
     try {
         state_->remove_unfinished();

@@ -118,8 +118,8 @@ inline void require_text(const LoadedArray& loaded, const ArrayView& box, const 
     });
 }
 
-/// What an absent chunk reads as: the fill, for as long as the array is there. Of one that was removed, or that another
-/// took the place of, the chunks go after the metadata.
+/// Reads an absent chunk as the fill, as long as the array exists. Deletion removes metadata first, so missing metadata
+/// means that the array is gone.
 inline void read_absent(const ArrayState& array, const LoadedArray& loaded, const MutableArrayView& out) {
     if (array.published && !array.store->contains(join_key(array.prefix, array.dialect->metadata_key))) {
         throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");

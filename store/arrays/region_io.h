@@ -63,14 +63,14 @@ void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const In
 struct MarkedChunk {
     Index index;
     ArrayView elements;
-    ArrayView marks;  ///< bools: which of them to write; without data: all of them
+    ArrayView dirty_mask;  ///< bools: which of them to write; without data: all of them
 };
 /// Writes the marked elements into one chunk or shard, which is replaced once. `output` has begun. The caller holds the
 /// shape lock.
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io);
 /// Copies the marked elements. All packed in C order.
-void copy_marked(const ArrayView& from, const ArrayView& marks, const MutableArrayView& to);
+void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const MutableArrayView& to);
 
 /// The shape of what is decoded and encoded as one: of chunks, with shards of the inner chunks.
 [[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);

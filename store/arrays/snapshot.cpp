@@ -204,7 +204,7 @@ private:
                 ++reflinked_;
                 return true;
             }
-            can_clone_ = false;  // nor will the next: that is the file system's to say
+            can_clone_ = false;  // this file system cannot: stop trying
         }
         if (!to_.link(key, from_, key)) return false;
         ++linked_;

@@ -116,7 +116,7 @@ private:
                 throw;
             }
             set(F_OFD_SETLK, F_UNLCK, gate_byte);
-            // Nobody removes the file but under slot 0, so who joined has the right one.
+            // The file is removed only under slot 0, so joiners hold the current one.
             if (joined || !got) return got;
             if (!is_stale()) {
                 const std::lock_guard guard(mutex_);

@@ -92,7 +92,7 @@ void FolderSync::changed_for_move(int root, std::string_view key) const {
 }
 
 void FolderSync::sync(int root) {
-    // One after another: who finds nothing left to do must not return before it is done.
+    // Serialised: a caller that finds nothing left to do must wait for a sync in progress.
     const std::lock_guard one(syncing_);
     if (later_) {
         // Files too many to name: the whole file system is asked.

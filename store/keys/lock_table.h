@@ -24,7 +24,7 @@ namespace tessera {
 class ThreadLocks {
 public:
     void lock_shape(LockMode mode) {
-        // Who waits for the shape exclusively keeps the gate shut, so that a stream of writers cannot keep it away.
+        // A waiting exclusive locker holds the gate, so that a stream of writers cannot starve it.
         if (owner_ == std::this_thread::get_id()) {
             throw invalid_argument(
                 "this thread has the array to itself, for a batch of edits: write through that, or commit it first");

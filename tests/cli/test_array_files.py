@@ -68,7 +68,7 @@ class ObjectArrays(ProgramTest):
         self.tessera("get", source, "--out", "got.npy", "--overwrite")
         self.assertEqual(np.load(self.folder / "got.npy").dtype, np.dtype("<U300"))
 
-    def test_generations_without_strings_say_which_has_them(self):
+    def test_formats_without_strings_say_which_has_them(self):
         for source in GOLDEN / "npy" / "object_str.npy", GOLDEN / "mldf" / "all_fields.mldf":
             for options in [], ["--format", "v1"]:
                 self.refused("import", source, "x", *options, says=["no elements of type", "--format v3"])

@@ -1,4 +1,4 @@
-"""Moving data between the generations of Zarr, in directories and zips, as a person does it."""
+"""Moving data between the formats of Zarr, in directories and zips, as a person does it."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ class Convert(ProgramTest):
         return name
 
     def content(self, name):
-        """Its digest by the program, which knows neither chunks nor generations."""
+        """Its digest by the program, which knows neither chunks nor formats."""
         return self.tessera_json("digest", name)[0]["digest"]
 
     def files(self, name):
@@ -33,7 +33,7 @@ class Convert(ProgramTest):
     def zarr_json(self, name):
         return json.loads((self.folder / name / "zarr.json").read_text())
 
-    def test_every_generation_becomes_every_other_and_comes_back(self):
+    def test_every_format_becomes_every_other_and_comes_back(self):
         for start in FORMATS:
             first = self.make(f"{start}_first", GRID, "--format", start, "--chunks", "5,4", "--fill", "7")
             self.tessera("attrs", first, "set", "units", '"m"')

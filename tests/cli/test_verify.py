@@ -38,7 +38,7 @@ class VerifyTest(ProgramTest):
 
 
 class Verify(VerifyTest):
-    def test_sound_arrays_of_every_generation(self):
+    def test_sound_arrays_of_every_format(self):
         for format in ("zmeta", "v1", "v2", "v3"):
             with self.subTest(format):
                 self.make(f"{format}.zarr", "--format", format)

@@ -1,6 +1,6 @@
-"""What Tessera reads and writes of every generation, checked by programs that are not ours, and the page that says so.
+"""What Tessera reads and writes of every format, checked by programs that are not ours, and the page that says so.
 
-Each cell of the page is tried: an array is written by the program and read by every peer that knows the generation; the
+Each cell of the page is tried: an array is written by the program and read by every peer that knows the format; the
 arrays that the original programs wrote (tests/golden) are read. The page tools/docs/conformance.md must say just what
 was found; `test_conformance.py --update` writes it.
 """
@@ -179,7 +179,7 @@ def golden_rows():
 
 
 def read_golden(bench):
-    """Reads every array of the original programs; (generation, writer) → how many."""
+    """Reads every array of the original programs; (format, writer) → how many."""
     counts = {}
     for fmt, case, writer in golden_rows():
         folder = GOLDEN / f"zarr{FORMATS.index(fmt)}"
@@ -216,7 +216,7 @@ def page(bench):
     if missing:
         bench.fail("codecs that this test or the table lacks:", *sorted(missing))
     if [row["name"] for row in about["generations"]] != FORMATS:
-        bench.fail("generations that this test or the table lacks")
+        bench.fail("formats that this test or the table lacks")
 
     def dtype_cell(label, array, fmt):
         return bench.written(label, fmt, array)
@@ -233,23 +233,23 @@ def page(bench):
 
 What Tessera writes and who read it again, and what it reads of others. This page is written by
 `tests/python/test_conformance.py --update` from the program's own tables (`tessera formats`), and the same test, run by
-`tools/test`, fails when a cell is no longer true. “–” means that the generation cannot express it: the program says so
+`tools/test`, fails when a cell is no longer true. “–” means that the format cannot express it: the program says so
 and writes nothing. “itself only” means that no peer here knows it; a version in brackets is one that is not installed
 here, and read it when it was tried. Every cell was read again by Tessera as well.
 The peers: {", ".join(f"{peer.name} {peer.version}" for peer in bench.readers)}; no living program writes or reads
 zmeta and v1.
 
-## Element types written, by generation (default codec)
+## Element types written, by format (default codec)
 
 {dtypes}
 
-## Codecs written, by generation
+## Codecs written, by format
 
 {codecs}
 
 ## Read: arrays written by the original programs, all equal
 
-| generation | writer | arrays |
+| format | writer | arrays |
 |---|---|---|
 {read}
 """

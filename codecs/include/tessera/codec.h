@@ -62,7 +62,7 @@ class ShardCodec;
 class ArrayToBytesCodec {
 public:
     virtual ~ArrayToBytesCodec() = default;
-    /// Appends nothing to `out` that was there: replaces it.
+    /// Replaces the contents of `out`.
     virtual void encode(const ArrayView& in, Buffer& out) const = 0;
     virtual void decode(ByteSpan in, const MutableArrayView& out) const = 0;
     /// The same; may take the memory of `in` over, as what variable-length elements point to.
@@ -72,7 +72,7 @@ public:
     /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes, so that decoding may
     /// go straight into such memory; nullptr where the bytes are something else.
     [[nodiscard]] virtual const DType* memory_dtype() const { return nullptr; }
-    /// Of a codec whose bytes hold smaller chunks that can be read and replaced one by one; else nullptr.
+    /// For a codec whose bytes hold smaller chunks that are read and replaced one by one; otherwise nullptr.
     [[nodiscard]] virtual const ShardCodec* shard() const { return nullptr; }
 };
 

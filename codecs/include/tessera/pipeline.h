@@ -35,8 +35,8 @@ public:
     /// Encodes a whole chunk (shape of the chunk, any strides) into `scratch.encoded`, and returns that.
     [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
     /// The same for a chunk that is stored as `encoded` (not in `scratch`) and gets new elements in the part `region`:
-    /// only the blocks that these touch are decoded and encoded. Nothing where the codecs or the bytes are not made for
-    /// that, or where encoding the whole chunk would give something else.
+    /// only the blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be
+    /// partially encoded, or if encoding the whole chunk would give other bytes.
     [[nodiscard]] std::optional<ByteSpan> encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
                                                       CodecScratch& scratch) const;
     /// Decodes a whole chunk into `out` (any strides): straight into its memory where it is packed, else by way of

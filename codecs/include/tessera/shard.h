@@ -28,9 +28,9 @@ public:
         [[nodiscard]] bool present() const { return offset != UINT64_MAX || size != UINT64_MAX; }
     };
 
-    /// `axes`, unless empty: those of the transposes that stand before it in the chain. `chunk` is then what goes into
-    /// the first of them, and all regions, indices and views here are in those terms: nothing is ever transposed but
-    /// inner chunks. Throws invalid_argument and unsupported.
+    /// `axes` is the combined permutation of the preceding transposes in the chain, or empty. `chunk` is the input of
+    /// the first of them. All regions, indices and views here refer to that untransposed chunk: only inner chunks are
+    /// ever transposed. Throws invalid_argument and unsupported.
     ShardCodec(const Value& configuration, ChunkSpec chunk, const Dims& axes = {});
 
     void encode(const ArrayView& in, Buffer& out) const override;

@@ -30,8 +30,8 @@ struct ArrayInfo {
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;
-    /// Of a sink that is a part of a larger array: where within a chunk (with shards: within a shard) it begins, along
-    /// each dimension; empty: at one.
+    /// For a sink that is a part of a larger array: where within a chunk (with shards: within a shard) it begins, along
+    /// each dimension. Empty: starts on a chunk boundary.
     Index chunk_offset = {};
     /// Where chunks are kept together in shards: the shape of one, which is written as a whole. Else empty.
     Shape shards = {};

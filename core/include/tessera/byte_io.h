@@ -27,7 +27,7 @@ public:
     /// What these bytes are called, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// A hint that [offset, offset+length) was read and need not be kept in any cache.
-    virtual void forget(std::uint64_t offset, std::uint64_t length) const;
+    virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };
 
 /// Everything from `offset` on, or all. Checks nothing but what read() checks.

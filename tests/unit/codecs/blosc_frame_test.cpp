@@ -327,7 +327,7 @@ TEST(Unshuffle, CopiesAnyLengthToAnyPlace) {
     const Bytes data = sample(300);
     on_every_machine([&] {
         for (std::size_t n = 0; n <= 300; ++n) {
-            at_every_place(std::span(data).first(n), [&](std::byte* to) { copy_around_caches(to, data.data(), n); });
+            at_every_place(std::span(data).first(n), [&](std::byte* to) { stream_copy(to, data.data(), n); });
             if (HasFatalFailure()) return;
             for (const std::size_t number : {2, 4, 8}) {
                 if (n % number != 0) continue;

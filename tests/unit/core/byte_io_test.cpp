@@ -38,7 +38,7 @@ TEST(ByteSource, EveryKindReadsRangesAndRefusesWhatLiesBeyond) {
         EXPECT_EQ(error_of([&] { (void)text_of(*s, 8, 3); }, s->name()), ErrorCode::corrupt);
         EXPECT_EQ(error_of([&] { (void)text_of(*s, 11, 0); }), ErrorCode::corrupt);
         EXPECT_EQ(error_of([&] { (void)text_of(*s, 1, UINT64_MAX); }), ErrorCode::corrupt);  // and nothing is allocated
-        s->forget(0, 10);
+        s->drop_cache(0, 10);
         EXPECT_EQ(text_of(*s, 0, 10), "0123456789");
     }
     EXPECT_EQ(sources[0]->mapped().size(), 0U);

@@ -1,4 +1,4 @@
-// Every array that an original program wrote, converted to every other generation and back.
+// Every array that an original program wrote, converted to every other format and back.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ std::vector<std::string> elements(const Array& array) {
     return list;
 }
 
-/// The array in another generation, in memory, made as the program makes it.
+/// The array in another format, in memory, made as the program makes it.
 Array converted(const Array& from, const Dialect& to) {
     const Conversion c = convert_metadata(from.metadata(), from.attributes().stored(), from.dialect(), to);
     Array array = Array::create(memory_store(), "", to, c.metadata, false);
@@ -67,7 +67,7 @@ Array converted(const Array& from, const Dialect& to) {
     return array;
 }
 
-TEST(Convert, every_pair_of_generations_there_and_back) {
+TEST(Convert, every_pair_of_formats_there_and_back) {
     std::map<std::string, int> done;
     for (const fs::path& path : golden_arrays()) {
         SCOPED_TRACE(path.filename().string());

@@ -84,7 +84,7 @@ TEST_P(Exchange, written_again_its_chunks_are_what_they_were) {
     EXPECT_TRUE(elements_equal(Array::open(copy).read().view(), expected.view()));
 }
 
-TEST_P(Exchange, goes_to_every_generation_and_back) {
+TEST_P(Exchange, goes_to_every_format_and_back) {
     if (info().find("expected") == nullptr) return;
     const Array array = Array::open(path(), {.read_only = true});
     for (const Dialect& dialect : dialect_table()) {

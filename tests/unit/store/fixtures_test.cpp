@@ -1,4 +1,4 @@
-// What the original programs wrote, of every generation: tests/golden/zarr0 … zarr3. Their READMEs explain the
+// What the original programs wrote, of every format: tests/golden/zarr0 … zarr3. Their READMEs explain the
 // manifests.
 #include <gtest/gtest.h>
 #include <tessera/array.h>

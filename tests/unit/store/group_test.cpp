@@ -143,7 +143,7 @@ TEST_F(Groups, only_what_belongs_to_nodes_is_removed) {
 TEST_P(GroupsOf, consolidated_metadata_are_checked_against_the_nodes) {
     Group root = Group::create(folder / "root", dialect_named(GetParam()));
     (void)root.create_array("sub/a", small);
-    (void)Array::create(directory_store(folder / "root"), "other", small);  // zmeta: not this generation's
+    (void)Array::create(directory_store(folder / "root"), "other", small);  // zmeta: not this format's
     EXPECT_FALSE(root.consolidated_state().present);
     EXPECT_TRUE(root.consolidated_matches("sub/a")) << "nothing says otherwise";
     root.consolidate();

@@ -1,4 +1,4 @@
-// From one Zarr generation to another: what an array's metadata become there, and whether its chunks stay valid.
+// From one Zarr format to another: what an array's metadata become there, and whether its chunks stay valid.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct ChunkLayout {
     std::vector<CodecConfig> codecs;  ///< of a chunk
     bool operator==(const ChunkLayout&) const = default;
 };
-/// Of nested shards the innermost chunks and the outermost shards; codecs round the shards are left out.
+/// For nested shards: the innermost chunks and the outermost shards. Codecs applied to whole shards are omitted.
 [[nodiscard]] ChunkLayout chunk_layout(const ArrayMetadata& metadata);
 /// Gives an array this layout, with an index at the end of each shard. Throws invalid_argument when shards are no
 /// multiple of chunks.

@@ -24,9 +24,10 @@ struct CopyOptions {
     IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
     /// What to copy of the source; none: all. The sink has its shape.
     std::optional<Selection> selection = std::nullopt;
-    /// Whether a region of the sink is complete already and need not be copied (a copy that goes on); none: nothing is.
+    /// For resumed copies: whether a region of the sink is complete already and need not be copied. Null: copy
+    /// everything.
     std::function<bool(const Region&)> done = nullptr;
-    /// How many times over the sink holds each block, for its own copies: the memory is divided by it.
+    /// Block-sized buffers that the sink allocates per block. The memory budget is divided by it.
     int held = 1;
     /// Blocks need not be larger than this many bytes once larger ones save nothing: `passing_block` for a sink that
     /// only looks at elements.

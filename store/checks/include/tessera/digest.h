@@ -1,4 +1,5 @@
-// The digest of an array: one hash of dtype, shape and content, whatever the chunks, codecs, generation or file format.
+// The digest of an array: one hash of dtype, shape and content, whatever the chunks, codecs, Zarr format or file
+// format.
 //
 // Version 1, so that anybody can compute it again:
 //

@@ -1,4 +1,4 @@
-// Dialect: one constant object per Zarr generation, which says all that others do not know of it. Siblings in one file
+// Dialect: one constant object per Zarr format, which says all that others do not know of it. Siblings in one file
 // each (zmeta.cpp, …), listed in one table (dialect.cpp).
 #pragma once
 
@@ -34,8 +34,8 @@ struct Dialect {
     /// Of the document under metadata_key. Throws corrupt or unsupported, naming the member, what was expected and what
     /// was found.
     ArrayMetadata (*parse)(std::string_view document);
-    /// Writes the metadata, last of all when an array is made, and the attributes (an object) where they are given:
-    /// without, those that are there stay. Throws unsupported, naming the member, for what the dialect cannot express;
+    /// Writes the metadata, as the last step of making an array, and the attributes (an object). If `attributes` is
+    /// null, existing attributes are kept. Throws unsupported, naming the member that the dialect cannot express;
     /// nothing is written then.
     void (*save)(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& metadata, const Value* attributes);
     /// The checks of save alone.

@@ -1,4 +1,4 @@
-// ArrayMetadata: the one model of an array, in Zarr v3 terms. Every generation is lowered to it; no JSON text in it.
+// ArrayMetadata: the one model of an array, in Zarr v3 terms. Every format is lowered to it; no JSON text in it.
 #pragma once
 
 #include <optional>

@@ -205,7 +205,7 @@ public:
     /// Makes durable what was put and erased through this object before; does nothing where that is so already, or
     /// where Durability::none was asked for.
     virtual void sync() {}
-    /// Until the next sync() values need not be on the disk before they are seen: for what nobody opens before then.
+    /// Defers forcing values to the disk to the next sync(). Only for data that nobody can read before then.
     virtual void sync_later() {}
 
     /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
