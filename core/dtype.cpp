@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ostream>
 #include <set>
 
 #include <fmt/format.h>
@@ -202,6 +203,10 @@ std::string DType::to_string() const {
     std::string text;
     append_literal(text, *this);
     return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const DType& v) {
+    return out << v.to_string();
 }
 
 bool operator==(const DType& a, const DType& b) {

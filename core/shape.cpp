@@ -5,6 +5,7 @@
 #include <tessera/error.h>
 #include <algorithm>
 #include <charconv>
+#include <ostream>
 
 namespace tessera {
 
@@ -39,6 +40,10 @@ void Dims::push_back(std::int64_t v) {
 
 bool operator==(const Dims& a, const Dims& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+std::ostream& operator<<(std::ostream& out, const Dims& v) {
+    return out << v.to_string();
 }
 
 std::string Dims::to_string() const {
@@ -145,6 +150,10 @@ Region Region::whole(const Shape& shape) {
 
 bool Region::empty() const {
     return std::any_of(extent.begin(), extent.end(), [](std::int64_t n) { return n == 0; });
+}
+
+std::ostream& operator<<(std::ostream& out, const Region& v) {
+    return out << v.to_string();
 }
 
 std::string Region::to_string() const {

@@ -420,6 +420,10 @@ const Value& Value::at(std::string_view key) const {
     throw not_found(fmt::format("there is no member '{}'", key));
 }
 
+Value::Value(std::initializer_list<Member> members) : data_(Object{}) {
+    for (const auto& [key, value] : members) set(key, value);
+}
+
 Value& Value::set(std::string_view key, Value v) {
     if (is_null()) data_ = Object{};
     auto* members = std::get_if<Object>(&data_);
@@ -474,6 +478,10 @@ std::string_view Value::kind_name() const {
         "null",     "true or false", "an integer", "an integer", "a float", "a string", "an integer beyond 64 bits",
         "an array", "an object"};
     return names[data_.index()];
+}
+
+std::ostream& operator<<(std::ostream& out, const Value& v) {
+    return out << v.dump();
 }
 
 bool operator==(const Value& a, const Value& b) {

@@ -298,6 +298,11 @@ StoredSize Array::stored_size(std::int64_t exactly) const {
     return size;
 }
 
+Blocks Array::blocks(const Shape& halo) const {
+    const ArrayInfo now = info();
+    return {now.shape, now.shards.empty() ? now.chunks : now.shards, halo};
+}
+
 bool Array::is_stored(const Region& region) const {
     const auto l = state_->loaded();
     require_inside(region, l->grid.shape());
@@ -383,6 +388,10 @@ void require_place_for_chunks(const ArrayState& state, const LoadedArray& l) {
 
 }  // namespace
 
+void Array::read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io) const {
+    read_into(Selection::parse(selection, info().shape), out, io);
+}
+
 void Array::write(const Region& region, const ArrayView& in, const IoOptions& io) {
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
@@ -433,6 +442,16 @@ void Array::finish() {
 void Array::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {
     state_->refresh();
     write(Selection::parse(selection, info().shape), in, io);
+}
+
+void Array::update(std::string_view selection, const Change& change, const IoOptions& io) {
+    state_->refresh();
+    update(Selection::parse(selection, info().shape), change, io);
+}
+
+void Array::fill(std::string_view selection, const Value& value, const IoOptions& io) {
+    state_->refresh();
+    fill(Selection::parse(selection, info().shape), value, io);
 }
 
 void Array::fill(const Selection& selection, const Value& value, const IoOptions& io) {

@@ -429,6 +429,11 @@ Group Group::create(const fs::path& path, const Dialect& dialect, const Value& a
     return create(directory_store(path, options), "", dialect, attributes);
 }
 
+Group Group::create(const fs::path& path, std::string_view format, const Value& attributes,
+                    const StoreOptions& options) {
+    return create(path, dialect_named(format), attributes, options);
+}
+
 Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                     const Value& attributes) {
     if (dialect.save_group == nullptr) {

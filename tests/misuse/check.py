@@ -12,7 +12,8 @@ source = f"{root}/tests/misuse/misuse.cpp"
 folders = [f"-I{folder}" for module in ("core", "codecs", "store")
            for folder in sorted((pathlib.Path(root) / module).glob("**/include"))]
 run = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", "-w", *folders, source], capture_output=True, text=True)
-found = {int(line) for line in re.findall(r"misuse\.cpp:(\d+):\d+: error:", run.stderr)}
+found = {int(line) for line in re.findall(r"misuse\.cpp:(\d+):\d+: (?:error:|note: in expansion of macro .TESSERA_STRUCTURE)",
+                                                        run.stderr)}
 with open(source) as file:
     lines = dict(enumerate(file, 1))
 refused = {number for number, line in lines.items() if line.rstrip().endswith("// refused")}

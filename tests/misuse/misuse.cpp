@@ -8,6 +8,21 @@
 
 using namespace tessera;
 
+struct Reading {
+    std::int64_t time;
+    float value;
+};
+struct Other {
+    std::int64_t time;
+    float value;
+};
+struct Owner {
+    std::vector<int> elements;
+};
+TESSERA_STRUCTURE(Reading, time);       // refused
+TESSERA_STRUCTURE(Other, value, time);  // refused
+TESSERA_STRUCTURE(Owner, elements);     // refused
+
 namespace {
 
 std::vector<std::uint8_t> elements() {

@@ -9,6 +9,7 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,14 @@ struct TimeUnit {
 
 struct Field;
 
+/// What TESSERA_STRUCTURE (structure.h) defines for a struct of a program.
+template <class T>
+struct StructureOf;
+template <class T>
+concept RegisteredStructure = requires {
+    StructureOf<T>::dtype();
+};
+
 /// One element's type. Thread rule: an immutable value type, cheap to copy.
 class DType {
 public:
@@ -88,7 +97,7 @@ public:
     [[nodiscard]] static DType structure(std::vector<Field> fields, std::int64_t size);
 
     template <class T>
-    [[nodiscard]] static DType of();  ///< bool, integers, float, double, complex<float>, complex<double>
+    [[nodiscard]] static DType of();  ///< bool, integers, float, double, complex of both, TESSERA_STRUCTURE's structs
 
     [[nodiscard]] Kind kind() const { return kind_; }
     [[nodiscard]] std::int64_t size() const { return size_; }  ///< bytes of one element
@@ -119,6 +128,7 @@ public:
 
     /// Same kind, size, order, unit, and for structures the same names, titles, offsets, sub-shapes and types.
     friend bool operator==(const DType& a, const DType& b);
+    friend std::ostream& operator<<(std::ostream& out, const DType& v);  ///< to_string()
 
 private:
     Kind kind_ = Kind::raw;
@@ -150,9 +160,12 @@ DType DType::of() {
         return scalar(std::is_signed_v<T> ? Kind::integer : Kind::unsigned_integer, sizeof(T));
     } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
         return scalar(Kind::real, sizeof(T));
+    } else if constexpr (RegisteredStructure<T>) {
+        return StructureOf<T>::dtype();
     } else {
         static_assert(std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>,
-                      "tessera::DType::of: no dtype corresponds to this C++ type; pass a DType instead");
+                      "tessera::DType::of: no dtype corresponds to this C++ type; register a struct with "
+                      "TESSERA_STRUCTURE, or pass a DType instead");
         return scalar(Kind::complex, sizeof(T));
     }
 }

@@ -1,9 +1,11 @@
 // Shapes, strides and regions: small int64 vectors, with every product checked for overflow.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,8 +40,8 @@ public:
     [[nodiscard]] int rank() const { return rank_; }
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(rank_); }
     [[nodiscard]] bool empty() const { return rank_ == 0; }
-    [[nodiscard]] std::int64_t operator[](int i) const { return v_[i]; }
-    [[nodiscard]] std::int64_t& operator[](int i) { return v_[i]; }
+    [[nodiscard]] std::int64_t operator[](std::integral auto i) const { return v_[i]; }
+    [[nodiscard]] std::int64_t& operator[](std::integral auto i) { return v_[i]; }
     [[nodiscard]] const std::int64_t* begin() const { return v_; }
     [[nodiscard]] const std::int64_t* end() const { return v_ + rank_; }
     [[nodiscard]] std::int64_t* begin() { return v_; }
@@ -52,6 +54,7 @@ public:
 
     /// "(3, 4)", "(3,)", "()", as Python prints a tuple.
     [[nodiscard]] std::string to_string() const;
+    friend std::ostream& operator<<(std::ostream& out, const Dims& v);
 
 private:
     void assign(const Dims& o) noexcept {
@@ -98,6 +101,7 @@ struct Region {
     [[nodiscard]] bool empty() const;
     [[nodiscard]] std::string to_string() const;  ///< "[10:20, 0:5]"
     friend bool operator==(const Region&, const Region&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const Region& v);
 };
 
 /// Throws out_of_bounds, naming both, unless `region` has the rank of `shape` and lies inside it.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,6 +54,8 @@ public:
     Value(Array v) : data_(std::move(v)) {}
     Value(Object v) : data_(std::move(v)) {}
     Value(BigInteger v) : data_(std::move(v)) {}
+    /// An object: Value{{"title", "x"}, {"year", 2026}}. Of repeated keys the last counts.
+    Value(std::initializer_list<Member> members);
 
     [[nodiscard]] static Value array() { return Value(Array{}); }
     [[nodiscard]] static Value object() { return Value(Object{}); }
@@ -104,6 +107,7 @@ public:
 
     /// Same kind and same content; NaN equals NaN; members in any order; 1 and 1.0 differ.
     friend bool operator==(const Value& a, const Value& b);
+    friend std::ostream& operator<<(std::ostream& out, const Value& v);  ///< dump()
 
 private:
     void set_unsigned(std::uint64_t v) {

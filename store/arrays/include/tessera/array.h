@@ -1,18 +1,22 @@
 // Array: a chunked array in a store. A thin handle; the loops live in region_io.h, resize.h and copy.h.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/blocks.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/key_value_store.h>
@@ -87,6 +91,15 @@ struct RegionWrite {
     ArrayView in;
 };
 
+/// Contiguous elements that Array::write takes without view(): of any type that DType::of knows.
+template <class R>
+concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+                       !std::convertible_to<const R&, std::string_view> &&
+                       !std::convertible_to<const R&, ArrayView>;
+/// One value that Array::write takes for all elements: a number, a bool, a text.
+template <class T>
+concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, std::string_view>;
+
 /// A handle to a chunked array; copies are the same array.
 /// Thread rule: every member may be called from several threads at once, and other handles to the same array may be
 /// used beside it: writers of one chunk take turns, readers see each chunk whole, old or new.
@@ -125,12 +138,41 @@ public:
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+    void read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io = {}) const;
 
     /// Writes; `in` has the shape of the region or selection (dropped dimensions may be left out of it), and this dtype
     /// but for byte order. Chunks that become equal to the fill are erased.
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
+    /// The same from contiguous elements (a vector, an array, a span) in C order, as many as are picked:
+    /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`.
+    template <ElementRange R>
+    void write(const Region& region, const R& elements, const IoOptions& io = {}) {
+        write(region, tessera::view(elements, region.extent), io);
+    }
+    template <ElementRange R>
+    void write(const Selection& selection, const R& elements, const IoOptions& io = {}) {
+        write(selection, tessera::view(elements, selection.full_shape()), io);
+    }
+    template <ElementRange R>
+    void write(std::string_view selection, const R& elements, const IoOptions& io = {}) {
+        refresh();
+        write(Selection::parse(selection, shape()), elements, io);
+    }
+    /// The same value for every picked element, as fill: `a.write("3, :5", 0)`.
+    template <OneElement T>
+    void write(const Region& region, const T& value, const IoOptions& io = {}) {
+        fill(Selection(region, shape()), Value(value), io);
+    }
+    template <OneElement T>
+    void write(const Selection& selection, const T& value, const IoOptions& io = {}) {
+        fill(selection, Value(value), io);
+    }
+    template <OneElement T>
+    void write(std::string_view selection, const T& value, const IoOptions& io = {}) {
+        fill(selection, Value(value), io);
+    }
     /// For writes in several parts, before the first: throws invalid_argument, naming it, where a link that must not be
     /// followed (StoreOptions::follow_links) leads to chunks of the selection. Each write asks for itself.
     void require_direct(const Selection& selection) const;
@@ -152,8 +194,10 @@ public:
     /// throws is thrown here: that chunk is then as it was, and chunks that were changed before stay changed.
     using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
     void update(const Selection& selection, const Change& change, const IoOptions& io = {});
+    void update(std::string_view selection, const Change& change, const IoOptions& io = {});
     /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
+    void fill(std::string_view selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
     void finish() override;  ///< the end of what went through open_shard(); every write is complete when it returns
 
@@ -174,6 +218,9 @@ public:
     [[nodiscard]] StoredSize stored_size(std::int64_t exactly = std::numeric_limits<std::int64_t>::max()) const;
     /// Whether every chunk (with shards: every shard) that a region touches is stored.
     [[nodiscard]] bool is_stored(const Region& region) const;
+    /// The chunks (with shards: the shards) as blocks, each with a halo round it; is_stored() of a block's region says
+    /// whether it is there. See blocks.h for a loop with threads.
+    [[nodiscard]] Blocks blocks(const Shape& halo = {}) const;
 
 private:
     friend class CachedArray;

@@ -64,7 +64,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix);
 /// What the consolidated metadata of a group say about the nodes below it.
 struct ConsolidatedState {
     bool present = false;
-    std::vector<std::string> stale;  ///< paths of nodes that they have otherwise, have not, or that are no more; sorted
+    std::vector<std::string> stale;  ///< paths of nodes whose entry is outdated, missing or orphaned; sorted
     [[nodiscard]] bool fresh() const { return present && stale.empty(); }
 };
 
@@ -82,6 +82,9 @@ public:
                         const Value& attributes = Value::object(), const StoreOptions& options = {});
     static Group create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                         const Value& attributes = Value::object());
+    /// The same by the format's name: `Group::create("survey.zarr", "v3", {{"title", "Survey"}})`.
+    static Group create(const std::filesystem::path& path, std::string_view format = "v3",
+                        const Value& attributes = Value::object(), const StoreOptions& options = {});
 
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] const Dialect* dialect() const;  ///< nullptr for a plain folder
@@ -106,7 +109,7 @@ public:
     /// has no such thing.
     void consolidate();
     [[nodiscard]] ConsolidatedState consolidated_state() const;
-    /// Whether the consolidated metadata, if there are any, say what there is (nothing, too) at one path below, or "".
+    /// Whether the consolidated metadata, if any, match the node (or its absence) at `path`, "" for this group.
     [[nodiscard]] bool consolidated_matches(std::string_view path) const;
 
 private:

@@ -4,8 +4,12 @@
 #include <tessera/array.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
+#include <tessera/blocks.h>
 #include <tessera/cached_array.h>
+#include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/difference.h>
+#include <tessera/digest.h>
 #include <tessera/dtype.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
@@ -19,6 +23,8 @@
 #include <tessera/seal.h>
 #include <tessera/selection.h>
 #include <tessera/snapshot.h>
+#include <tessera/statistics.h>
+#include <tessera/structure.h>
 #include <tessera/value.h>
 #include <tessera/verify.h>
 #include <tessera/view.h>

@@ -1,0 +1,56 @@
+"""The C++ programs in tools/examples do what their first lines say; NumPy and the documents on the disk are the judges."""
+import json
+import os
+import subprocess
+import unittest
+
+import numpy as np
+
+from program import ProgramTest
+
+
+class Examples(ProgramTest):
+    def example(self, name, *words):
+        program = f"{os.environ['TESSERA_EXAMPLES']}/example_{name}"
+        return subprocess.run([program, *words], cwd=self.folder, check=True, capture_output=True, text=True).stdout
+
+    def test_stencil(self):
+        rng = np.random.default_rng(1)
+        grid = rng.random((67, 41), np.float32)
+        self.save("grid.npy", grid)
+        self.tessera("import", "grid.npy", "grid.zarr", "--chunks", "16,16")
+        self.assertIn("smoothed (67, 41) in 15 blocks", self.example("stencil", "grid.zarr", "smooth.zarr"))
+        self.tessera("export", "smooth.zarr", "smooth.npy")
+        padded = np.pad(grid.astype("f8"), 1)
+        ones = np.pad(np.ones(grid.shape), 1)
+        windows = [np.s_[r:r + 67, c:c + 41] for r in range(3) for c in range(3)]
+        expected = sum(padded[w] for w in windows) / sum(ones[w] for w in windows)
+        np.testing.assert_allclose(np.load(self.folder / "smooth.npy"), expected, rtol=1e-5)
+
+    def test_stations(self):
+        self.example("stations", "survey.zarr", "north", "south")
+        said = self.example("stations", "survey.zarr", "north")
+        self.assertEqual(said, 'north/temperature (48,) {"units": "degC"}\n')
+        meta = json.loads((self.folder / "survey.zarr/north/temperature/zarr.json").read_text())
+        self.assertEqual((meta["shape"], meta["dimension_names"]), ([48], ["time"]))
+        self.assertEqual(json.loads((self.folder / "survey.zarr/zarr.json").read_text())["attributes"], {"title": "Temperatures"})
+        self.tessera("export", "survey.zarr/north/temperature", "north.npy")
+        hours = np.arange(48) % 24
+        np.testing.assert_array_equal(np.load(self.folder / "north.npy"),
+                                      (10 + np.arange(48) // 24 - 0.5 * np.abs(hours - 14)).astype("f4"))
+
+    def test_records(self):
+        table = np.zeros(1000, [("time", "i8"), ("x", "f4"), ("y", "f4")])
+        table["time"] = np.arange(1000) - 500
+        table["x"], table["y"] = np.random.default_rng(2).normal(size=(2, 1000))
+        self.save("table.npy", table)
+        self.tessera("import", "table.npy", "table.zarr", "--chunks", "300")
+        self.example("records", "table.zarr", "distances.zarr")
+        self.tessera("export", "distances.zarr", "distances.npy")
+        distances = np.load(self.folder / "distances.npy")
+        np.testing.assert_array_equal(distances["time"], table["time"])
+        np.testing.assert_allclose(distances["distance"], np.hypot(table["x"].astype("f8"), table["y"]), rtol=1e-15)
+
+
+if __name__ == "__main__":
+    unittest.main()
