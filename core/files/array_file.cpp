@@ -15,10 +15,10 @@
 namespace tessera {
 
 // Each is defined at the end of its own file.
-extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format;
+extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, csv_format, png_format;
 
 std::span<const ArrayFileFormat> array_file_formats() {
-    static const std::array table{npy_format, npz_format, raw_array_format, mldf_format};
+    static const std::array table{npy_format, npz_format, raw_array_format, mldf_format, csv_format, png_format};
     return table;
 }
 
@@ -88,8 +88,11 @@ const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path)
     const auto file = open_file(path);
     const Buffer first = read_range(*file, 0, std::min<std::uint64_t>(file->size(), 16));
     const auto formats = array_file_formats();
-    const auto f = std::ranges::find_if(formats, [&](const auto& row) { return row.recognise(first); });
-    return f == formats.end() ? nullptr : &*f;
+    const auto f = std::ranges::find_if(
+        formats, [&](const auto& row) { return row.recognise != nullptr && row.recognise(first); });
+    if (f != formats.end()) return &*f;
+    const ArrayFileFormat* named = format_by_extension(path);
+    return named != nullptr && named->recognise == nullptr ? named : nullptr;
 }
 
 std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {

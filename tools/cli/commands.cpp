@@ -101,6 +101,7 @@ constexpr Command table[] = {
      "Prints as NumPy does; of more than 1000 elements only the edges, unless --all. --json always prints all.\n\n"
      "Examples:\n"
      "  tessera get grid.zarr '10:20, ::2'\n"
+     "  tessera get stations.zarr --csv\n"
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
@@ -124,9 +125,12 @@ constexpr Command table[] = {
      "  tessera digest grid.zarr backup.npz::grid",
      declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz, .npz::member, .ra, .mldf or .mldf::field. An .npz or .mldf of several arrays becomes one\n"
+     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .csv or .png. An .npz or .mldf of several arrays "
+     "becomes one\n"
      "array each, PATH/member. One that holds a single array becomes PATH itself, as the array that a person names;\n"
-     "PATH/NAME puts it where one of several would be.\n"
+     "PATH/NAME puts it where one of several would be. The dtype of a .csv is found out, unless --dtype gives it; with "
+     "a\n"
+     "header it becomes a structure of its columns.\n"
      "Without --format they take the format of the group around PATH, and are zmeta where there is none.\n"
      "What is not finished never opens as an array; with --overwrite the old one stays until the new one is complete.\n"
      "\n"
@@ -135,7 +139,8 @@ constexpr Command table[] = {
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
      "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
-     "field, data, or FILE.mldf::name). A directory of arrays becomes one .npz or .mldf with an array each. Arrays\n"
+     "field, data, or FILE.mldf::name), .csv or .png. A directory of arrays becomes one .npz or .mldf with an array "
+     "each. Arrays\n"
      "that cannot be read are named and left out, and the command ends with 1; with --overwrite such a file is put\n"
      "beside what is there, unless --skip-bad accepts it.\n\n"
      "Examples:\n"
@@ -143,7 +148,8 @@ constexpr Command table[] = {
      "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is a directory unless it ends in .zip, .npy, .npz, .ra or .mldf. What is not given is taken from SRC: a "
+     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .csv or .png. What is not given is taken from "
+     "SRC: a "
      "copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"

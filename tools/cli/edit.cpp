@@ -50,7 +50,7 @@ std::optional<std::string> named_file(const DType& dtype, const std::string& val
 
 /// Writes a file over a selection in parts that fit in memory.
 void set_from_file(Session& session, Array& array, const Selection& selection, const std::string& file) {
-    const std::unique_ptr<ArraySource> source = open_source(file);
+    const std::unique_ptr<ArraySource> source = open_source(file, {.dtype = array.dtype()});
     if (source->info().shape != selection.shape()) {
         throw invalid_argument(fmt::format("{} has the shape {}, but the selection has {}", file,
                                            source->info().shape.to_string(), selection.shape().to_string()));
@@ -106,7 +106,7 @@ void set_elements(Session& session, Array& array, const Selection& selection, co
 }
 
 void append_file(Session& session, Array& array, const std::string& file, int axis) {
-    array.append(*open_source(file), axis, session.io());
+    array.append(*open_source(file, {.dtype = array.dtype()}), axis, session.io());
 }
 
 namespace {

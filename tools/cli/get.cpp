@@ -3,6 +3,7 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
+#include <tessera/csv.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
@@ -170,8 +171,21 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
 }
 
-int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all) {
-    std::unique_ptr<ArraySource> source = open_source(o.source, {.reverse_dims = o.reverse_dims});
+/// Standard output as a place to write to.
+class StandardOutput final : public ByteSink {
+public:
+    [[nodiscard]] bool random_access() const override { return false; }
+    void append(ByteSpan bytes) override { print({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); }
+    void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {}  // never: see random_access()
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    std::string name_ = "standard output";
+};
+
+int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all, bool csv) {
+    std::unique_ptr<ArraySource> source = open_source(o.source, reading_options(o, o.source));
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection =
         about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });
@@ -180,6 +194,12 @@ int get(Session& session, const TransferOptions& o, const std::string& selection
     IoOptions io = session.io();
     io.progress = nullptr;  // a bar would stand among the numbers
 
+    if (csv) {
+        if (json) throw invalid_argument("--csv: --json was given, too");
+        const auto sink = create_csv(std::make_unique<StandardOutput>(), source->info().dtype, shape);
+        copy_array(*source, *sink, {.io = io, .selection = selection, .repeatable = false});
+        return exit_done;
+    }
     const std::int64_t count = element_count(shape);
     const std::vector<bool> uncut(shape.size(), false);
     if (count == 0) {
@@ -210,6 +230,7 @@ Run declare_get(CLI::App& app) {
         TransferOptions out;
         std::string selection;
         bool all = false;
+        bool csv = false;
     };
     auto o = std::make_shared<Options>();
     app.add_option("PATH", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
@@ -225,10 +246,13 @@ Run declare_get(CLI::App& app) {
     declare_object_strings(app, o->out);
     app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--all", o->all, "print every element");
+    app.add_flag("--csv", o->csv,
+                 "print every element as comma-separated values: one or two dimensions, or structures");
+    declare_reading_options(app, o->out);
     return [o](Session& session) {
-        const auto print = [&] { return get(session, o->out, o->selection, o->all); };
+        const auto print = [&] { return get(session, o->out, o->selection, o->all, o->csv); };
         // What is printed while it is read cannot be begun anew.
-        const bool streamed = o->all || session.options().json;
+        const bool streamed = o->all || o->csv || session.options().json;
         if (o->out.destination.empty()) return streamed ? print() : retry_when_replaced({o->out.source}, print);
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(

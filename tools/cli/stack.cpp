@@ -113,10 +113,12 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
 }
 
 /// As open_source, and what is wrong with Python objects said by their reader.
-std::unique_ptr<ArraySource> open_part(const std::string& path, bool reverse_dims) {
+std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOptions& given) {
     TransferOptions o;
     o.source = path;
-    o.reverse_dims = reverse_dims;
+    o.reverse_dims = given.reverse_dims;
+    o.dtype = given.dtype;
+    o.header = given.header;
     return about_path(path, [&] { return open_transferred(o, path); });
 }
 
@@ -201,7 +203,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     }
     require_apart(arrays, o.transfer.destination);
 
-    const auto first = open_part(arrays.front(), o.transfer.reverse_dims);
+    const auto first = open_part(arrays.front(), o.transfer);
     const Shape shape = first->info().shape;
     const int axes = shape.rank() + (stack ? 1 : 0);
     if (axes == 0) throw invalid_argument(fmt::format("{}: it has no dimension; `tessera stack` makes one", arrays[0]));
@@ -219,8 +221,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const JoinOptions options{.axis = along, .new_axis = new_axis, .most_open = most_open()};
     // It is opened more than once, but looks at every file only now.
     const std::shared_ptr<const ArraySource> joined = join_sources(
-        arrays, [reverse = o.transfer.reverse_dims](const std::string& path) { return open_part(path, reverse); },
-        options);
+        arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);
     o.transfer.open = [joined, attributes] { return std::make_unique<WithAttributes>(joined, attributes); };
     return transfer(session, o.transfer, stack ? "stacked" : "joined");
 }

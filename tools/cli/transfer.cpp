@@ -78,6 +78,29 @@ void declare_object_strings(CLI::App& app, TransferOptions& o) {
                  "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
 }
 
+void declare_reading_options(CLI::App& app, TransferOptions& o) {
+    app.add_option("--dtype", o.dtype, "what a .csv holds: f4, '<i2', \"[('a', '<i4'), ...]\" (default: found out)")
+        ->option_text("DTYPE");
+    app.add_option("--header", o.header, "whether a .csv begins with a line of names: yes or no (default: found out)")
+        ->option_text("yes|no");
+}
+
+ArrayFileOptions reading_options(const TransferOptions& o, const std::string& path) {
+    ArrayFileOptions options{.reverse_dims = o.reverse_dims};
+    const ArrayFileFormat* format = find_array_file_format(split_array_path(path).path);
+    const bool text = format != nullptr && format->recognise == nullptr;
+    if (!text && (o.dtype || o.header)) {
+        throw invalid_argument(
+            fmt::format("{}: only for .csv, but {} keeps its dtype", o.dtype ? "--dtype" : "--header", path));
+    }
+    if (o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
+    if (o.header && *o.header != "yes" && *o.header != "no") {
+        throw invalid_argument(fmt::format("--header: expected yes or no, found '{}'", *o.header));
+    }
+    if (o.header) options.header = *o.header == "yes";
+    return options;
+}
+
 const ArrayFileFormat* named_format(const std::string& path) {
     const std::string extension = split_array_path(path).path.extension().string();
     const auto formats = array_file_formats();
@@ -90,9 +113,9 @@ bool names_array_file(const std::string& path) {
 }
 
 void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin", ".csv",  ".dat", ".h5",   ".hdf", ".hdf5", ".jpg",     ".json",
-                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl", ".png",  ".parquet", ".raw",
-                                ".tif", ".tiff", ".tsv", ".txt",  ".xls", ".xlsx"};
+    constexpr std::array others{".bin", ".dat",  ".h5",  ".hdf",  ".hdf5", ".jpg",     ".json",
+                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl",  ".parquet", ".raw",
+                                ".tif", ".tiff", ".tsv", ".txt",  ".xls",  ".xlsx"};
     const fs::path place(path);
     std::string extension = place.extension().string();
     std::ranges::transform(extension, extension.begin(),
@@ -209,6 +232,7 @@ void declare_file_options(CLI::App& app, TransferOptions& o) {
 }
 
 void declare_reverse_dims(CLI::App& app, TransferOptions& o) {
+    declare_reading_options(app, o);
     app.add_flag("--reverse-dims", o.reverse_dims, "reverse the dimensions of a .ra, as row-major readers show it");
 }
 
@@ -242,7 +266,7 @@ Run declare_import(CLI::App& app) {
 Run declare_export(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
     app.add_option("PATH", o->source, "an array")->required()->option_text(" ");
-    app.add_option("FILE", o->destination, "the file to write: .npy, .npz, file.npz::name, .ra or .mldf")
+    app.add_option("FILE", o->destination, "the file to write: .npy, .npz, file.npz::name, .ra, .mldf, .csv or .png")
         ->required()
         ->option_text(" ");
     app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");

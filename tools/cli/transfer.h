@@ -29,6 +29,8 @@ struct TransferOptions {
     bool skip_bad = false;             ///< a group whose arrays cannot all be read replaces what is there all the same
     std::optional<std::string> order;  ///< of the elements in a chunk or an array file
     std::optional<std::string> deflate;  ///< for an array file as destination
+    std::optional<std::string> dtype;    ///< of a source that keeps none
+    std::optional<std::string> header;   ///< "yes" or "no": whether a .csv begins with one
     bool link = false;
     bool dry_run = false;
     bool object_strings = false;
@@ -44,6 +46,11 @@ int transfer(Session& session, const TransferOptions& options, std::string_view 
 
 /// All that says what becomes of the source, as `copy` takes it.
 void declare_transfer_options(CLI::App& app, TransferOptions& options);
+
+/// How a source that keeps no dtype is read. Throws invalid_argument for other sources.
+[[nodiscard]] ArrayFileOptions reading_options(const TransferOptions& options, const std::string& path);
+/// The options for that.
+void declare_reading_options(CLI::App& app, TransferOptions& options);
 
 /// The option that export, copy and get share.
 void declare_object_strings(CLI::App& app, TransferOptions& options);

@@ -24,7 +24,7 @@ std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const st
         const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
         source = std::make_unique<Array>(Array::open(o.archive->store, node));
     } else {
-        source = open_source(path, {.reverse_dims = o.reverse_dims});
+        source = open_source(path, reading_options(o, path));
     }
     const ArrayInfo info = source->info();
     if (info.dtype.kind() == Kind::object) {

@@ -84,8 +84,10 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::pa
     return node;
 }
 
+/// Apart from those of text, which need not be arrays.
 bool has_array_file_extension(const fs::path& path) {
-    return std::ranges::any_of(array_file_formats(), [&](const auto& f) { return path.extension() == f.extension; });
+    return std::ranges::any_of(
+        array_file_formats(), [&](const auto& f) { return path.extension() == f.extension && f.recognise != nullptr; });
 }
 
 TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,

@@ -33,6 +33,10 @@ struct ArrayFileOptions {
     bool reverse_dims = false;    ///< for .ra: the shape is the stored lengths in reverse, and the order C instead of F
     bool durable = true;          ///< when it is written, it is on the disk, and so is its name
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
+    /// For formats that keep no dtype (.csv): what elements are read as; none: it is found out.
+    std::optional<DType> dtype = std::nullopt;
+    /// For .csv: whether the first line is a header; none: it is found out.
+    std::optional<bool> header = std::nullopt;
 };
 
 /// What is told about a file of several arrays that is checked.
@@ -66,7 +70,7 @@ struct ArrayFileFormat {
     std::string_view extension;  ///< ".npy"
     std::string_view about;      ///< one line for --help
     bool deflates = false;       ///< ArrayFileOptions::deflate_level means something
-    /// Whether the first bytes of a file are this format's.
+    /// Whether the first bytes of a file are this format's. nullptr where nothing marks them: its extension says so.
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats that hold one array.
     std::vector<std::string> (*members)(const std::filesystem::path& path) = nullptr;
@@ -91,7 +95,8 @@ struct ArrayFileFormat {
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
 /// What "::" can name in a file; empty for a format of one array.
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
-/// By content, or for a path that does not exist by extension; nullptr when none fits.
+/// By content, or by extension for a path that does not exist and for formats that nothing marks; nullptr when none
+/// fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 
 /// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds

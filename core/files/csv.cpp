@@ -1,0 +1,387 @@
+#include <tessera/csv.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/error.h>
+#include <tessera/ndarray.h>
+
+#include "array_file_row.h"
+#include "csv_columns.h"
+#include "csv_rows.h"
+
+namespace tessera {
+
+namespace {
+
+// Where every so-manieth row begins is remembered: reading begins at the last one before.
+constexpr std::int64_t rows_apart = 1024;
+
+/// Runs `body` with a field; what it finds wrong gets the place.
+template <class Body>
+void about_field(const CsvRows& rows, std::size_t i, const Body& body) {
+    try {
+        body();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument) throw;
+        rows.refuse(i, e.what());
+    }
+}
+
+/// What the first pass over a file finds out.
+struct Table {
+    DType dtype;
+    Shape shape;
+    std::vector<CsvColumn> columns;  ///< of a row
+    std::vector<CsvPlace> places;    ///< of the rows 0, rows_apart, …
+    bool header = false;
+};
+
+class TableReader {
+public:
+    TableReader(const ByteSource& file, const CsvOptions& options) : file_(file), options_(options) {}
+
+    Table read() {
+        CsvRows rows(file_, first_row());
+        if (!rows.next()) throw corrupt(fmt::format("{}: there is no row in it", file_.name()));
+        width_ = rows.size();
+        require_width();
+        std::vector<std::string> first;
+        for (std::size_t i = 0; i < rows.size(); ++i) first.emplace_back(rows.field(i));
+        const CsvPlace begin = rows.place();
+        table_.header = options_.header.value_or(looks_like_header(first));
+        const bool unsure = !options_.header && !options_.dtype && table_.header;
+        kinds_.resize(width_);
+        std::vector<CsvKind> of_first(width_);
+        for (std::size_t i = 0; i < width_; ++i) {
+            about_field(rows, i, [&] { of_first[i].add(first[i]); });
+        }
+        if (!table_.header) add_row(rows);
+        while (rows.next()) add_row(rows);
+        if (unsure && count_ > 0 && std::ranges::all_of(kinds_, &CsvKind::is_text)) {
+            // Nothing but text: a header may only be had by its names being such.
+            const std::set<std::string> names(first.begin(), first.end());
+            if (names.size() < width_) take_back_header(begin, of_first);
+        }
+        settle(first);
+        return std::move(table_);
+    }
+
+private:
+    /// Behind the mark that some programs put in front of UTF-8.
+    [[nodiscard]] CsvPlace first_row() const {
+        if (file_.size() < 3) return {};
+        const Buffer mark = read_range(file_, 0, 3);
+        return {starts_with(mark, "\xEF\xBB\xBF") ? std::uint64_t{3} : 0, 1};
+    }
+
+    /// Whether the first row has names, and not elements of the dtype where one was given.
+    [[nodiscard]] bool looks_like_header(const std::vector<std::string>& first) const {
+        if (!options_.dtype) return std::ranges::all_of(first, CsvKind::is_word);
+        bool named = !table_.columns.empty();
+        bool readable = true;
+        for (std::size_t i = 0; i < width_; ++i) {
+            const DType& dtype = table_.columns.empty() ? *options_.dtype : table_.columns[i].dtype;
+            named = named && first[i] == table_.columns[i].name;
+            std::vector<std::byte> element(static_cast<std::size_t>(dtype.size()));
+            try {
+                parse_csv(dtype, first[i], element.data());
+            } catch (const Error&) {
+                readable = false;
+            }
+        }
+        // One that is neither is a row with a mistake in it, which is named.
+        return named || (!readable && std::ranges::all_of(first, CsvKind::is_word));
+    }
+
+    void require_width() {
+        if (!options_.dtype || options_.dtype->kind() != Kind::structure) return;
+        table_.columns = csv_columns(*options_.dtype);
+        if (table_.columns.size() == width_) return;
+        throw corrupt(fmt::format("{}: line 1 has {} columns, but {} has {}", file_.name(), width_,
+                                  options_.dtype->to_string(), table_.columns.size()));
+    }
+
+    void add_row(const CsvRows& rows) {
+        if (rows.size() != width_) {
+            throw corrupt(fmt::format("{}: line {}, column {}: the row has {} columns, but the first one has {}",
+                                      file_.name(), rows.place().line, std::min(rows.size(), width_) + 1, rows.size(),
+                                      width_));
+        }
+        if (count_ % rows_apart == 0) table_.places.push_back(rows.place());
+        ++count_;
+        for (std::size_t i = 0; i < width_; ++i) check(rows, i);
+    }
+
+    void check(const CsvRows& rows, std::size_t i) {
+        if (options_.dtype) {
+            const DType& dtype = table_.columns.empty() ? *options_.dtype : table_.columns[i].dtype;
+            element_.resize(static_cast<std::size_t>(dtype.size()));
+            about_field(rows, i, [&] { parse_csv(dtype, rows.field(i), element_.data()); });
+            return;
+        }
+        about_field(rows, i, [&] { kinds_[i].add(rows.field(i)); });
+        if (kinds_[i].has_gap() && !gap_) gap_ = {rows.place().line, i};
+    }
+
+    void take_back_header(const CsvPlace& begin, const std::vector<CsvKind>& of_first) {
+        table_.header = false;
+        ++count_;
+        for (std::size_t i = 0; i < width_; ++i) kinds_[i].add(of_first[i]);
+        // Places were counted from the row behind it.
+        table_.places.clear();
+        CsvRows rows(file_, begin);
+        for (std::int64_t i = 0; rows.next(); ++i) {
+            if (i % rows_apart == 0) table_.places.push_back(rows.place());
+        }
+    }
+
+    void require_no_gap() const {
+        if (!gap_ || kinds_[gap_->second].is_text()) return;
+        throw corrupt(fmt::format("{}: line {}, column {}: nothing is there, where other rows have numbers",
+                                  file_.name(), gap_->first, gap_->second + 1));
+    }
+
+    void settle(const std::vector<std::string>& names) {
+        if (!options_.dtype) {
+            require_no_gap();
+            choose(names);
+        } else {
+            table_.dtype = *options_.dtype;
+            if (!table_.columns.empty()) require_names(names);
+        }
+        if (table_.dtype.kind() == Kind::structure) {
+            table_.columns = csv_columns(table_.dtype);
+            table_.shape = Shape{count_};
+            return;
+        }
+        const std::int64_t size = table_.dtype.size();
+        for (std::size_t i = 0; i < width_; ++i) {
+            table_.columns.push_back({"", table_.dtype, static_cast<std::int64_t>(i) * size});
+        }
+        table_.shape = width_ == 1 ? Shape{count_} : Shape{count_, static_cast<std::int64_t>(width_)};
+    }
+
+    /// A dtype that nobody gave: one for all, or with a header a structure.
+    void choose(const std::vector<std::string>& names) {
+        if (count_ == 0) {
+            throw corrupt(fmt::format("{}: a header and no row; --dtype says what is in such rows", file_.name()));
+        }
+        const bool alike = std::ranges::all_of(kinds_, [&](const CsvKind& k) { return k.same_kind(kinds_.front()); });
+        in_context([&] { return file_.name(); },
+                   [&] {
+                       if (!table_.header && alike) {
+                           CsvKind all;
+                           for (const CsvKind& kind : kinds_) all.add(kind);
+                           table_.dtype = all.dtype();
+                           return;
+                       }
+                       std::vector<Field> fields;
+                       std::int64_t size = 0;
+                       for (std::size_t i = 0; i < width_; ++i) {
+                           const DType dtype = kinds_[i].dtype();
+                           fields.push_back({.name = table_.header ? names[i] : fmt::format("f{}", i),
+                                             .title = std::nullopt,
+                                             .dtype = dtype,
+                                             .shape = Shape(),
+                                             .offset = size});
+                           size += dtype.size();
+                       }
+                       table_.dtype = DType::structure(std::move(fields), size);
+                   });
+    }
+
+    /// A header must be that of the structure that was given.
+    void require_names(const std::vector<std::string>& names) const {
+        if (!table_.header) return;
+        for (std::size_t i = 0; i < width_; ++i) {
+            if (names[i] == table_.columns[i].name) continue;
+            throw corrupt(fmt::format("{}: line 1, column {}: the column is called '{}', but the field '{}'",
+                                      file_.name(), i + 1, names[i], table_.columns[i].name));
+        }
+    }
+
+    const ByteSource& file_;
+    const CsvOptions& options_;
+    Table table_;
+    std::size_t width_ = 0;
+    std::int64_t count_ = 0;
+    std::vector<CsvKind> kinds_;
+    std::vector<std::byte> element_;
+    std::optional<std::pair<std::int64_t, std::size_t>> gap_;  ///< the first one: line and column
+};
+
+class CsvSource final : public ArraySource {
+public:
+    CsvSource(std::shared_ptr<const ByteSource> file, const CsvOptions& options)
+        : file_(std::move(file)), table_(TableReader(*file_, options).read()) {}
+
+    [[nodiscard]] ArrayInfo info() const override {
+        Shape chunks = table_.shape;
+        chunks[0] = std::max<std::int64_t>(1, std::min(chunks[0], rows_apart));
+        return {.dtype = table_.dtype, .shape = table_.shape, .chunks = chunks};
+    }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_inside(region, table_.shape);
+        if (region.empty()) return;
+        const bool flat = table_.shape.rank() == 2;
+        const std::int64_t first = flat ? region.start[1] : 0;
+        const std::int64_t width = flat ? region.extent[1] : std::ssize(table_.columns);
+        // In the byte order of `out`.
+        const std::vector<CsvColumn> columns = csv_columns(out.dtype);
+        const std::int64_t begin = region.start[0];
+        CsvRows rows(*file_, table_.places[static_cast<std::size_t>(begin / rows_apart)]);
+        for (std::int64_t i = begin / rows_apart * rows_apart; i < begin + region.extent[0]; ++i) {
+            if (i % rows_apart == 0 && io.stop.stop_requested()) throw cancelled("stopped on request");
+            if (!rows.next() || rows.size() != table_.columns.size()) {
+                throw corrupt(fmt::format("{} was changed while it was read", file_->name()));
+            }
+            if (i < begin) continue;
+            std::byte* row = out.data + (i - begin) * out.strides[0];
+            for (std::int64_t k = 0; k < width; ++k) {
+                const auto column = static_cast<std::size_t>(first + k);
+                const CsvColumn& to = columns[flat ? 0 : static_cast<std::size_t>(k)];
+                std::byte* p = row + (flat ? k * out.strides[1] : to.offset);
+                about_field(rows, column, [&] { parse_csv(to.dtype, rows.field(column), p); });
+            }
+        }
+    }
+
+    [[nodiscard]] const std::string& name() const override { return file_->name(); }
+    [[nodiscard]] bool header() const { return table_.header; }
+
+private:
+    std::shared_ptr<const ByteSource> file_;
+    Table table_;
+};
+
+class CsvSink final : public ArraySink {
+public:
+    CsvSink(std::unique_ptr<ByteSink> sink, DType dtype, const Shape& shape)
+        : sink_(std::move(sink)), dtype_(std::move(dtype)), shape_(shape), columns_(csv_columns(dtype_)) {
+        if (shape.rank() != 1 && (shape.rank() != 2 || dtype_.kind() == Kind::structure)) {
+            throw unsupported(fmt::format(
+                "a .csv holds one or two dimensions, and of structures one, but this has the shape {}; --sel "
+                "picks a part",
+                shape.to_string()));
+        }
+        width_ = shape.rank() == 2 ? shape[1] : 1;
+        alone_ = width_ == 1 && columns_.size() == 1;
+        if (dtype_.kind() != Kind::structure) return;
+        for (const CsvColumn& column : columns_) {
+            if (&column != columns_.data()) text_ += ',';
+            append_csv_text(text_, column.name, alone_);
+        }
+        text_ += '\n';
+    }
+
+    [[nodiscard]] ArrayInfo info() const override {
+        return {.dtype = dtype_, .shape = shape_, .chunks = {}, .access = Access::stream};
+    }
+
+    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
+        const std::vector<CsvColumn> columns = csv_columns(in.dtype);  // in its byte order
+        const std::int64_t width = shape_.rank() == 2 ? region.extent[1] : 1;
+        const std::int64_t step = shape_.rank() == 2 ? in.strides[1] : 0;
+        for (std::int64_t i = 0; i < region.extent[0]; ++i) {
+            for (std::int64_t k = 0; k < width; ++k) put(columns, in.data + i * in.strides[0] + k * step);
+        }
+    }
+
+    void finish() override {
+        drain();
+        sink_->finish();
+    }
+    [[nodiscard]] const std::string& name() const override { return sink_->name(); }
+
+private:
+    void put(const std::vector<CsvColumn>& columns, const std::byte* element) {
+        for (const CsvColumn& column : columns) {
+            if (&column != columns.data() || at_ > 0) text_ += ',';
+            append_csv(text_, column.dtype, element + column.offset, alone_);
+        }
+        if (++at_ == width_) {
+            text_ += '\n';
+            at_ = 0;
+        }
+        if (text_.size() > std::size_t{1} << 16U) drain();
+    }
+
+    void drain() {
+        sink_->append(std::as_bytes(std::span(text_)));
+        text_.clear();
+    }
+
+    std::unique_ptr<ByteSink> sink_;
+    DType dtype_;
+    Shape shape_;
+    std::vector<CsvColumn> columns_;
+    std::int64_t width_ = 1;
+    std::int64_t at_ = 0;  ///< the column that comes next
+    bool alone_ = false;
+    std::string text_;
+};
+
+std::unique_ptr<CsvSource> open_table(std::shared_ptr<const ByteSource> file, const CsvOptions& options) {
+    if (options.dtype && (options.dtype->is_variable() || options.dtype->size() == 0)) {
+        throw unsupported(fmt::format("{}: text is read as U n (or found out), not as dtype {}", file->name(),
+                                      options.dtype->to_string()));
+    }
+    if (options.dtype) (void)csv_columns(*options.dtype);
+    return std::make_unique<CsvSource>(std::move(file), options);
+}
+
+// ---- as a format of array files
+
+std::unique_ptr<ArraySource> csv_open(const ArrayPath& path, const ArrayFileOptions& options) {
+    require_no_member(path);
+    return open_csv(open_file(path.path), {.dtype = options.dtype, .header = options.header});
+}
+
+std::unique_ptr<ArraySink> csv_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                      const ArrayFileOptions& options) {
+    require_no_member(path);
+    (void)csv_columns(dtype);
+    return create_csv(create_file(path.path, options.durable), dtype, shape);
+}
+
+Value csv_describe(const ArrayPath& path) {
+    require_no_member(path);
+    const auto source = open_table(open_file(path.path), {});
+    const ArrayInfo info = source->info();
+    Value facts = Value::object();
+    facts.set("format", "csv");
+    facts.set("dtype", info.dtype.to_string());
+    facts.set("shape", Value::Array(info.shape.begin(), info.shape.end()));
+    facts.set("header", source->header());
+    return facts;
+}
+
+}  // namespace
+
+std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file, const CsvOptions& options) {
+    return open_table(std::move(file), options);
+}
+
+std::unique_ptr<ArraySink> create_csv(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape) {
+    return std::make_unique<CsvSink>(std::move(sink), dtype, shape);
+}
+
+extern constinit const ArrayFileFormat csv_format{
+    .name = "csv",
+    .extension = ".csv",
+    .about = "table as text, of one or two dimensions or of structures",
+    .recognise = nullptr,
+    .open = csv_open,
+    .create = csv_create,
+    .describe = csv_describe,
+};
+
+}  // namespace tessera

@@ -1,0 +1,52 @@
+// The columns of a table as text, and single elements in them. Private to core/files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/dtype.h>
+
+namespace tessera {
+
+/// A number, text or time in an element.
+struct CsvColumn {
+    std::string name;  ///< "" where elements are no structures
+    DType dtype;
+    std::int64_t offset = 0;  ///< in the element
+};
+
+/// What an element has columns for: itself, or the leaves of a structure. Throws unsupported, naming it, for a kind
+/// that has no text.
+[[nodiscard]] std::vector<CsvColumn> csv_columns(const DType& dtype);
+
+/// Appends the element at `p`, in quotes where it needs them; `alone`: it is the only one of its row.
+void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);
+/// Appends text that may need quotes.
+void append_csv_text(std::string& out, std::string_view text, bool alone);
+/// The reverse, for any dtype but those of variable length. Throws invalid_argument, saying what was expected.
+void parse_csv(const DType& dtype, std::string_view text, std::byte* p);
+
+/// What the fields of one column have in common.
+class CsvKind {
+public:
+    /// Throws invalid_argument for a number that fits no type.
+    void add(std::string_view text);
+    void add(const CsvKind& other);
+    [[nodiscard]] bool empty() const { return fields_ == 0; }
+    [[nodiscard]] bool has_gap() const { return gaps_ > 0; }
+    [[nodiscard]] bool is_text() const;
+    /// Numbers, Booleans and texts are different kinds.
+    [[nodiscard]] bool same_kind(const CsvKind& other) const;
+    /// Throws invalid_argument for integers that no type holds all of.
+    [[nodiscard]] DType dtype() const;
+    /// Whether one field is neither a number nor a Boolean.
+    [[nodiscard]] static bool is_word(std::string_view text);
+
+private:
+    std::int64_t fields_ = 0, gaps_ = 0, integers_ = 0, large_ = 0, negative_ = 0, reals_ = 0, booleans_ = 0;
+    std::int64_t longest_ = 1;  ///< characters
+};
+
+}  // namespace tessera
