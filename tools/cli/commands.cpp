@@ -111,12 +111,15 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera stats grid.zarr",
      declare_stats},
-    {"diff", inspect, "compare two arrays element by element", "diff A B [options]",
+    {"diff", inspect, "compare two arrays or hierarchies element by element", "diff A B [options]",
      "Chunks, codecs, generation, file format and byte order do not matter; without a tolerance elements are compared\n"
-     "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference.\n"
+     "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups all\n"
+     "that is below them is compared by its path, attributes too; arrays whose chunk files are the same, as those of a\n"
+     "snapshot are until they change, are not read.\n"
      "Exit code 0 when there is none, 1 when there is one.\n\n"
      "Example:\n"
-     "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6",
+     "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6\n"
+     "  tessera diff survey.zarr survey.zarr.snapshots/before-cleaning",
      declare_diff},
     {"digest", inspect, "one hash of an array's content", "digest PATH… [options]",
      "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs,\n"

@@ -12,6 +12,9 @@
 #include "options.h"
 #include "report.h"
 #include "retry.h"
+#include "selected.h"
+#include "transfer_plan.h"
+#include "tree_difference.h"
 
 namespace tessera::cli {
 
@@ -19,6 +22,7 @@ namespace {
 
 struct DiffOptions {
     std::string a, b, places = "10";
+    std::optional<std::string> selection;
     Tolerance tolerance;
 };
 
@@ -65,14 +69,92 @@ void print_difference(const Difference& found, const DiffOptions& o) {
     }
 }
 
+/// An index in what a selection picks, as one in the array.
+Index index_in_array(const Selection& selection, const Index& index) {
+    Index whole;
+    int k = 0;
+    for (const Selection::Axis& axis : selection.axes()) {
+        whole.push_back(axis.start + (axis.dropped ? 0 : index[k++] * axis.step));
+    }
+    return whole;
+}
+
+Difference part_difference(const DiffOptions& o, std::unique_ptr<ArraySource> a, std::unique_ptr<ArraySource> b,
+                           int places, const IoOptions& io) {
+    const auto parsed = [&](const std::string& path, const ArraySource& source) {
+        return about_path(path, [&] { return Selection::parse(*o.selection, source.info().shape); });
+    };
+    const Selection of_a = parsed(o.a, *a);
+    const Selection of_b = parsed(o.b, *b);
+    Difference found =
+        difference(*selected_source(std::move(a), of_a), *selected_source(std::move(b), of_b), o.tolerance, places, io);
+    for (Difference::Place& place : found.first) place.index = index_in_array(of_a, place.index);
+    if (found.largest) found.largest_at = index_in_array(of_a, found.largest_at);
+    return found;
+}
+
+// ---- hierarchies
+
+Value tree_value(const TreeDifference& found) {
+    const auto names = [](const std::vector<std::string>& paths) {
+        Value list = Value::array();
+        for (const std::string& path : paths) list.push_back(path_value(path));
+        return list;
+    };
+    Value value = Value::object();
+    value.set("equal", found.none());
+    value.set("same", found.same);
+    value.set("only_in_a", names(found.only_in_a));
+    value.set("only_in_b", names(found.only_in_b));
+    value.set("attributes", names(found.attributes));
+    Value list = Value::array();
+    for (const auto& [path, difference] : found.different) {
+        Value one = difference_value(difference);
+        one.set("path", path_value(path));
+        list.push_back(std::move(one));
+    }
+    value.set("different", std::move(list));
+    return value;
+}
+
+void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
+    const auto name = [](const std::string& path) { return path.empty() ? std::string(".") : path; };
+    for (const std::string& path : found.only_in_a) print(printable(fmt::format("{}: only in A", path)) + "\n");
+    for (const std::string& path : found.only_in_b) print(printable(fmt::format("{}: only in B", path)) + "\n");
+    for (const std::string& path : found.attributes) {
+        print(printable(fmt::format("{}: the attributes differ", name(path))) + "\n");
+    }
+    for (const auto& [path, difference] : found.different) {
+        print(printable(fmt::format("{}: ", name(path))));
+        print_difference(difference, o);
+    }
+    if (found.none()) print(fmt::format("all {} are equal\n", count_text(found.same, "node")));
+}
+
+int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Group& b, int places) {
+    if (o.selection) throw invalid_argument(fmt::format("--sel: {} is a group; name one of its arrays", o.a));
+    const TreeDifference found = tree_difference(a, o.a, b, o.b, o.tolerance, places, session.io());
+    session.clear_progress();
+    if (session.options().json) {
+        print_json(tree_value(found));
+    } else if (!session.options().quiet) {
+        print_tree_difference(found, o);
+    }
+    return found.none() ? exit_done : exit_differences;
+}
+
 int diff(Session& session, const DiffOptions& o) {
     if (!(o.tolerance.atol >= 0) || !(o.tolerance.rtol >= 0)) {
         throw invalid_argument("--atol and --rtol must be 0 or more");
     }
     const int places = parse_number("--places", o.places, 0, 1'000'000);
+    const std::optional<Group> group_a = group_at(o.a);
+    const std::optional<Group> group_b = group_at(o.b);
+    if (group_a && group_b) return diff_trees(session, o, *group_a, *group_b, places);
     const Difference found = retry_when_replaced({o.a, o.b}, [&] {
-        const std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(o.a); });
-        const std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(o.b); });
+        std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(o.a); });
+        std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(o.b); });
+        if (o.selection) return part_difference(o, std::move(a), std::move(b), places, session.io());
         return difference(*a, *b, o.tolerance, places, session.io());
     });
     session.clear_progress();
@@ -88,8 +170,10 @@ int diff(Session& session, const DiffOptions& o) {
 
 Run declare_diff(CLI::App& app) {
     auto o = std::make_shared<DiffOptions>();
-    app.add_option("A", o->a, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("A", o->a, "an array, an array file or a member of one, or a group")->required()->option_text(" ");
     app.add_option("B", o->b, "another")->required()->option_text(" ");
+    app.add_option("--sel", o->selection, "compare only this part of both: '10:20, ::2, 5, ...'")
+        ->option_text("SELECTION");
     app.add_option("--atol", o->tolerance.atol, "numbers may differ by this much (default 0: bit for bit)")
         ->option_text("X");
     app.add_option("--rtol", o->tolerance.rtol, "and by this much of B's")->option_text("X");

@@ -1,0 +1,118 @@
+#include "tree_difference.h"
+
+#include <tessera/byte_io.h>
+#include <tessera/place.h>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Files = std::map<std::string, fs::path>;
+
+/// The files of an array by their names in it, but for what is Tessera's own; nothing where it lies in no directory.
+std::optional<Files> files_of(const fs::path& array) {
+    std::error_code error;
+    // What a batch that is recorded has changed is not in the files yet.
+    if (!fs::is_directory(array, error) || fs::exists(array / ".tessera/batch", error)) return std::nullopt;
+    Files files;
+    for (fs::recursive_directory_iterator entry(array, error), end; !error && entry != end; entry.increment(error)) {
+        if (entry->path().filename() == ".tessera") {
+            entry.disable_recursion_pending();
+        } else if (!entry->is_directory(error)) {
+            if (!fs::is_regular_file(entry->symlink_status())) return std::nullopt;
+            files.emplace(entry->path().lexically_relative(array).string(), entry->path());
+        }
+    }
+    return error ? std::nullopt : std::optional(std::move(files));
+}
+
+/// Whether two files are one (a hard link, as snapshots have them), or hold the same bytes.
+bool same_bytes(const fs::path& a, const fs::path& b) {
+    std::error_code error;
+    if (fs::equivalent(a, b, error)) return true;
+    const auto x = open_file(a);
+    const auto y = open_file(b);
+    if (x->size() != y->size()) return false;
+    constexpr std::uint64_t piece = std::uint64_t{1} << 20U;
+    for (std::uint64_t at = 0; at < x->size(); at += piece) {
+        const std::uint64_t n = std::min(piece, x->size() - at);
+        if (!std::ranges::equal(read_range(*x, at, n).span(), read_range(*y, at, n).span())) return false;
+    }
+    return true;
+}
+
+/// Whether two arrays are the same file by file; false also where that cannot be told.
+bool same_files(const fs::path& a, const fs::path& b) {
+    const std::optional<Files> of_a = files_of(a);
+    const std::optional<Files> of_b = of_a ? files_of(b) : std::nullopt;
+    if (!of_b) return false;
+    return std::ranges::equal(*of_a, *of_b, [](const auto& x, const auto& y) {
+        return x.first == y.first && same_bytes(x.second, y.second);
+    });
+}
+
+std::map<std::string, NodeKind> nodes_of(const Group& group) {
+    std::map<std::string, NodeKind> nodes;
+    for (const Node& node : group.nodes()) nodes.emplace(node.path, node.kind);
+    return nodes;
+}
+
+Value attributes_of(const Group& group, const std::string& path, NodeKind kind) {
+    if (kind == NodeKind::array) return group.open_array(path).attributes().all();
+    return path.empty() ? group.attributes().all() : group.open_group(path).attributes().all();
+}
+
+/// Two nodes of one path.
+void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, const fs::path& place_b,
+                   const std::string& path, NodeKind kind, const Tolerance& tolerance, int places, const IoOptions& io,
+                   TreeDifference& result) {
+    bool same = true;
+    if (!(attributes_of(a, path, kind) == attributes_of(b, path, kind))) {
+        result.attributes.push_back(path);
+        same = false;
+    }
+    if (kind == NodeKind::array && !same_files(place_a / path, place_b / path)) {
+        const Array array_a = a.open_array(path);
+        const Array array_b = b.open_array(path);
+        Difference found = difference(array_a, array_b, tolerance, places, io);
+        if (!found.none()) {
+            result.different.emplace_back(path, std::move(found));
+            same = false;
+        }
+    }
+    if (same) ++result.same;
+}
+
+}  // namespace
+
+TreeDifference tree_difference(const Group& a, const std::string& path_a, const Group& b, const std::string& path_b,
+                               const Tolerance& tolerance, int places, const IoOptions& io) {
+    const auto in_a = nodes_of(a);
+    const auto in_b = nodes_of(b);
+    TreeDifference result;
+    compare_nodes(a, path_a, b, path_b, "", NodeKind::group, tolerance, places, io, result);
+    for (const auto& [path, kind] : in_a) {
+        const auto there = in_b.find(path);
+        if (there == in_b.end()) {
+            result.only_in_a.push_back(path);
+        } else if (there->second != kind) {
+            Difference found;
+            found.structure.emplace_back("an array in one, a group in the other");
+            result.different.emplace_back(path, std::move(found));
+        } else {
+            compare_nodes(a, path_a, b, path_b, path, kind, tolerance, places, io, result);
+        }
+    }
+    for (const auto& [path, kind] : in_b) {
+        if (!in_a.contains(path)) result.only_in_b.push_back(path);
+    }
+    return result;
+}
+
+}  // namespace tessera::cli
