@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <tessera/byte_io.h>
 #include <tessera/error.h>
-#include <tessera/single_array.h>
+#include <tessera/field.h>
 
 #include "array_file_row.h"
 
@@ -24,8 +25,7 @@ std::span<const ArrayFileFormat> array_file_formats() {
 
 void require_no_member(const ArrayPath& path) {
     if (!path.member) return;
-    const auto source = open_array_file({path.path, std::nullopt});
-    throw not_found(single_array_message(path.path.string(), source->info().dtype, *path.member));
+    throw not_found(fmt::format("{} is a single array; leave out '::{}'", path.path.string(), *path.member));
 }
 
 std::string chosen_member(const ArrayPath& path, const std::vector<std::string>& members) {
@@ -95,9 +95,31 @@ const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path)
     return named != nullptr && named->recognise == nullptr ? named : nullptr;
 }
 
+namespace {
+
+/// The field of "file.npy::field" and "file.npz::member::field", which is taken off the path; none for other paths.
+std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& path) {
+    if (!path.member) return std::nullopt;
+    if (format.members == nullptr) return std::exchange(path.member, std::nullopt);
+    const std::string name = *path.member;
+    const std::size_t last = name.rfind("::");
+    if (last == std::string::npos) return std::nullopt;
+    const std::vector<std::string> members = array_members(format, path.path);
+    if (std::ranges::count(members, name) > 0) return std::nullopt;
+    path.member = name.substr(0, last);
+    return name.substr(last + 2);
+}
+
+}  // namespace
+
 std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {
     (void)open_file(path.path);  // what is wrong with the path itself, opening says best
-    if (const ArrayFileFormat* format = find_array_file_format(path.path)) return format->open(path, options);
+    if (const ArrayFileFormat* format = find_array_file_format(path.path)) {
+        ArrayPath array = path;
+        const std::optional<std::string> field = take_field(*format, array);
+        std::unique_ptr<ArraySource> source = format->open(array, options);
+        return field ? field_source(std::move(source), *field) : std::move(source);
+    }
     if (const ArrayFileFormat* named = format_by_extension(path.path)) {
         throw corrupt(
             fmt::format("{} is named {} but does not begin as such a file does", path.path.string(), named->extension));

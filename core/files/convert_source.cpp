@@ -10,6 +10,7 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
+#include <tessera/slices.h>
 
 #include "unicode.h"
 
@@ -17,7 +18,8 @@ namespace tessera {
 
 namespace {
 
-/// What the two conversions share: all of the source's facts but the dtype, and reading what is to be converted.
+/// What the two conversions share: all of the source's facts but the dtype, and reading what is to be converted, in
+/// slices, so that little memory is taken beside `out`.
 class ConvertedSource : public ArraySource {
 public:
     ConvertedSource(const ArraySource& source, const DType& dtype) : source_(source), dtype_(dtype) {}
@@ -29,7 +31,14 @@ public:
     const std::string& name() const override { return source_.name(); }
     Value attribute_values() const override { return source_.attribute_values(); }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        read_slices(source_.info(), region, out, io);
+        const ArrayInfo info = source_.info();
+        for_each_slice(info, info.dtype.size() + dtype_.size(), region, io.stop, [&](const Region& slice) {
+            NDArray from(info.dtype, slice.extent, info.order);
+            source_.read_into(slice, from.view(), io);
+            NDArray to(dtype_, slice.extent, info.order);
+            convert(from, to);
+            copy_elements(to, out.part(within(region, slice)));
+        });
     }
 
 protected:
@@ -37,36 +46,6 @@ protected:
     virtual void convert(const NDArray& from, NDArray& to) const = 0;
 
 private:
-    /// Converts in slices of about this many bytes, so that little memory is taken beside `out`: across the
-    /// `depth`-th outermost dimension in the source's order, and further in where one row is too large. A chunk is
-    /// never cut: it would be decoded for each slice.
-    void read_slices(const ArrayInfo& info, const Region& region, const MutableArrayView& out, const IoOptions& io,
-                     int depth = 0) const {
-        constexpr std::int64_t slice_bytes = 1 << 20;
-        const std::int64_t bytes = region.count() * (info.dtype.size() + dtype_.size());
-        if (bytes <= slice_bytes || depth == region.rank()) {
-            NDArray from(info.dtype, region.extent, info.order);
-            source_.read_into(region, from.view(), io);
-            NDArray to(dtype_, region.extent, info.order);
-            convert(from, to);
-            copy_elements(to, out);
-            return;
-        }
-        const int d = info.order == Order::C ? depth : region.rank() - 1 - depth;
-        const std::int64_t length = region.extent[d];
-        const std::int64_t chunk = info.chunks.rank() == region.rank() ? info.chunks[d] : 1;
-        const std::int64_t rows = std::max<std::int64_t>(1, slice_bytes / (bytes / length));
-        Region within(Index::filled(region.rank(), 0), region.extent);
-        for (std::int64_t& i = within.start[d]; i < length; i += within.extent[d]) {
-            if (io.stop.stop_requested()) throw cancelled("stopped on request");
-            const std::int64_t begin = region.start[d] + i;
-            within.extent[d] = std::min(length - i, (begin + rows + chunk - 1) / chunk * chunk - begin);
-            Region slice(region.start, within.extent);
-            slice.start[d] = begin;
-            read_slices(info, slice, out.part(within), io, depth + 1);
-        }
-    }
-
     const ArraySource& source_;
     DType dtype_;
 };

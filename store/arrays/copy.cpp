@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <tessera/error.h>
+#include <tessera/field.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
-#include <tessera/single_array.h>
 
 #include <algorithm>
 #include <atomic>
@@ -548,17 +548,15 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
     const ArrayPath parts = split_array_path(path);
     if (const auto place = probe_place(parts.path, {.read_only = true})) {
-        if (parts.member) {
-            if (probe_dialect(*place->store, place->prefix) != nullptr) {
-                const Array array = Array::open(place->store, place->prefix);
-                throw invalid_argument(single_array_message(array.name(), array.dtype(), *parts.member));
-            }
+        if (parts.member && probe_dialect(*place->store, place->prefix) == nullptr) {
             throw invalid_argument(
                 fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,
                             parts.path.string(), *parts.member));
         }
-        const auto open = [](const Place& there) {
-            return std::make_unique<Array>(Array::open(there.store, there.prefix));
+        const auto open = [&](const Place& there) -> std::unique_ptr<ArraySource> {
+            auto array = std::make_unique<Array>(Array::open(there.store, there.prefix));
+            if (parts.member) return field_source(std::move(array), *parts.member);
+            return array;
         };
         try {
             return open(*place);

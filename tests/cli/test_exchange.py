@@ -266,14 +266,6 @@ class Groups(ExchangeTest):
         (self.folder / "b" / "0" / "notes").write_text("x")
         self.assertNotIn("dimension_separator", self.tessera("verify", "b"))
 
-    def test_a_field_is_named_as_one(self):
-        table = np.zeros(5, [("open", "<f8"), ("close", "<f8")])
-        np.save(self.folder / "t.npy", table)
-        self.tessera("import", "t.npy", "table", "--format", "v2", "--quiet")
-        for name in "table", "t.npy":
-            self.refused("get", f"{name}::close", says=["'close' is a field", f"tessera stats {name}", '["close"]'])
-            self.refused("get", f"{name}::volume", says=["is a single array"])
-
     def test_a_node_takes_the_format_of_its_group(self):
         np.save(self.folder / "a.npy", np.arange(4))
         zarr.open_group(self.path("g"), mode="w")

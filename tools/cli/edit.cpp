@@ -1,6 +1,7 @@
 // tessera set, append, resize
 #include <fmt/format.h>
 
+#include <tessera/array_field.h>
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
@@ -8,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "blocks.h"
 #include "command.h"
@@ -48,8 +50,9 @@ std::optional<std::string> named_file(const DType& dtype, const std::string& val
     return std::nullopt;
 }
 
-/// Writes a file over a selection in parts that fit in memory.
-void set_from_file(Session& session, Array& array, const Selection& selection, const std::string& file) {
+/// Writes a file over a selection in parts that fit in memory. `Target` is an Array or an ArrayField.
+template <class Target>
+void set_from_file(Session& session, Target& array, const Selection& selection, const std::string& file) {
     const std::unique_ptr<ArraySource> source = open_source(file, {.dtype = array.dtype()});
     if (source->info().shape != selection.shape()) {
         throw invalid_argument(fmt::format("{} has the shape {}, but the selection has {}", file,
@@ -75,7 +78,8 @@ void set_from_file(Session& session, Array& array, const Selection& selection, c
     });
 }
 
-void set_to_value(Array& array, const Selection& selection, const std::string& text, const IoOptions& io) {
+template <class Target>
+void set_to_value(Target& array, const Selection& selection, const std::string& text, const IoOptions& io) {
     const ElementBytes element = element_from_text(array.dtype(), text);
     const VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
     const std::byte* p = array.dtype().is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
@@ -97,12 +101,21 @@ Array open_to_edit(Session& session, const std::string& path) {
     return array;
 }
 
-void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value) {
+namespace {
+
+template <class Target>
+void set_any(Session& session, Target& array, const Selection& selection, const std::string& value) {
     if (const auto file = named_file(array.dtype(), value)) {
         set_from_file(session, array, selection, *file);
     } else {
         set_to_value(array, selection, value, session.io());
     }
+}
+
+}  // namespace
+
+void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value) {
+    set_any(session, array, selection, value);
 }
 
 void append_file(Session& session, Array& array, const std::string& file, int axis) {
@@ -115,10 +128,19 @@ struct SetOptions {
     std::string path, selection, value;
 };
 
-int set(Session& session, const SetOptions& o) {
-    Array array = open_to_edit(session, o.path);
+/// Returns what was set.
+template <class Target>
+Selection set_in(Session& session, const SetOptions& o, Target array) {
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
-    run_edit("a part of the selection is already written", [&] { set_elements(session, array, selection, o.value); });
+    run_edit("a part of the selection is already written", [&] { set_any(session, array, selection, o.value); });
+    return selection;
+}
+
+int set(Session& session, const SetOptions& o) {
+    const ArrayPath path = split_array_path(o.path);  // "table.zarr::close" is one field
+    Array array = open_to_edit(session, path.member ? path.path.string() : o.path);
+    const Selection selection =
+        path.member ? set_in(session, o, array.field(*path.member)) : set_in(session, o, std::move(array));
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -172,7 +194,7 @@ int resize(Session& session, const ResizeOptions& o) {
 
 Run declare_set(CLI::App& app) {
     auto o = std::make_shared<SetOptions>();
-    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array, or a field of one: table.zarr::close")->required()->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
     app.add_option("VALUE", o->value, "one value for every element, or an array file")->required()->option_text(" ");
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return set(session, *o); }); };

@@ -131,6 +131,9 @@ public:
     [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< what is decoded whole: within a shard, if any
     [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
     void refresh();
+    /// One field of structures, to read and write by itself: `table.field("close")`; include <tessera/array_field.h>.
+    /// Throws not_found, naming the fields that there are, and invalid_argument for elements that are no structures.
+    [[nodiscard]] class ArrayField field(std::string_view name) const;
 
     /// Reads what a selection picks (dropped dimensions left out) into a fresh array.
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;

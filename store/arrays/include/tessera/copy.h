@@ -44,7 +44,8 @@ struct CopyOptions {
 /// single chunk is Error(budget) naming the least that works.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
 
-/// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member".
+/// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member", and a field of
+/// structures behind any of them, "table.zarr::close".
 /// Throws not_found, saying what is there instead.
 [[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options = {});
 

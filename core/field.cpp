@@ -1,0 +1,141 @@
+#include <tessera/field.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/ndarray.h>
+#include <tessera/slices.h>
+
+namespace tessera {
+
+namespace {
+
+std::string field_names(const DType& dtype) {
+    std::string names;
+    for (const Field& field : dtype.fields()) {
+        if (!field.unnamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", field.name);
+    }
+    return names;
+}
+
+const Field* field_named(const DType& dtype, std::string_view name) {
+    if (dtype.kind() != Kind::structure) return nullptr;
+    const auto fields = dtype.fields();
+    const auto found = std::ranges::find(fields, name, &Field::name);
+    return found == fields.end() ? nullptr : &*found;
+}
+
+FieldPlace place_of(const Field& field) {
+    return {field.dtype, field.shape, field.offset};
+}
+
+Shape joined(const Shape& a, const Shape& b) {
+    Shape both = a;
+    for (const std::int64_t n : b) both.push_back(n);
+    return both;
+}
+
+template <class View>
+View view_of(const View& structures, const FieldPlace& place) {
+    View view = structures;
+    view.data += place.offset;
+    view.dtype = place.dtype;
+    view.shape = joined(structures.shape, place.shape);
+    for (const std::int64_t stride : contiguous_strides(place.shape, place.dtype.size())) {
+        view.strides.push_back(stride);
+    }
+    return view;
+}
+
+class FieldSource final : public ArraySource {
+public:
+    FieldSource(std::unique_ptr<ArraySource> array, std::string_view name)
+        : array_(std::move(array)),
+          from_(array_->info()),
+          place_(find_field(from_.dtype, name, array_->name())),
+          name_(fmt::format("{}::{}", array_->name(), name)) {}
+
+    [[nodiscard]] ArrayInfo info() const override {
+        ArrayInfo info = from_;
+        info.dtype = place_.dtype;
+        info.shape = joined(from_.shape, place_.shape);
+        const bool chunked = from_.chunks.rank() == from_.shape.rank() && from_.shape.rank() > 0;
+        if (chunked) info.chunks = joined(from_.chunks, place_.shape);
+        if (!from_.shards.empty()) info.shards = joined(from_.shards, place_.shape);
+        if (!place_.shape.empty()) info.order = Order::C;
+        return info;
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    [[nodiscard]] Value attribute_values() const override { return array_->attribute_values(); }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        require_inside(region, joined(from_.shape, place_.shape));
+        const int rank = from_.shape.rank();
+        Region structures = Region::whole(from_.shape);
+        Region inner = Region::whole(place_.shape);
+        for (int d = 0; d < region.rank(); ++d) {
+            Region& side = d < rank ? structures : inner;
+            side.start[d < rank ? d : d - rank] = region.start[d];
+            side.extent[d < rank ? d : d - rank] = region.extent[d];
+        }
+        for_each_slice(from_, from_.dtype.size(), structures, io.stop, [&](const Region& slice) {
+            NDArray elements(from_.dtype, slice.extent, from_.order);
+            array_->read_into(slice, elements.view(), io);
+            const Region place = within(structures, slice);
+            copy_elements(
+                view_of(ArrayView(elements.view()), place_).part(extended(Region::whole(slice.extent), inner)),
+                out.part(extended(place, Region::whole(inner.extent))));
+        });
+    }
+
+private:
+    static Region extended(const Region& region, const Region& inner) {
+        return {joined(region.start, inner.start), joined(region.extent, inner.extent)};
+    }
+
+    std::unique_ptr<ArraySource> array_;
+    ArrayInfo from_;
+    FieldPlace place_;
+    std::string name_;
+};
+
+}  // namespace
+
+FieldPlace find_field(const DType& dtype, std::string_view name, std::string_view array) {
+    if (dtype.kind() != Kind::structure) {
+        throw invalid_argument(fmt::format("{} is a single array of {}, without fields; leave out '::{}'", array,
+                                           dtype.to_string(), name));
+    }
+    if (const Field* field = field_named(dtype, name)) return place_of(*field);
+    // Names may have dots in them: the longest one that is there is the outer field.
+    for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
+        const Field* outer = field_named(dtype, name.substr(0, dot));
+        if (outer == nullptr) continue;
+        FieldPlace place = find_field(outer->dtype, name.substr(dot + 1), fmt::format("{}::{}", array, outer->name));
+        if (!outer->shape.empty()) {
+            throw unsupported(
+                fmt::format("{}::{}: {} is a sub-array of structures; pick that", array, name, outer->name));
+        }
+        place.offset += outer->offset;
+        return place;
+    }
+    throw not_found(fmt::format("{} has no field '{}'; its fields are: {}", array, name, field_names(dtype)));
+}
+
+ArrayView field_view(const ArrayView& structures, std::string_view name) {
+    return view_of(structures, find_field(structures.dtype, name, "the array"));
+}
+
+MutableArrayView field_view(const MutableArrayView& structures, std::string_view name) {
+    return view_of(structures, find_field(structures.dtype, name, "the array"));
+}
+
+std::unique_ptr<ArraySource> field_source(std::unique_ptr<ArraySource> array, std::string_view name) {
+    return std::make_unique<FieldSource>(std::move(array), name);
+}
+
+}  // namespace tessera

@@ -1,0 +1,33 @@
+// One field of structures: a view of it in memory, and a source that shows it as an array of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <tessera/array_io.h>
+#include <tessera/view.h>
+
+namespace tessera {
+
+/// Where a field lies in each structure.
+struct FieldPlace {
+    DType dtype;
+    Shape shape;  ///< of a sub-array, whose dimensions follow those of the array; rank 0 for none
+    std::int64_t offset = 0;
+};
+
+/// The field `name`, or "n.x" for field x of the structures in field n. Throws not_found, naming the fields that there
+/// are, and invalid_argument for a dtype without fields; `array` is what the message calls the array.
+[[nodiscard]] FieldPlace find_field(const DType& dtype, std::string_view name, std::string_view array);
+
+/// The field in elements that somebody else owns: no data are moved. Strides are those of the structures.
+[[nodiscard]] ArrayView field_view(const ArrayView& structures, std::string_view name);
+[[nodiscard]] MutableArrayView field_view(const MutableArrayView& structures, std::string_view name);
+
+/// A field of an array as an array. Structures lie packed in files and chunks, so that those of the region that is
+/// asked for are read, in slices that take little memory, and nothing else.
+[[nodiscard]] std::unique_ptr<ArraySource> field_source(std::unique_ptr<ArraySource> array, std::string_view name);
+
+}  // namespace tessera

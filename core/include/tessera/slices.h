@@ -1,0 +1,24 @@
+// Slices of a region, for sources that show the elements of another source in another form.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+
+#include <tessera/array_io.h>
+
+namespace tessera {
+
+/// Calls body(slice) for slices that together are `region`, one after another in the source's order, each of about
+/// `slice_bytes` where an element takes `item` bytes. A chunk of the source is never cut: it would be decoded once for
+/// each slice.
+void for_each_slice(const ArrayInfo& source, std::int64_t item, const Region& region, const std::stop_token& stop,
+                    const std::function<void(const Region& slice)>& body, std::int64_t slice_bytes = 1 << 20);
+
+/// A part of `region`, counted from its start: what `slice` is in the memory that `region` is read into.
+[[nodiscard]] Region within(const Region& region, const Region& slice);
+
+/// The dtype with every multi-byte part in the order of this machine.
+[[nodiscard]] DType native_dtype(const DType& dtype);
+
+}  // namespace tessera
