@@ -4,7 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <tessera/cast.h>
+#include <tessera/codec.h>
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/ndarray.h>
+#include <tessera/slices.h>
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -174,11 +180,52 @@ std::string advised_format(const Takes& takes) {
     return {};
 }
 
-PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection) {
+/// The fill in another dtype. It must fit as elements must.
+void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule) {
+    if (!m.fill.bytes || m.dtype.is_variable()) return;
+    NDArray fill(native_dtype(m.dtype), {1});
+    fill_elements(fill.view(), m.dtype, m.fill.bytes->data());
+    NDArray made(native_dtype(dtype), {1});
+    if (cast_packed(fill.dtype(), fill.bytes().data(), made.dtype(), made.bytes().data(), 1, rule)) {
+        throw invalid_argument(fmt::format("the fill value {} does not fit {}; --fill gives another",
+                                           element_to_text(fill.dtype(), fill.bytes().data()), dtype.to_string()));
+    }
+    NDArray stored(dtype, {1});
+    copy_elements(made.view(), stored.view());
+    m.fill = {.bytes = ElementBytes(stored.bytes().begin(), stored.bytes().end()), .spelling = {}, .error = {}};
+}
+
+/// The metadata of the same array with another dtype: its compressors stay, what was made for the elements goes.
+void change_dtype(ArrayMetadata& m, const CastSource& cast, bool fill_chosen, std::vector<std::string>& changes) {
+    const DType dtype = cast.info().dtype;
+    if (!fill_chosen) cast_fill(m, dtype, cast.rule());
+    ChunkLayout layout = chunk_layout(m);
+    const Order order = order_of(layout.codecs);
+    std::vector<CodecConfig> kept;
+    for (CodecConfig& codec : layout.codecs) {
+        const CodecRow* row = find_codec(codec.name);
+        const bool filter = row != nullptr && row->array_to_array != nullptr;
+        if (filter && !is_transpose(codec)) {
+            changes.push_back(
+                fmt::format("the codec {} is left out, because it was made for {}", codec.name, m.dtype.to_string()));
+        }
+        if (filter || (row != nullptr && row->array_to_bytes != nullptr)) continue;
+        codec.configuration.erase("typesize");  // what complete_codecs fills in
+        codec.configuration.erase("elementsize");
+        kept.push_back(std::move(codec));
+    }
+    m.dtype = dtype;
+    layout.codecs = complete_codecs(dtype, m.shape.rank(), order, std::move(kept));
+    set_chunk_layout(m, layout);
+}
+
+PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::optional<Selection>& selection,
+                       const CastSource* cast) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
     std::vector<std::string> changes;
     const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
+    if (cast != nullptr) change_dtype(wanted, *cast, !o.fills.empty() || o.fill.has_value(), changes);
     if (selection) select(wanted, *selection);
     const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
     std::optional<Value> attributes = stored_attributes(from);
@@ -207,7 +254,9 @@ PlannedArray plan_copy(const Array& from, const TransferOptions& o, const std::o
     }
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
     changes.insert(changes.end(), made.changes.begin(), made.changes.end());
-    std::optional<std::string> recode = selection ? "only a part is copied" : why_recode(before, made.metadata);
+    std::optional<std::string> recode = selection         ? "only a part is copied"
+                                        : cast != nullptr ? "the dtype changes"
+                                                          : why_recode(before, made.metadata);
     PlannedArray plan{&dialect, std::move(made.metadata), std::move(made.attributes), std::move(changes),
                       std::move(recode)};
     if (o.codec) add_zstd_note(plan);
@@ -473,8 +522,9 @@ PlannedArray plan_array(const ArraySource& source, const TransferOptions& option
                         const std::optional<Selection>& selection) {
     return in_context([&] { return source.name(); },
                       [&] {
-                          const auto* array = dynamic_cast<const Array*>(&source);
-                          return array != nullptr ? plan_copy(*array, options, selection)
+                          const auto* cast = dynamic_cast<const CastSource*>(&source);
+                          const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
+                          return array != nullptr ? plan_copy(*array, options, selection, cast)
                                                   : plan_new(source, options, selection);
                       });
 }

@@ -19,6 +19,7 @@
 #include "report.h"
 #include "retry.h"
 #include "transfer.h"
+#include "transfer_plan.h"
 
 namespace tessera::cli {
 
@@ -185,7 +186,8 @@ private:
 };
 
 int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all, bool csv) {
-    std::unique_ptr<ArraySource> source = open_source(o.source, reading_options(o, o.source));
+    std::unique_ptr<ArraySource> source =
+        converted(open_source(o.source, reading_options(o, o.source)), o.dtype, o.cast);
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection =
         about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });

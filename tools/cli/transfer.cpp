@@ -23,8 +23,6 @@ namespace tessera::cli {
 
 namespace fs = std::filesystem;
 
-namespace {
-
 void require_free_file(const TransferOptions& o) {
     const fs::path path = split_array_path(o.destination).path;
     if (fs::is_directory(path)) {
@@ -35,7 +33,6 @@ void require_free_file(const TransferOptions& o) {
     }
 }
 
-/// Refuses options of the other kind of destination, rather than ignoring them.
 void require_fitting_options(const TransferOptions& o, bool to_file) {
     const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
         if (!given) return;
@@ -43,6 +40,8 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
             to_file ? fmt::format("{}: only for arrays, but {} is an array file", option, o.destination)
                     : fmt::format("{}: only for array files, but {} becomes an array", option, o.destination));
     };
+    if (o.cast && !o.dtype) throw invalid_argument("--cast: only with --dtype");
+    if (o.link && o.dtype) throw invalid_argument("--link: chunks of another dtype are new ones");
     if (to_file) {
         refuse(o.chunks, "--chunks");
         refuse(o.codec, "--codec");
@@ -62,7 +61,6 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
     }
 }
 
-/// Before the first look at the destination, until it is complete.
 DestinationLock lock_destination(const Session& session, const TransferOptions& o, bool to_file) {
     const fs::path path = to_file ? split_array_path(o.destination).path : fs::path(o.destination);
     // The folder of a file is not made where there is none, and then the file cannot be made either.
@@ -71,16 +69,18 @@ DestinationLock lock_destination(const Session& session, const TransferOptions& 
     return DestinationLock(path, session.store());
 }
 
-}  // namespace
-
 void declare_object_strings(CLI::App& app, TransferOptions& o) {
     app.add_flag("--object-strings", o.object_strings,
                  "strings of variable length as Python objects in .npy and .npz, not padded to the longest");
 }
 
 void declare_reading_options(CLI::App& app, TransferOptions& o) {
-    app.add_option("--dtype", o.dtype, "what a .csv holds: f4, '<i2', \"[('a', '<i4'), ...]\" (default: found out)")
+    app.add_option("--dtype", o.dtype,
+                   "convert the elements: f4, '<i2', S8; of a .csv what it holds: \"[('a', '<i4'), ...]\"")
         ->option_text("DTYPE");
+    app.add_option("--cast", o.cast,
+                   "what may become of values: safe, same_kind (default), unsafe (as NumPy's astype), round, clip")
+        ->option_text("RULE");
     app.add_option("--header", o.header, "whether a .csv begins with a line of names: yes or no (default: found out)")
         ->option_text("yes|no");
 }
@@ -89,11 +89,8 @@ ArrayFileOptions reading_options(const TransferOptions& o, const std::string& pa
     ArrayFileOptions options{.reverse_dims = o.reverse_dims};
     const ArrayFileFormat* format = find_array_file_format(split_array_path(path).path);
     const bool text = format != nullptr && format->recognise == nullptr;
-    if (!text && (o.dtype || o.header)) {
-        throw invalid_argument(
-            fmt::format("{}: only for .csv, but {} keeps its dtype", o.dtype ? "--dtype" : "--header", path));
-    }
-    if (o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
+    if (!text && o.header) throw invalid_argument(fmt::format("--header: only for .csv, but found {}", path));
+    if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
     if (o.header && *o.header != "yes" && *o.header != "no") {
         throw invalid_argument(fmt::format("--header: expected yes or no, found '{}'", *o.header));
     }
@@ -199,11 +196,10 @@ void declare_selection(CLI::App& app, TransferOptions& o) {
     app.add_flag("--skip-bad", o.skip_bad, "of a group: replace what is there also where some arrays cannot be read");
 }
 
-void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_required) {
+void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
     app.add_option("--chunks", o.chunks, "lengths of a chunk")
         ->required(chunks_required)
         ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
-    app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
     app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
         ->option_text("CODECS");
     app.add_option("--shard", o.shards,
@@ -225,6 +221,21 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
     app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
     app.add_flag("--dry-run", o.dry_run, "say what would be made, and whether chunk files stay valid; make nothing");
 }
+
+void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_required) {
+    declare_layout(app, o, chunks_required);
+    app.add_flag("--resume", o.resume, "go on with an unfinished copy, and leave one when interrupted");
+}
+
+}  // namespace
+
+void declare_result_options(CLI::App& app, TransferOptions& o) {
+    declare_layout(app, o, false);
+    app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
+    app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
+}
+
+namespace {
 
 void declare_file_options(CLI::App& app, TransferOptions& o) {
     app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");

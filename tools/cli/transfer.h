@@ -9,6 +9,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
+#include <tessera/destination_lock.h>
 #include <tessera/place.h>
 
 #include "command.h"
@@ -28,9 +29,9 @@ struct TransferOptions {
     std::vector<std::string> fills;    ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
     bool skip_bad = false;             ///< a group whose arrays cannot all be read replaces what is there all the same
     std::optional<std::string> order;  ///< of the elements in a chunk or an array file
-    std::optional<std::string> deflate;  ///< for an array file as destination
-    std::optional<std::string> dtype;    ///< of a source that keeps none
-    std::optional<std::string> header;   ///< "yes" or "no": whether a .csv begins with one
+    std::optional<std::string> deflate;      ///< for an array file as destination
+    std::optional<std::string> dtype, cast;  ///< --dtype and the rule for it; of a source that keeps none, its dtype
+    std::optional<std::string> header;       ///< "yes" or "no": whether a .csv begins with one
     bool link = false;
     bool dry_run = false;
     bool object_strings = false;
@@ -47,10 +48,20 @@ int transfer(Session& session, const TransferOptions& options, std::string_view 
 /// All that says what becomes of the source, as `copy` takes it.
 void declare_transfer_options(CLI::App& app, TransferOptions& options);
 
-/// How a source that keeps no dtype is read. Throws invalid_argument for other sources.
+/// How a source that keeps no dtype is read; with options for others, --header is invalid_argument.
 [[nodiscard]] ArrayFileOptions reading_options(const TransferOptions& options, const std::string& path);
 /// The options for that.
 void declare_reading_options(CLI::App& app, TransferOptions& options);
+
+/// Before the first look at the destination, until it is complete.
+[[nodiscard]] DestinationLock lock_destination(const Session& session, const TransferOptions& options, bool to_file);
+/// Refuses options of the other kind of destination, rather than ignoring them.
+void require_fitting_options(const TransferOptions& options, bool to_file);
+/// Refuses a file that is there, unless it is to be replaced.
+void require_free_file(const TransferOptions& options);
+
+/// How the one array that a command computes is written: chunks, codec, format and so on.
+void declare_result_options(CLI::App& app, TransferOptions& options);
 
 /// The option that export, copy and get share.
 void declare_object_strings(CLI::App& app, TransferOptions& options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
+#include <tessera/cast.h>
 #include <tessera/copy.h>
 #include <tessera/place.h>
 #include <algorithm>
@@ -33,8 +34,17 @@ std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const st
         NDArray none(info.dtype, nothing.extent);
         source->read_into(nothing, none, {});
     }
-    if (o.points) return elements_at(std::move(source), open_source(*o.points));
-    return source;
+    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
+    return converted(std::move(source), o.dtype, o.cast);
+}
+
+std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source, const std::optional<std::string>& dtype,
+                                       const std::optional<std::string>& cast) {
+    if (!dtype) return source;
+    const DType wanted = in_context([] { return "--dtype"; }, [&] { return DType::parse(*dtype); });
+    const Cast rule = cast ? in_context([] { return "--cast"; }, [&] { return parse_cast(*cast); }) : Cast::same_kind;
+    if (source->info().dtype == wanted) return source;
+    return std::make_unique<CastSource>(std::move(source), wanted, rule);
 }
 
 std::optional<Selection> selection_of(const TransferOptions& o, const ArraySource& source) {

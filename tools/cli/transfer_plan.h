@@ -44,6 +44,11 @@ struct Plan {
 /// Opens an array of the source, and makes a file's reader say what is wrong with one that it cannot read.
 [[nodiscard]] std::unique_ptr<ArraySource> open_transferred(const TransferOptions& options, const std::string& path);
 
+/// The source with its elements converted as --dtype and --cast say.
+[[nodiscard]] std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source,
+                                                     const std::optional<std::string>& dtype,
+                                                     const std::optional<std::string>& cast);
+
 /// --sel, bound to the source's shape.
 [[nodiscard]] std::optional<Selection> selection_of(const TransferOptions& options, const ArraySource& source);
 

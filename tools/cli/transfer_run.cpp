@@ -42,8 +42,9 @@ std::string made_from(const ArraySource& from, const TransferOptions& o, const s
         state += fmt::format(" {}", changed);
         if (fs::is_regular_file(part, ignored)) state += fmt::format("/{}", fs::file_size(part, ignored));
     }
-    return printable(fmt::format("{} in {}, {} {}{}{}, changed{}", from.name(), path.string(), info.dtype.to_string(),
-                                 info.shape.to_string(), selection ? fmt::format(" [{}]", selection->to_string()) : "",
+    return printable(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(), path.string(), info.dtype.to_string(),
+                                 o.cast ? fmt::format(" by {}", *o.cast) : "", info.shape.to_string(),
+                                 selection ? fmt::format(" [{}]", selection->to_string()) : "",
                                  o.reverse_dims ? " reversed" : "", state));
 }
 
@@ -283,13 +284,16 @@ Transferred copy_to_file(Session& session, const TransferOptions& o) {
     ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && !o.open) path.member = member_name(o.source);
-    const std::unique_ptr<ArraySource> stored = open_transferred(o, o.source);
-    ArrayFileOptions options{.order = stored->info().order,
+    return write_file(session, o, path, *open_transferred(o, o.source));
+}
+
+Transferred write_file(Session& session, const TransferOptions& o, const ArrayPath& path, const ArraySource& stored) {
+    ArrayFileOptions options{.order = stored.info().order,
                              .reverse_dims = o.reverse_dims,
                              .durable = session.options().durability != Durability::none,
                              .object_strings = o.object_strings};
-    const auto converted = convert_for_array_file(path, *stored, options, session.io());
-    const ArraySource* source = converted ? converted.get() : stored.get();
+    const auto fitting = convert_for_array_file(path, stored, options, session.io());
+    const ArraySource* source = fitting ? fitting.get() : &stored;
     std::optional<Selection> selection;
     if (o.selection) {
         selection = about_path(o.source, [&] { return Selection::parse(*o.selection, source->info().shape); });

@@ -21,6 +21,9 @@ void leave_out(Session& session, const TransferOptions& options, const std::vect
                std::vector<Unreadable>& left_out);
 /// Copies one array into an array file.
 [[nodiscard]] Transferred copy_to_file(Session& session, const TransferOptions& options);
+/// The same of an array that is opened already.
+[[nodiscard]] Transferred write_file(Session& session, const TransferOptions& options, const ArrayPath& path,
+                                     const ArraySource& stored);
 /// Copies the arrays `names` of the source into one file, and treats those that cannot be read as copy_to_arrays does.
 [[nodiscard]] Transferred copy_to_bundle(Session& session, const TransferOptions& options,
                                          std::vector<std::string> names);
