@@ -41,7 +41,8 @@ void add_columns(const DType& dtype, const std::string& name, std::int64_t offse
 /// Takes the elements of an array and sums them up, column by column.
 class StatisticsSink final : public ArraySink {
 public:
-    StatisticsSink(const ArraySource& source, const std::optional<ElementBytes>& fill, int bins)
+    StatisticsSink(const ArraySource& source, const std::optional<ElementBytes>& fill, int bins,
+                   const std::optional<Selection>& selection)
         : info_(source.info()), name_(source.name()), bins_(static_cast<std::size_t>(bins)) {
         // In host order, so that elements come as the kernels take them.
         const DType dtype = info_.dtype;
@@ -49,6 +50,10 @@ public:
             info_.dtype = dtype.with_order(native_order);
         }
         info_.access = Access::any;
+        if (selection) {
+            info_.shape = selection->shape();
+            info_.chunks = info_.shards = Shape();
+        }
         add_columns(info_.dtype, "", 0, Shape(), columns_);
         if (!fill) return;
         fill_ = NDArray(info_.dtype, {1});
@@ -118,10 +123,10 @@ private:
 }  // namespace
 
 std::vector<Statistics> statistics(const ArraySource& source, const std::optional<ElementBytes>& fill, int bins,
-                                   const IoOptions& io) {
+                                   const IoOptions& io, const std::optional<Selection>& selection) {
     if (bins != 0 && bins < 4) throw invalid_argument("at least 4 bins are needed, or 0 for no histogram");
-    StatisticsSink sink(source, fill, bins);
-    copy_array(source, sink, {.io = io, .ample = passing_block, .repeatable = false});
+    StatisticsSink sink(source, fill, bins, selection);
+    copy_array(source, sink, {.io = io, .selection = selection, .ample = passing_block, .repeatable = false});
     return sink.result();
 }
 

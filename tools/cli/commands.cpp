@@ -23,6 +23,10 @@ Run declare_refs(CLI::App& app);
 Run declare_stack(CLI::App& app);
 Run declare_unstack(CLI::App& app);
 Run declare_concat(CLI::App& app);
+Run declare_calc(CLI::App& app);
+Run declare_reduce(CLI::App& app);
+Run declare_coarsen(CLI::App& app);
+Run declare_pyramid(CLI::App& app);
 Run declare_set(CLI::App& app);
 Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
@@ -42,6 +46,7 @@ namespace {
 constexpr const char* make = "Make";
 constexpr const char* inspect = "Inspect";
 constexpr const char* move = "Move";
+constexpr const char* compute = "Compute";
 constexpr const char* edit = "Edit";
 constexpr const char* arrange = "Arrange";
 constexpr const char* check = "Check";
@@ -211,6 +216,44 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera concat 'tiles/row0-*.npy' row0.zarr --axis 1",
      declare_concat},
+    {"calc", compute, "arithmetic and masks over arrays", "calc OUT EXPRESSION NAME=PATH… [options]",
+     "Operators: + - * / // % ** == != < <= > >= & | ^ ~ << >>, as in NumPy (before a first "
+     "- a space). Functions: where, minimum, maximum, "
+     "fmin,\n"
+     "fmax, clip, abs, sign, square, sqrt, cbrt, exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arctan,\n"
+     "arctan2, tanh, hypot, floor, ceil, trunc, rint, isnan, isinf, isfinite, real, imag, conj, mod, and conversions "
+     "by\n"
+     "the name of a dtype: float32(a). Constants: pi, e, nan, inf, True, False.\n"
+     "Operands are broadcast, and dtypes promoted as in NumPy 2: float32 stays float32 beside numbers. Integers wrap;\n"
+     "int64 beside uint64, and numbers that do not fit, are refused.\n"
+     "The result is made as `copy` makes one. With --in-place, OUT is changed as one batch, which `undo` takes "
+     "back.\n\n"
+     "Examples:\n"
+     "  tessera calc out.zarr 'where(a < 0, 0, a * 0.1 + b)' a=x.zarr b=y.npy\n"
+     "  tessera calc x.zarr 'where(isnan(x), 0, x)' x=x.zarr --in-place --sel ':100'",
+     declare_calc},
+    {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
+     "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std has N as divisor. Sums of "
+     "integers\n"
+     "are 64-bit integers, means of them float64. argmin and argmax give places along the dimensions that go.\n\n"
+     "Example:\n"
+     "  tessera reduce series.zarr mean.zarr --axis 0 --with mean",
+     declare_reduce},
+    {"coarsen", compute, "downsample by whole factors", "coarsen SRC DST --by FACTORS [options]",
+     "One element for each block of the source, of its dtype; blocks at the ends hold what is left. Means of integers "
+     "are\n"
+     "rounded half to even. mode is the most frequent element, the least of equally frequent ones; nearest the first\n"
+     "element of each block.\n\n"
+     "Example:\n"
+     "  tessera coarsen dem.zarr overview.npy --by 4,4 --with mean",
+     declare_coarsen},
+    {"pyramid", compute, "an OME-Zarr image with its overviews", "pyramid SRC DST [options]",
+     "A group with the levels 0, 1, 2 … and OME-NGFF multiscales metadata: 0.5 in v3, 0.4 in v2. Each level is "
+     "computed\n"
+     "from SRC itself. Without --axes the names of the dimensions count, else y,x, z,y,x, c,z,y,x or t,c,z,y,x.\n\n"
+     "Example:\n"
+     "  tessera pyramid dem.zarr dem.ome.zarr --by 2 --scale 30,30 --units meter,meter",
+     declare_pyramid},
     {"set", edit, "write a value or a file into a part of an array", "set PATH SELECTION VALUE|FILE [options]",
      "VALUE is JSON (3, -1.5, NaN, true, \"text\"; [1, 2] for a complex number or a structure), or plain text for "
      "text\n"

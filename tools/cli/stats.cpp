@@ -21,6 +21,7 @@ namespace {
 
 struct StatsOptions {
     std::string path, bins = "32";
+    std::optional<std::string> selection;
 };
 
 Value mean_value(const Statistics& s) {
@@ -51,15 +52,16 @@ void set_statistics(Value& value, const Statistics& s) {
 }
 
 /// Of plain elements themselves, of structures each field.
-Value statistics_value(const std::string& path, const ArrayInfo& info, const std::vector<Statistics>& found) {
+Value statistics_value(const std::string& path, const DType& dtype, const Shape& shape,
+                       const std::vector<Statistics>& found) {
     Value value = Value::object();
     value.set("path", path_value(path));
     Value fields = Value::array();
-    if (info.dtype.kind() != Kind::structure) {
+    if (dtype.kind() != Kind::structure) {
         set_statistics(value, found.front());
     } else {
-        value.set("dtype", info.dtype.to_string());
-        value.set("count", element_count(info.shape));
+        value.set("dtype", dtype.to_string());
+        value.set("count", element_count(shape));
         for (const char* name : {"nan", "fill", "min", "max", "mean", "deviation", "histogram"})
             value.set(name, Value());
         for (const Statistics& s : found) {
@@ -125,15 +127,21 @@ void print_statistics(const Statistics& s) {
 int stats(Session& session, const StatsOptions& o) {
     const int bins = parse_number("--bins", o.bins, 0, 10'000);
     std::unique_ptr<ArraySource> source;
+    Shape shape;
     const std::vector<Statistics> found = retry_when_replaced({o.path}, [&] {
         source = about_path(o.path, [&] { return open_source(o.path); });
         std::optional<ElementBytes> fill;
         if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
-        return statistics(*source, fill, bins, session.io());
+        std::optional<Selection> selection;
+        if (o.selection) {
+            selection = about_path(o.path, [&] { return Selection::parse(*o.selection, source->info().shape); });
+        }
+        shape = selection ? selection->shape() : source->info().shape;
+        return statistics(*source, fill, bins, session.io(), selection);
     });
     session.clear_progress();
     if (session.options().json) {
-        print_json(statistics_value(o.path, source->info(), found));
+        print_json(statistics_value(o.path, source->info().dtype, shape, found));
         return exit_done;
     }
     for (const Statistics& s : found) {
@@ -148,6 +156,7 @@ int stats(Session& session, const StatsOptions& o) {
 Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
     app.add_option("PATH", o->path, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("--sel", o->selection, "of this part alone: '10:20, ::2, 5, ...'")->option_text("SELECTION");
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) { return stats(session, *o); };

@@ -43,8 +43,9 @@ struct Statistics {
 /// Statistics of every field, or one entry for plain elements. `fill` is the array's fill element, if it has one (see
 /// ArrayMetadata): its bytes, or for variable-length elements the content. At most `bins` bins, which is 4 or more;
 /// 0 for no histogram, which takes a third less time. Elements are looked at in blocks that stay in cache, with
-/// kernels by C type.
+/// kernels by C type. `selection`: of this part of the source alone.
 [[nodiscard]] std::vector<Statistics> statistics(const ArraySource& source, const std::optional<ElementBytes>& fill,
-                                                 int bins = 32, const IoOptions& io = {});
+                                                 int bins = 32, const IoOptions& io = {},
+                                                 const std::optional<Selection>& selection = std::nullopt);
 
 }  // namespace tessera

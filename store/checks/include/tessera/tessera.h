@@ -2,10 +2,14 @@
 #pragma once
 
 #include <tessera/array.h>
+#include <tessera/array_field.h>
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/blocks.h>
 #include <tessera/cached_array.h>
+#include <tessera/calc.h>
+#include <tessera/cast.h>
+#include <tessera/coarsen.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/difference.h>
@@ -19,6 +23,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
+#include <tessera/reduce.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/selection.h>

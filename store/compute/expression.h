@@ -1,0 +1,33 @@
+// Expressions in NumPy's notation, from text to tree. Private to the store module.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace tessera {
+
+/// A number as Python has it: an int within 64 bits, a float or a bool.
+using Literal = std::variant<bool, std::int64_t, std::uint64_t, double>;
+
+/// A node of an expression's tree.
+struct Expression {
+    enum class Type : std::uint8_t { literal, name, call };
+    Type type = Type::literal;
+    std::size_t at = 0;  ///< where in the text it begins
+    Literal literal = {};
+    std::string name;  ///< of an operand, or of a NumPy function: operators are "add", "less" …
+    std::vector<std::unique_ptr<Expression>> arguments;
+};
+
+/// Throws invalid_argument with the place and what was expected.
+[[nodiscard]] std::unique_ptr<Expression> parse_expression(std::string_view text);
+
+/// An error about a place of the text, which it shows.
+[[nodiscard]] class Error expression_error(std::string_view text, std::size_t at, std::string_view what);
+
+}  // namespace tessera

@@ -1,0 +1,109 @@
+#include <tessera/coarsen.h>
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/error.h>
+
+namespace tessera {
+
+namespace {
+
+std::string_view type_of_axis(std::string_view name) {
+    if (name == "t") return "time";
+    if (name == "c") return "channel";
+    return "space";
+}
+
+/// OME-NGFF wants time, channel, space in this order.
+void require_axes(const std::vector<std::string>& axes) {
+    const auto count = [&](std::string_view type) {
+        return std::ranges::count_if(axes, [&](const std::string& name) { return type_of_axis(name) == type; });
+    };
+    const auto rank = [](const std::string& name) {
+        const std::string_view type = type_of_axis(name);
+        return type == "time" ? 0 : type == "channel" ? 1 : 2;
+    };
+    std::vector<std::string> sorted = axes;
+    std::ranges::sort(sorted);
+    const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end() && std::ranges::count(axes, "") == 0;
+    const bool fits = distinct && count("time") <= 1 && count("channel") <= 1 && count("space") >= 2 &&
+                      count("space") <= 3 && std::ranges::is_sorted(axes, {}, rank);
+    if (fits) return;
+    throw invalid_argument(fmt::format(
+        "OME-NGFF takes axes such as y,x, z,y,x, c,y,x or t,c,z,y,x (at most t, then at most c, then two or "
+        "three of space), found {}",
+        fmt::join(axes, ",")));
+}
+
+Value numbers(const std::vector<double>& list) {
+    Value value = Value::array();
+    for (const double v : list) value.push_back(v);
+    return value;
+}
+
+Value axes_value(const Pyramid& p) {
+    Value axes = Value::array();
+    for (std::size_t d = 0; d < p.axes.size(); ++d) {
+        Value axis = Value::object();
+        axis.set("name", p.axes[d]);
+        axis.set("type", type_of_axis(p.axes[d]));
+        if (d < p.units.size() && p.units[d]) axis.set("unit", *p.units[d]);
+        axes.push_back(std::move(axis));
+    }
+    return axes;
+}
+
+Value level_value(const Pyramid& p, std::size_t level) {
+    std::vector<double> scale = p.scale;
+    std::vector<double> translation(p.scale.size(), 0);
+    for (std::size_t d = 0; d < p.axes.size(); ++d) {
+        const auto by = static_cast<double>(p.factors[level][static_cast<int>(d)]);
+        scale[d] *= by;
+        if (p.with != Coarsening::nearest) translation[d] = (by - 1) / 2 * p.scale[d];
+    }
+    Value transforms = Value::array();
+    Value scaled = Value::object();
+    scaled.set("type", "scale");
+    scaled.set("scale", numbers(scale));
+    transforms.push_back(std::move(scaled));
+    Value translated = Value::object();
+    translated.set("type", "translation");
+    translated.set("translation", numbers(translation));
+    transforms.push_back(std::move(translated));
+    Value value = Value::object();
+    value.set("path", fmt::format("{}", level));
+    value.set("coordinateTransformations", std::move(transforms));
+    return value;
+}
+
+}  // namespace
+
+Value multiscales_attributes(const Pyramid& p, bool v3) {
+    require_axes(p.axes);
+    Value datasets = Value::array();
+    for (std::size_t level = 0; level < p.factors.size(); ++level) datasets.push_back(level_value(p, level));
+    Value image = Value::object();
+    if (!v3) image.set("version", "0.4");
+    image.set("name", p.name);
+    image.set("axes", axes_value(p));
+    image.set("datasets", std::move(datasets));
+    image.set("type", coarsening_name(p.with));
+    Value multiscales = Value::array();
+    multiscales.push_back(std::move(image));
+    Value attributes = Value::object();
+    if (!v3) {
+        attributes.set("multiscales", std::move(multiscales));
+        return attributes;
+    }
+    Value ome = Value::object();
+    ome.set("version", "0.5");
+    ome.set("multiscales", std::move(multiscales));
+    attributes.set("ome", std::move(ome));
+    return attributes;
+}
+
+}  // namespace tessera

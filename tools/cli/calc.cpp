@@ -1,0 +1,190 @@
+// tessera calc
+#include <tessera/calc.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/array.h>
+#include <tessera/cast.h>
+#include <tessera/copy.h>
+#include <tessera/edit.h>
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+
+#include "blocks.h"
+#include "command.h"
+#include "computed.h"
+#include "edit.h"
+#include "hierarchy.h"
+#include "options.h"
+#include "report.h"
+#include "transfer_plan.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct CalcCommand {
+    TransferOptions out;
+    std::string expression;
+    std::vector<std::string> operands;  ///< "a=x.zarr"
+    bool in_place = false;
+};
+
+struct Operands {
+    std::vector<CalcOperand> arrays;
+    std::vector<std::string> paths;
+};
+
+Operands open_operands(const std::vector<std::string>& given) {
+    Operands operands;
+    for (const std::string& text : given) {
+        const std::size_t equals = text.find('=');
+        const std::string name = text.substr(0, equals);
+        const bool named = equals != std::string::npos && !name.empty() &&
+                           std::ranges::all_of(name,
+                                               [](char c) {
+                                                   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                                          (c >= '0' && c <= '9') || c == '_';
+                                               }) &&
+                           !(name[0] >= '0' && name[0] <= '9');
+        if (!named) throw invalid_argument(fmt::format("expected an operand such as a=x.zarr, found '{}'", text));
+        const bool twice = std::ranges::count(operands.arrays, name, &CalcOperand::name) > 0;
+        if (twice) throw invalid_argument(fmt::format("the operand {} is given twice", name));
+        const std::string path = text.substr(equals + 1);
+        operands.arrays.push_back({name, about_path(path, [&] { return open_source(path); })});
+        operands.paths.push_back(path);
+    }
+    return operands;
+}
+
+/// A selection of an array as a sink.
+class SelectionSink final : public ArraySink {
+public:
+    SelectionSink(Array& array, Selection selection) : array_(array), selection_(std::move(selection)) {
+        const ArrayInfo all = array.info();
+        info_ = {.dtype = all.dtype, .shape = selection_.shape(), .chunks = {}};
+        if (!selection_.is_region() || selection_.shape().rank() != all.shape.rank()) return;
+        info_.chunks = all.chunks;  // blocks end where chunks do
+        for (int d = 0; d < all.chunks.rank(); ++d) {
+            info_.chunk_offset.push_back(selection_.bounds().start[d] % all.chunks[d]);
+        }
+    }
+    [[nodiscard]] ArrayInfo info() const override { return info_; }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        Region box;  // with the dimensions that are dropped
+        int kept = 0;
+        for (const Selection::Axis& axis : selection_.axes()) {
+            box.start.push_back(axis.dropped ? 0 : region.start[kept]);
+            box.extent.push_back(axis.dropped ? 1 : region.extent[kept]);
+            kept += axis.dropped ? 0 : 1;
+        }
+        array_.write(part_of(selection_, box), in, io);
+    }
+    void finish() override { array_.finish(); }
+    [[nodiscard]] const std::string& name() const override { return array_.name(); }
+
+private:
+    Array& array_;
+    Selection selection_;
+    ArrayInfo info_;
+};
+
+void require_in_place_options(const TransferOptions& o) {
+    const bool layout = o.chunks || o.shards || o.codec || !o.fills.empty() || o.format || o.separator ||
+                        o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
+    if (layout)
+        throw invalid_argument(
+            "--in-place: the array stays as it is but for its elements; only --sel and --cast go with it");
+}
+
+int calc_in_place(Session& session, const CalcCommand& o) {
+    require_in_place_options(o.out);
+    Operands operands = open_operands(o.operands);
+    Array array = open_to_edit(session, o.out.destination);
+    auto value = calc_source(o.expression, std::move(operands.arrays), array.shape());
+    const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
+    std::unique_ptr<ArraySource> source = std::move(value);
+    if (!(source->info().dtype == array.dtype()))
+        source = std::make_unique<CastSource>(std::move(source), array.dtype(), rule);
+    const Selection selection =
+        o.out.selection
+            ? about_path(o.out.destination, [&] { return Selection::parse(*o.out.selection, array.shape()); })
+            : Selection::all(array.shape());
+    std::int64_t changed = 0;
+    try {
+        Edit edit(array);
+        edit.array().require_direct(selection);
+        SelectionSink sink(edit.array(), selection);
+        IoOptions io = session.io();
+        io.max_memory /= 2;
+        copy_array(*source, sink, {.io = io, .selection = selection});
+        changed = edit.commit();
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(fmt::format("interrupted; {} is as it was before", o.out.destination));
+    }
+    session.clear_progress();
+    const std::int64_t count = element_count(selection.shape());
+    Value report_value = Value::object();
+    report_value.set("path", path_value(o.out.destination));
+    report_value.set("shape", shape_value(selection.shape()));
+    report_value.set("elements", count);
+    report_value.set("values_changed", changed);
+    report(session, report_value,
+           fmt::format("calculated {} of {}; `tessera undo` takes it back", count_text(count, "element"),
+                       o.out.destination));
+    return exit_done;
+}
+
+int calc(Session& session, const CalcCommand& given) {
+    if (given.in_place) return calc_in_place(session, given);
+    CalcCommand o = given;
+    if (o.out.selection)
+        throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
+    Operands operands = open_operands(o.operands);
+    o.out.source = o.expression;
+    const ArraySource* like = operands.arrays.empty() ? nullptr : operands.arrays.front().array.get();
+    const auto shared = operands.arrays;  // keeps `like`
+    std::unique_ptr<ArraySource> value = calc_source(o.expression, std::move(operands.arrays));
+    const ArrayInfo info = value->info();
+    const auto source = converted(std::move(value), o.out.dtype, o.out.cast);
+    ComputedFrom from{.paths = operands.paths, .like = like, .chunks = info.chunks, .dimension_names = {}};
+    for (const CalcOperand& operand : shared) {
+        if (from.dimension_names.empty() && operand.array->info().shape == info.shape) {
+            from.dimension_names = dimension_names_of(*operand.array);
+        }
+    }
+    return write_computed(session, o.out, *source, from, "calculated");
+}
+
+}  // namespace
+
+Run declare_calc(CLI::App& app) {
+    auto o = std::make_shared<CalcCommand>();
+    app.add_option("OUT", o->out.destination, "a directory, or a .zip or array file by its extension")
+        ->required()
+        ->option_text(" ");
+    app.add_option("EXPRESSION", o->expression, "in NumPy's notation: 'where(a < 0, 0, a * 0.1 + b)'")
+        ->required()
+        ->option_text(" ");
+    app.add_option("NAME=PATH", o->operands, "the operands: arrays, array files, members and fields")->option_text(" ");
+    app.add_flag("--in-place", o->in_place,
+                 "change the elements of OUT, which may be an operand, all at once or not at all");
+    app.add_option("--sel", o->out.selection, "with --in-place: change only this part: '10:20, ::2'")
+        ->option_text("SELECTION");
+    app.add_option("--dtype", o->out.dtype, "convert the result: f4, '<i2'")->option_text("DTYPE");
+    app.add_option("--cast", o->out.cast,
+                   "safe, same_kind (default), unsafe, round or clip; with --in-place to OUT's dtype")
+        ->option_text("RULE");
+    declare_result_options(app, o->out);
+    return [o](Session& session) { return calc(session, *o); };
+}
+
+}  // namespace tessera::cli

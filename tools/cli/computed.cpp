@@ -1,0 +1,135 @@
+#include "computed.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/cast.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+
+#include "destination.h"
+#include "hierarchy.h"
+#include "options.h"
+#include "overlap.h"
+#include "transfer_plan.h"
+#include "transfer_report.h"
+#include "transfer_run.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string names_text(const std::vector<std::optional<std::string>>& names) {
+    std::string text;
+    for (std::size_t d = 0; d < names.size(); ++d) text += (d == 0 ? "" : ",") + names[d].value_or("");
+    return text;
+}
+
+std::string shape_option(const Shape& shape) {
+    std::string text;
+    for (const std::int64_t n : shape) text += fmt::format("{}{}", text.empty() ? "" : ",", n);
+    return text;
+}
+
+/// What nobody chose, as the source suggests it.
+TransferOptions completed(const TransferOptions& given, const ArraySource& source, const ComputedFrom& from) {
+    TransferOptions o = given;
+    if (!o.format) {
+        const Dialect* above = format_above(o.destination);
+        const auto* cast = dynamic_cast<const CastSource*>(from.like);
+        const auto* like = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : from.like);
+        if (above != nullptr) {
+            o.format = above->name;
+        } else if (like != nullptr) {
+            o.format = like->dialect().name;
+        }
+    }
+    const int rank = source.info().shape.rank();
+    if (!o.chunks && rank > 0 && from.chunks.rank() == rank) o.chunks = shape_option(from.chunks);
+    if (!o.dimensions && rank > 0 && std::cmp_equal(from.dimension_names.size(), rank)) {
+        o.dimensions = names_text(from.dimension_names);
+    }
+    if (!o.fills.empty()) o.fill = o.fills.back();
+    return o;
+}
+
+Transferred write_array(Session& session, const TransferOptions& o, const ArraySource& source,
+                        const DestinationLock& building) {
+    Job job{o.source, "", plan_array(source, o, std::nullopt)};
+    job.plan.recode = "it is computed";
+    Transferred result{.path = o.destination, .made = {}, .left_out = {}};
+    if (o.dry_run) {
+        Plan plan;
+        plan.jobs.push_back(std::move(job));
+        report_plan(session, o, plan);
+        return result;
+    }
+    for (const std::string& change : job.plan.changes) session.note(fmt::format("{}: {}", o.destination, change));
+    const auto destination = open_destination(
+        o.destination, {.overwrite = o.overwrite, .resume = false, .store = session.store(), .lock = &building});
+    IoOptions io = session.io();
+    io.max_memory /= 2;  // the other half is the source's, which computes
+    copy_array(source, destination->add("", job.plan, o.source), {.io = io});
+    destination->commit();
+    const auto zip = fs::is_directory(o.destination) ? std::nullopt : probe_place(o.destination, {.read_only = true});
+    const Array made = zip ? Array::open(zip->store, "") : Array::open(o.destination, {.read_only = true});
+    result.made.push_back(made_of(o.destination, made));
+    result.bytes = result.made.back().bytes.value_or(0);
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source) {
+    const auto* array = dynamic_cast<const Array*>(&source);
+    if (array != nullptr && !array->metadata().dimension_names.empty()) return array->metadata().dimension_names;
+    const Value attributes = source.attribute_values();
+    const Value* listed = attributes.find(dimensions_attribute);
+    std::vector<std::optional<std::string>> names;
+    if (listed == nullptr || !listed->is_array()) return names;
+    for (const Value& name : listed->as_array()) {
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : decltype(names){};
+}
+
+std::int64_t computing_memory(const Session& session) {
+    const int threads = thread_count({.threads = session.options().threads});
+    constexpr std::int64_t least = std::int64_t{1} << 18;
+    return std::max(least, static_cast<std::int64_t>(session.options().max_memory) / 4 / threads);
+}
+
+int write_computed(Session& session, const TransferOptions& given, const ArraySource& source, const ComputedFrom& from,
+                   std::string_view done) {
+    const bool to_file = names_array_file(given.destination);
+    require_fitting_options(given, to_file);
+    if (!to_file) require_no_other_file(given.destination);
+    require_apart(from.paths, given.destination);
+    const DestinationLock building = lock_destination(session, given, to_file);
+    const bool existed = fs::exists(split_array_path(given.destination).path);
+    Transferred result;
+    try {
+        if (to_file) {
+            require_free_file(given);
+            result = write_file(session, given, split_array_path(given.destination), source);
+        } else {
+            result = write_array(session, completed(given, source, from), source, building);
+        }
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(existed ? fmt::format("interrupted; {} is as it was before", given.destination)
+                                : fmt::format("interrupted; nothing is left at {}", given.destination));
+    }
+    session.clear_progress();
+    if (!given.dry_run) report_transferred(session, given, result, done);
+    return exit_done;
+}
+
+}  // namespace tessera::cli

@@ -1,0 +1,93 @@
+// tessera reduce
+#include <tessera/reduce.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "command.h"
+#include "computed.h"
+#include "options.h"
+#include "transfer_plan.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct ReduceCommand {
+    TransferOptions out;
+    std::optional<std::string> axes;
+    std::string with;
+    bool keep_dims = false;
+    bool skip_nan = false;
+};
+
+std::vector<int> parse_axes(const std::string& text) {
+    std::vector<int> axes;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        axes.push_back(parse_number("--axis", text.substr(at, end - at), -max_rank, max_rank - 1));
+        at = end + 1;
+    }
+    return axes;
+}
+
+/// The names of the dimensions that stay.
+std::vector<std::optional<std::string>> kept_names(std::vector<std::optional<std::string>> names,
+                                                   const std::vector<int>& axes) {
+    const int rank = static_cast<int>(names.size());
+    std::vector<std::optional<std::string>> kept;
+    for (int d = 0; d < rank; ++d) {
+        const bool goes = axes.empty() || std::ranges::count(axes, d) + std::ranges::count(axes, d - rank) > 0;
+        if (!goes) kept.push_back(std::move(names[static_cast<std::size_t>(d)]));
+    }
+    return kept;
+}
+
+int reduce(Session& session, const ReduceCommand& o) {
+    const Reduction with = in_context([] { return "--with"; }, [&] { return parse_reduction(o.with); });
+    std::unique_ptr<ArraySource> array = about_path(o.out.source, [&] { return open_source(o.out.source); });
+    const ArraySource& like = *array;
+    std::vector<std::optional<std::string>> names = dimension_names_of(like);
+    const ReduceOptions options{.with = with,
+                                .axes = o.axes ? parse_axes(*o.axes) : std::vector<int>{},
+                                .keep_dimensions = o.keep_dims,
+                                .skip_nan = o.skip_nan,
+                                .memory = computing_memory(session)};
+    const auto source = about_path(
+        o.out.source, [&] { return converted(reduce_source(std::move(array), options), o.out.dtype, o.out.cast); });
+    if (!o.keep_dims && !names.empty()) names = kept_names(std::move(names), options.axes);
+    return write_computed(session, o.out, *source,
+                          {.paths = {o.out.source}, .like = &like, .chunks = {}, .dimension_names = names},
+                          fmt::format("{} of {}:", o.with, o.out.source));
+}
+
+}  // namespace
+
+Run declare_reduce(CLI::App& app) {
+    auto o = std::make_shared<ReduceCommand>();
+    app.add_option("SRC", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("DST", o->out.destination, "a directory, or a .zip or array file by its extension")
+        ->required()
+        ->option_text(" ");
+    app.add_option("--axis", o->axes, "the dimensions that go: 0 or 0,2; -1 is the last (default: all)")
+        ->option_text("N");
+    app.add_option("--with", o->with, "min, max, sum, mean, std, count, argmin, argmax or median")
+        ->required()
+        ->option_text("WORD (required)");
+    app.add_flag("--keep-dims", o->keep_dims, "dimensions that go stay as length 1");
+    app.add_flag("--skip-nan", o->skip_nan, "leave NaN and NaT out, as numpy.nanmean does");
+    app.add_option("--dtype", o->out.dtype, "convert the results: f4, '<i2'")->option_text("DTYPE");
+    app.add_option("--cast", o->out.cast, "safe, same_kind (default), unsafe, round or clip")->option_text("RULE");
+    declare_result_options(app, o->out);
+    return [o](Session& session) { return reduce(session, *o); };
+}
+
+}  // namespace tessera::cli
