@@ -118,9 +118,9 @@ constexpr Command table[] = {
      declare_stats},
     {"diff", inspect, "compare two arrays or hierarchies element by element", "diff A B [options]",
      "Chunks, codecs, generation, file format and byte order do not matter; without a tolerance elements are compared\n"
-     "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups all\n"
-     "that is below them is compared by its path, attributes too; arrays whose chunk files are the same, as those of a\n"
-     "snapshot are until they change, are not read.\n"
+     "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups\n"
+     "everything below them is compared by its path, attributes too. Arrays whose chunk files are the same, as those\n"
+     "of a snapshot are until they change, are not read.\n"
      "Exit code 0 when there is none, 1 when there is one.\n\n"
      "Example:\n"
      "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6\n"

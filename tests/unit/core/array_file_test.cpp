@@ -79,7 +79,7 @@ TEST(ArrayFile, MembersAreAskedForWhereThereAreSeveral) {
                       (void)open_array_file({golden / "npy/t_i4.npy", "a"});
                   },
                   "single array"),
-              ErrorCode::not_found);
+              ErrorCode::invalid_argument);
     EXPECT_EQ(find_array_file_format(savez.path)->members(savez.path),
               (std::vector<std::string>{"a", "b", "flags", "s"}));
 }

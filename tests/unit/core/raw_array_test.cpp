@@ -173,7 +173,7 @@ TEST(RawArray, FactsForInfo) {
                       (void)open_array_file({golden / "py_i4.ra", "member"});
                   },
                   "single array"),
-              ErrorCode::not_found);
+              ErrorCode::invalid_argument);
 }
 
 TEST(RawArray, TrailingBytesSurviveRewritingAndEditingInPlace) {

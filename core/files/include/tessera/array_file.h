@@ -100,8 +100,8 @@ struct ArrayFileFormat {
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 
 /// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds
-/// exactly one; the message lists the members. "file.npy::field" and "file.npz::member::field" are a field of structures
-/// (field_source).
+/// exactly one; the message lists the members. "file.npy::field" and "file.npz::member::field" are a field of
+/// structures (field_source).
 [[nodiscard]] std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options = {});
 /// Creates one by extension, seen from finish() on. Replacing is the caller's decision; a .ra keeps its trailing bytes.
 [[nodiscard]] std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype,
