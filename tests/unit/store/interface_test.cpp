@@ -86,7 +86,7 @@ TEST(Interface, SelectionsAreTextEverywhere) {
 }
 
 TEST(Interface, StructsGoInAndOut) {
-    for (const char* const format : {"zmeta", "v1", "v2", "v3"}) {
+    for (const char* const format : {"zmeta", "v1", "v2"}) {  // v3 cannot express padding
         SCOPED_TRACE(format);
         const std::vector<Reading> readings{{-1, 0.5F, 1}, {std::numeric_limits<std::int64_t>::max(), -2.0F, 255}};
         auto store = memory_store();
