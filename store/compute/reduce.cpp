@@ -304,8 +304,9 @@ private:
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             const auto v = line.values<double>();
             widen(elements.bytes().data() + c * n * dtype_.size(), n, v.data());
-            const auto numbers = std::ranges::partition(v, [](double x) { return x == x; });
-            const std::int64_t missing = std::ranges::ssize(numbers);
+            // Not std::ranges::partition, of which Clang 14 cannot compile the result.
+            const auto numbers_end = std::partition(v.begin(), v.end(), [](double x) { return x == x; });
+            const std::int64_t missing = v.end() - numbers_end;
             results.values<double>()[static_cast<std::size_t>(c)] = missing > 0 && !options_.skip_nan
                                                                         ? std::numeric_limits<double>::quiet_NaN()
                                                                         : median_of(v.data(), n - missing);
