@@ -55,6 +55,51 @@ Selection::Axis slice_axis(std::optional<std::int64_t> from, std::optional<std::
     return axis;
 }
 
+/// What stands between the commas of a selection.
+std::vector<std::string_view> items_of(std::string_view text) {
+    std::string_view s = trim(text);
+    const bool bracketed = s.size() >= 2 && s.front() == '[' && s.back() == ']';
+    if (bracketed) s = trim(s.substr(1, s.size() - 2));
+    // x[[1, 2]] is two rows to NumPy, and x[1, 2] one element: who writes '[1, 2]' may mean either.
+    const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
+    if (list || s.find_first_of("[]") != s.npos) {
+        throw invalid_argument(fmt::format(
+            "selection \"{}\": lists of indices are not taken; without brackets \"1, 2\" is one element, and \"1:3\" "
+            "rows 1 and 2",
+            text));
+    }
+    std::vector<std::string_view> items;
+    while (!s.empty()) {
+        const std::size_t comma = s.find(',');
+        items.push_back(trim(s.substr(0, comma)));
+        if (items.back().empty())
+            throw invalid_argument(fmt::format("selection \"{}\": nothing between two commas", text));
+        s = comma == std::string_view::npos ? std::string_view() : trim(s.substr(comma + 1));
+    }
+    return items;
+}
+
+/// An index or a slice of dimension `d`.
+Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std::int64_t length) {
+    const std::size_t first = item.find(':');
+    if (first == std::string_view::npos) {
+        std::int64_t i = *number(item, text);
+        if (i < -length || i >= length) {
+            throw out_of_bounds(fmt::format(
+                "selection \"{}\": index {} is out of bounds for dimension {} with length {}", text, i, d, length));
+        }
+        if (i < 0) i += length;
+        return {.start = i, .step = 1, .count = 1, .dropped = true};
+    }
+    const std::size_t second = item.find(':', first + 1);
+    const auto from = number(item.substr(0, first), text);
+    const auto to =
+        number(item.substr(first + 1, second == std::string_view::npos ? second : second - first - 1), text);
+    const auto step = second == std::string_view::npos ? std::nullopt : number(item.substr(second + 1), text);
+    if (step == 0) throw invalid_argument(fmt::format("selection \"{}\": a step cannot be 0", text));
+    return slice_axis(from, to, step.value_or(1), length);
+}
+
 }  // namespace
 
 Selection Selection::all(const Shape& shape) {
@@ -70,26 +115,7 @@ Selection::Selection(const Region& region, const Shape& shape) {
 }
 
 Selection Selection::parse(std::string_view text, const Shape& shape) {
-    std::string_view s = trim(text);
-    const bool bracketed = s.size() >= 2 && s.front() == '[' && s.back() == ']';
-    if (bracketed) s = trim(s.substr(1, s.size() - 2));
-    // x[[1, 2]] is two rows to NumPy, and x[1, 2] one element: who writes '[1, 2]' may mean either.
-    const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
-    if (list || s.find_first_of("[]") != s.npos) {
-        throw invalid_argument(fmt::format(
-            "selection \"{}\": lists of indices are not taken; without brackets \"1, 2\" is one element, and \"1:3\" "
-            "rows 1 and 2",
-            text));
-    }
-
-    std::vector<std::string_view> items;
-    while (!s.empty()) {
-        const std::size_t comma = s.find(',');
-        items.push_back(trim(s.substr(0, comma)));
-        if (items.back().empty())
-            throw invalid_argument(fmt::format("selection \"{}\": nothing between two commas", text));
-        s = comma == std::string_view::npos ? std::string_view() : trim(s.substr(comma + 1));
-    }
+    const std::vector<std::string_view> items = items_of(text);
     const auto dots = std::count(items.begin(), items.end(), "...");
     if (dots > 1) throw invalid_argument(fmt::format("selection \"{}\": only one \"...\" is possible", text));
     const std::int64_t given = static_cast<std::int64_t>(items.size()) - dots;
@@ -97,7 +123,6 @@ Selection Selection::parse(std::string_view text, const Shape& shape) {
         throw invalid_argument(fmt::format("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}",
                                            text, given, shape.rank(), shape.to_string()));
     }
-
     Selection result;
     const auto take_whole = [&](std::int64_t n) {
         for (; n > 0; --n) result.axes_.push_back({.start = 0, .step = 1, .count = shape[result.rank()]});
@@ -105,28 +130,9 @@ Selection Selection::parse(std::string_view text, const Shape& shape) {
     for (const std::string_view item : items) {
         if (item == "...") {
             take_whole(shape.rank() - given);
-            continue;
+        } else {
+            result.axes_.push_back(axis_of(item, text, result.rank(), shape[result.rank()]));
         }
-        const int d = result.rank();
-        const std::int64_t length = shape[d];
-        const std::size_t first = item.find(':');
-        if (first == std::string_view::npos) {
-            std::int64_t i = *number(item, text);
-            if (i < -length || i >= length) {
-                throw out_of_bounds(fmt::format(
-                    "selection \"{}\": index {} is out of bounds for dimension {} with length {}", text, i, d, length));
-            }
-            if (i < 0) i += length;
-            result.axes_.push_back({.start = i, .step = 1, .count = 1, .dropped = true});
-            continue;
-        }
-        const std::size_t second = item.find(':', first + 1);
-        const auto from = number(item.substr(0, first), text);
-        const auto to =
-            number(item.substr(first + 1, second == std::string_view::npos ? second : second - first - 1), text);
-        const auto step = second == std::string_view::npos ? std::nullopt : number(item.substr(second + 1), text);
-        if (step == 0) throw invalid_argument(fmt::format("selection \"{}\": a step cannot be 0", text));
-        result.axes_.push_back(slice_axis(from, to, step.value_or(1), length));
     }
     take_whole(shape.rank() - result.rank());
     return result;
