@@ -8,6 +8,7 @@
 
 #include <tessera/element.h>
 #include "time_units.h"
+#include "unicode.h"
 
 namespace tessera {
 
@@ -73,6 +74,10 @@ std::string small_text(double count, std::size_t unit, std::size_t finest) {
 }
 
 }  // namespace
+
+bool is_utf8(std::string_view text) {
+    return count_utf8(text).has_value();
+}
 
 Value standard_json(Value value) {
     if (value.is_double()) {

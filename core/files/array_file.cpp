@@ -81,17 +81,24 @@ ArrayPath split_array_path(std::string_view text) {
     return {text.substr(0, first), std::string(text.substr(first + mark.size()))};
 }
 
+const ArrayFileFormat* named_array_file_format(std::string_view path) {
+    return format_by_extension(split_array_path(path).path);
+}
+
 const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return format_by_extension(path);
     if (std::filesystem::is_directory(path, ignored)) return nullptr;
-    const auto file = open_file(path);
-    const Buffer first = read_range(*file, 0, std::min<std::uint64_t>(file->size(), 16));
+    return array_file_format_of(*open_file(path));
+}
+
+const ArrayFileFormat* array_file_format_of(const ByteSource& file) {
+    const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), 16));
     const auto formats = array_file_formats();
     const auto f = std::ranges::find_if(
         formats, [&](const auto& row) { return row.recognise != nullptr && row.recognise(first); });
     if (f != formats.end()) return &*f;
-    const ArrayFileFormat* named = format_by_extension(path);
+    const ArrayFileFormat* named = format_by_extension(file.name());
     return named != nullptr && named->recognise == nullptr ? named : nullptr;
 }
 
@@ -113,9 +120,9 @@ std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& 
 }  // namespace
 
 std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {
-    (void)open_file(path.path);  // what is wrong with the path itself, opening says best
-    if (const ArrayFileFormat* format = find_array_file_format(path.path)) {
-        ArrayPath array = path;
+    ArrayPath array = path;
+    array.opened = path.bytes();
+    if (const ArrayFileFormat* format = array_file_format_of(*array.opened)) {
         const std::optional<std::string> field = take_field(*format, array);
         std::unique_ptr<ArraySource> source = format->open(array, options);
         return field ? field_source(std::move(source), *field) : std::move(source);

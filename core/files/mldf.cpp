@@ -18,7 +18,7 @@ std::vector<std::string> mldf_list(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<ArraySource> mldf_open(const ArrayPath& path, const ArrayFileOptions&) {
-    const MldfReader reader(open_file(path.path));
+    const MldfReader reader(path.bytes());
     return reader.open(chosen_member(path, reader.arrays()));
 }
 

@@ -265,7 +265,7 @@ bool npy_recognise(ByteSpan first) {
 
 std::unique_ptr<ArraySource> npy_open(const ArrayPath& path, const ArrayFileOptions&) {
     require_no_member(path);
-    return open_npy(open_file(path.path));
+    return open_npy(path.bytes());
 }
 
 std::unique_ptr<ArraySink> npy_create(const ArrayPath& path, const DType& dtype, const Shape& shape,

@@ -382,7 +382,7 @@ bool ra_recognise(ByteSpan first) {
 
 std::unique_ptr<ArraySource> ra_open(const ArrayPath& path, const ArrayFileOptions& options) {
     require_no_member(path);
-    return open_raw_array(open_file(path.path), {options.reverse_dims});
+    return open_raw_array(path.bytes(), {options.reverse_dims});
 }
 
 /// What stands behind the data of the file that is to be replaced, if that is a .ra: its user put it there.

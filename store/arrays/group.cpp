@@ -565,4 +565,13 @@ std::vector<fs::path> stale_above(const fs::path& path) {
     return stale;
 }
 
+const Dialect* format_above(const fs::path& path) {
+    const Place seen = enclosing_place(path);
+    for (std::string above = seen.prefix; !above.empty();) {
+        above = fs::path(above).parent_path().string();
+        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return dialect;
+    }
+    return nullptr;
+}
+
 }  // namespace tessera

@@ -24,7 +24,6 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
-#include "transfer_plan.h"
 
 namespace tessera::cli {
 

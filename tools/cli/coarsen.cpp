@@ -11,17 +11,17 @@
 
 #include <tessera/array.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
+#include <tessera/destination.h>
 #include <tessera/error.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 
 #include "command.h"
 #include "computed.h"
-#include "destination.h"
 #include "options.h"
 #include "overlap.h"
 #include "report.h"
-#include "transfer_plan.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
@@ -194,7 +194,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
 /// One level, planned: its source and its metadata.
 struct Level {
     std::unique_ptr<ArraySource> source;
-    Job job;
+    PlannedCopy job;
 };
 
 Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t level, const std::string& format) {
@@ -215,18 +215,19 @@ Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t le
         for (const std::string& name : pyramid.axes) names += (names.empty() ? "" : ",") + name;
         own.dimensions = names;
     }
-    if (!own.fills.empty()) own.fill = own.fills.back();
-    made.job = {o.out.source, fmt::format("{}", level), plan_array(*made.source, own, std::nullopt)};
+    ArrayWishes wishes = wishes_of(own, false);
+    if (!own.fills.empty()) wishes.fill = json_or_text(own.fills.back());
+    made.job = {o.out.source, fmt::format("{}", level), plan_array(*made.source, wishes)};
     made.job.plan.recode = "it is computed";
     return made;
 }
 
 void make_levels(Session& session, const PyramidCommand& o, std::vector<Level>& levels, Value attributes,
                  const std::string& format) {
-    const DestinationLock building = lock_destination(session, o.out, false);
-    const auto destination =
-        open_destination(o.out.destination,
-                         {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building});
+    const DestinationLock building = lock_destination(o.out.destination, session.store());
+    const auto destination = open_destination(
+        o.out.destination, {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building},
+        "--");
     destination->add_group({"", &dialect_named(format), std::move(attributes)});
     IoOptions io = session.io();
     io.max_memory /= 2;
@@ -251,24 +252,24 @@ int pyramid(Session& session, const PyramidCommand& o) {
     Value attributes = multiscales_attributes(p, format == "v3");
     require_place(o, p.factors.size(), format);
     std::vector<Level> levels;
-    Plan plan;
+    CopiedHierarchy made{.path = o.out.destination};
     for (std::size_t level = 0; level < p.factors.size(); ++level) {
         levels.push_back(plan_level(o, p, level, format));
-        plan.jobs.push_back(levels.back().job);
+        made.planned.push_back(levels.back().job);
     }
     if (o.out.dry_run) {
-        report_plan(session, o.out, plan);
+        report_plan(session, o.out, made);
         return exit_done;
     }
     make_levels(session, o, levels, std::move(attributes), format);
     session.clear_progress();
-    Transferred result{.path = o.out.destination, .made = {}, .left_out = {}};
-    for (const Job& job : plan.jobs) {
-        const Place place = find_place(join_key(o.out.destination, job.node), {.read_only = true});
-        result.made.push_back(made_of(place_of(o.out, job), Array::open(place.store, place.prefix)));
-        result.bytes += result.made.back().bytes.value_or(0);
+    for (const PlannedCopy& job : made.planned) {
+        const std::string path = join_key(o.out.destination, job.node);
+        const Place place = find_place(path, {.read_only = true});
+        made.made.push_back(copied_array(path, Array::open(place.store, place.prefix)));
+        made.bytes += made.made.back().bytes.value_or(0);
     }
-    report_transferred(session, o.out, result, "made");
+    report_copied(session, o.out, made, "made");
     return exit_done;
 }
 
@@ -303,7 +304,7 @@ Run declare_pyramid(CLI::App& app) {
     app.add_option("--units", o->units, "units of the distances: micrometer,micrometer")->option_text("NAMES");
     app.add_option("--chunks", o->out.chunks, "lengths of a chunk")->option_text("SHAPE");
     app.add_option("--codec", o->out.codec, "codecs in order, such as blosc:zstd:5:shuffle")->option_text("CODECS");
-    app.add_option("--fill", o->out.fill, "fill value, JSON or text")->option_text("VALUE");
+    app.add_option("--fill", o->out.fills, "fill value, JSON or text")->allow_extra_args(false)->option_text("VALUE");
     app.add_option("--format", o->out.format, "v2 (OME-NGFF 0.4) or v3 (0.5, the default)")->option_text("FORMAT");
     app.add_flag("--overwrite", o->out.overwrite, "replace the levels that are there");
     app.add_flag("--dry-run", o->out.dry_run, "say what would be made; make nothing");

@@ -97,7 +97,7 @@ constexpr Command table[] = {
      "  tessera dims cube.zarr time,y,x\n"
      "  tessera dims cube.zarr",
      declare_dims},
-    {"formats", inspect, "generations, codecs and array files that there are", "formats [options]",
+    {"formats", inspect, "formats of arrays, codecs and array files that there are", "formats [options]",
      "The names for --format and --codec, and the extensions of array files.\n\n"
      "Example:\n"
      "  tessera formats",
@@ -117,7 +117,7 @@ constexpr Command table[] = {
      "  tessera stats grid.zarr",
      declare_stats},
     {"diff", inspect, "compare two arrays or hierarchies element by element", "diff A B [options]",
-     "Chunks, codecs, generation, file format and byte order do not matter; without a tolerance elements are compared\n"
+     "Chunks, codecs, format and byte order do not matter; without a tolerance elements are compared\n"
      "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups\n"
      "everything below them is compared by its path, attributes too. Arrays whose chunk files are the same, as those\n"
      "of a snapshot are until they change, are not read.\n"
@@ -127,8 +127,8 @@ constexpr Command table[] = {
      "  tessera diff survey.zarr survey.zarr.snapshots/before-cleaning",
      declare_diff},
     {"digest", inspect, "one hash of an array's content", "digest PATH… [options]",
-     "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs,\n"
-     "generation or file format. tools/docs/formats.md says how it is computed.\n\n"
+     "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs\n"
+     "and format. tools/docs/formats.md says how it is computed.\n\n"
      "Example:\n"
      "  tessera digest grid.zarr backup.npz::grid",
      declare_digest},
@@ -161,7 +161,7 @@ constexpr Command table[] = {
      "copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"
-     "it. --format makes another Zarr generation of it: codecs stay where that generation has them, else the nearest\n"
+     "it. --format makes another Zarr format of it: codecs stay where that format has them, else the nearest\n"
      "are chosen, and what changes is said. Chunk files that stay valid are checked and copied as they are, or linked\n"
      "(--link); --dry-run tells which, and why not the others. Of a group, arrays that cannot be read are named and\n"
      "left out, and the command ends with 1; with --overwrite such a copy is put beside what is there, unless\n"

@@ -9,16 +9,13 @@
 
 #include <tessera/array.h>
 #include <tessera/cast.h>
-#include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
 
-#include "destination.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "overlap.h"
-#include "transfer_plan.h"
 #include "transfer_report.h"
-#include "transfer_run.h"
 
 namespace tessera::cli {
 
@@ -56,33 +53,7 @@ TransferOptions completed(const TransferOptions& given, const ArraySource& sourc
     if (!o.dimensions && rank > 0 && std::cmp_equal(from.dimension_names.size(), rank)) {
         o.dimensions = names_text(from.dimension_names);
     }
-    if (!o.fills.empty()) o.fill = o.fills.back();
     return o;
-}
-
-Transferred write_array(Session& session, const TransferOptions& o, const ArraySource& source,
-                        const DestinationLock& building) {
-    Job job{o.source, "", plan_array(source, o, std::nullopt)};
-    job.plan.recode = "it is computed";
-    Transferred result{.path = o.destination, .made = {}, .left_out = {}};
-    if (o.dry_run) {
-        Plan plan;
-        plan.jobs.push_back(std::move(job));
-        report_plan(session, o, plan);
-        return result;
-    }
-    for (const std::string& change : job.plan.changes) session.note(fmt::format("{}: {}", o.destination, change));
-    const auto destination = open_destination(
-        o.destination, {.overwrite = o.overwrite, .resume = false, .store = session.store(), .lock = &building});
-    IoOptions io = session.io();
-    io.max_memory /= 2;  // the other half is the source's, which computes
-    copy_array(source, destination->add("", job.plan, o.source), {.io = io});
-    destination->commit();
-    const auto zip = fs::is_directory(o.destination) ? std::nullopt : probe_place(o.destination, {.read_only = true});
-    const Array made = zip ? Array::open(zip->store, "") : Array::open(o.destination, {.read_only = true});
-    result.made.push_back(made_of(o.destination, made));
-    result.bytes = result.made.back().bytes.value_or(0);
-    return result;
 }
 
 }  // namespace
@@ -112,23 +83,17 @@ int write_computed(Session& session, const TransferOptions& given, const ArraySo
     require_fitting_options(given, to_file);
     if (!to_file) require_no_other_file(given.destination);
     require_apart(from.paths, given.destination);
-    const DestinationLock building = lock_destination(session, given, to_file);
-    const bool existed = fs::exists(split_array_path(given.destination).path);
-    Transferred result;
-    try {
-        if (to_file) {
-            require_free_file(given);
-            result = write_file(session, given, split_array_path(given.destination), source);
-        } else {
-            result = write_array(session, completed(given, source, from), source, building);
-        }
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(existed ? fmt::format("interrupted; {} is as it was before", given.destination)
-                                : fmt::format("interrupted; nothing is left at {}", given.destination));
-    }
+    const TransferOptions o = to_file ? given : completed(given, source, from);
+    HierarchyOptions options = hierarchy_options(session, o, to_file);
+    options.view = nullptr;      // the source is converted already
+    options.io.max_memory /= 2;  // the other half is the source's, which computes
+    const CopiedHierarchy copied = copy_hierarchy(source, o.destination, options);
     session.clear_progress();
-    if (!given.dry_run) report_transferred(session, given, result, done);
+    if (o.dry_run) {
+        report_plan(session, o, copied);
+    } else {
+        report_copied(session, o, copied, done);
+    }
     return exit_done;
 }
 

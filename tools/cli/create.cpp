@@ -1,14 +1,15 @@
 // tessera create
 #include <fmt/format.h>
 
+#include <tessera/array_plan.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "command.h"
-#include "destination.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
@@ -58,7 +59,7 @@ int create(Session& session, const CreateOptions& o) {
     }
     require_no_other_file(o.path);
     const ArrayOptions options = array_options(o);
-    (void)metadata_of_new(options, !o.format.empty());
+    (void)metadata_of_new(options, !o.format.empty(), "--");
     NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
     const Array array = made.commit();
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {
@@ -66,7 +67,8 @@ int create(Session& session, const CreateOptions& o) {
             fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
     }
     if (!o.dimensions.empty() && !o.fill_given) {
-        if (const auto note = masking_note(array.dialect(), array.metadata())) session.note(o.path + ": " + *note);
+        if (const auto note = masking_note(array.dialect(), array.metadata(), "--"))
+            session.note(o.path + ": " + *note);
     }
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();
@@ -113,7 +115,7 @@ Run declare_create(CLI::App& app) {
                    "single elements and small boxes)")
         ->option_text("CODECS");
     app.add_option("--format", o->format,
-                   fmt::format("generation: {} (default: that of the group around it, else zmeta, which is "
+                   fmt::format("{} (default: that of the group around it, else zmeta, which is "
                                "zarr-python 0.4's layout)",
                                format_choices()))
         ->option_text("FORMAT");

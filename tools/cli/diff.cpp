@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/difference.h>
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
@@ -13,7 +14,6 @@
 #include "report.h"
 #include "retry.h"
 #include "selected.h"
-#include "transfer_plan.h"
 #include "tree_difference.h"
 
 namespace tessera::cli {

@@ -3,6 +3,7 @@
 
 #include <tessera/array_field.h>
 #include <tessera/array_file.h>
+#include <tessera/array_plan.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
@@ -13,7 +14,6 @@
 
 #include "blocks.h"
 #include "command.h"
-#include "destination.h"
 #include "edit.h"
 #include "hierarchy.h"
 #include "options.h"

@@ -50,7 +50,7 @@ int formats(Session& session) {
         print_json(report);
         return exit_done;
     }
-    print_table("Generations of arrays (--format):", dialects);
+    print_table("Formats of arrays (--format):", dialects);
     print_table("\nArray files (by extension):", files);
     print_table("\nCodecs (--codec; \"numcodecs.\" may be left out):", codecs);
     return exit_done;

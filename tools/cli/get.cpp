@@ -19,7 +19,6 @@
 #include "report.h"
 #include "retry.h"
 #include "transfer.h"
-#include "transfer_plan.h"
 
 namespace tessera::cli {
 

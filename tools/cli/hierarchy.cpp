@@ -156,15 +156,6 @@ int consolidate(Session& session, const std::string& path, bool check) {
 
 }  // namespace
 
-const Dialect* format_above(const std::string& path) {
-    const Place seen = enclosing_place(path);
-    for (std::string above = seen.prefix; !above.empty();) {
-        above = fs::path(above).parent_path().string();
-        if (const Dialect* dialect = probe_group_dialect(*seen.store, above)) return dialect;
-    }
-    return nullptr;
-}
-
 void report(Session& session, const Value& value, const std::string& line) {
     session.clear_progress();
     if (session.options().json) {
@@ -195,7 +186,7 @@ Run declare_group(CLI::App& app) {
     auto o = std::make_shared<GroupOptions>();
     app.add_option("PATH", o->path, "where the group is made: a directory")->required()->option_text(" ");
     app.add_option("--format", o->format,
-                   "generation: v2 or v3 (default: that of the group above, else of what is in it, else v3)")
+                   "v2 or v3 (default: that of the group above, else of what is in it, else v3)")
         ->option_text("FORMAT");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
     return [o](Session& session) { return group(session, *o); };

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include <tessera/dialect.h>
 #include <tessera/value.h>
 
 #include "command.h"
@@ -14,9 +13,6 @@ namespace tessera::cli {
 /// After changes of the metadata at some paths: says which groups there and above have consolidated metadata that are
 /// stale now.
 void note_stale(Session& session, const std::vector<std::string>& paths);
-
-/// The format of the nearest group with metadata above a path; nullptr where there is none.
-[[nodiscard]] const Dialect* format_above(const std::string& path);
 
 /// What a command did: as JSON with --json, else in one line; nothing when --quiet.
 void report(Session& session, const Value& value, const std::string& line);

@@ -15,7 +15,6 @@
 #include "command.h"
 #include "computed.h"
 #include "options.h"
-#include "transfer_plan.h"
 
 namespace tessera::cli {
 

@@ -5,8 +5,10 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -21,7 +23,6 @@
 #include "options.h"
 #include "overlap.h"
 #include "transfer.h"
-#include "transfer_plan.h"
 
 namespace tessera::cli {
 
@@ -114,12 +115,9 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
 
 /// As open_source, and what is wrong with Python objects said by their reader.
 std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOptions& given) {
-    TransferOptions o;
-    o.source = path;
-    o.reverse_dims = given.reverse_dims;
-    o.dtype = given.dtype;
-    o.header = given.header;
-    return about_path(path, [&] { return open_transferred(o, path); });
+    return about_path(path, [&] {
+        return converted(open_readable_source(path, reading_options(given, path)), given.dtype, given.cast);
+    });
 }
 
 /// The state of all files, to know the same stack again: a hash by Fowler, Noll and Vo.

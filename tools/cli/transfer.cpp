@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
+#include <tessera/cast.h>
+#include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
-#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -13,25 +15,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "bundle.h"
-#include "hierarchy.h"
 #include "options.h"
-#include "transfer_plan.h"
-#include "transfer_run.h"
+#include "points.h"
+#include "transfer_report.h"
 
 namespace tessera::cli {
 
 namespace fs = std::filesystem;
-
-void require_free_file(const TransferOptions& o) {
-    const fs::path path = split_array_path(o.destination).path;
-    if (fs::is_directory(path)) {
-        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
-    }
-    if (fs::exists(path) && !o.overwrite) {
-        throw already_exists(fmt::format("{} exists; --overwrite replaces it", path.string()));
-    }
-}
 
 void require_fitting_options(const TransferOptions& o, bool to_file) {
     const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
@@ -53,20 +43,12 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
-        if (o.deflate && !named_format(o.destination)->deflates) {
+        if (o.deflate && !named_array_file_format(o.destination)->deflates) {
             throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", o.destination));
         }
     } else {
         refuse(o.deflate, "--deflate");
     }
-}
-
-DestinationLock lock_destination(const Session& session, const TransferOptions& o, bool to_file) {
-    const fs::path path = to_file ? split_array_path(o.destination).path : fs::path(o.destination);
-    // The folder of a file is not made where there is none, and then the file cannot be made either.
-    const bool is_file = to_file || path.extension() == ".zip";
-    if (o.dry_run || (is_file && !fs::is_directory(fs::absolute(path).parent_path()))) return {};
-    return DestinationLock(path, session.store());
 }
 
 void declare_object_strings(CLI::App& app, TransferOptions& o) {
@@ -87,6 +69,7 @@ void declare_reading_options(CLI::App& app, TransferOptions& o) {
 
 ArrayFileOptions reading_options(const TransferOptions& o, const std::string& path) {
     ArrayFileOptions options{.reverse_dims = o.reverse_dims};
+    if (!o.header && !o.dtype) return options;
     const ArrayFileFormat* format = find_array_file_format(split_array_path(path).path);
     const bool text = format != nullptr && format->recognise == nullptr;
     if (!text && o.header) throw invalid_argument(fmt::format("--header: only for .csv, but found {}", path));
@@ -98,15 +81,8 @@ ArrayFileOptions reading_options(const TransferOptions& o, const std::string& pa
     return options;
 }
 
-const ArrayFileFormat* named_format(const std::string& path) {
-    const std::string extension = split_array_path(path).path.extension().string();
-    const auto formats = array_file_formats();
-    const auto format = std::ranges::find(formats, extension, &ArrayFileFormat::extension);
-    return format == formats.end() ? nullptr : &*format;
-}
-
 bool names_array_file(const std::string& path) {
-    return named_format(path) != nullptr;
+    return named_array_file_format(path) != nullptr;
 }
 
 void require_no_other_file(const std::string& path) {
@@ -126,66 +102,101 @@ void require_no_other_file(const std::string& path) {
         path, place.extension().string(), known, path));
 }
 
-namespace {
-
-/// With the format of the group around the destination, unless one is chosen.
-TransferOptions following(Session& session, const TransferOptions& o) {
-    TransferOptions own = o;
-    const Dialect* above = o.format ? nullptr : format_above(o.destination);
-    if (above == nullptr) return own;
-    own.format = above->name;
-    const std::optional<Place> source = o.open ? std::nullopt : probe_place(o.source, {.read_only = true});
-    const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
-    if (!node || node->dialect != above) {
-        session.note(
-            fmt::format("{}: {}, as the group around it is; --format chooses another", o.destination, above->name));
+ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
+    ArrayWishes wishes{.codec = o.codec, .format = o.format, .separator = o.separator, .option_prefix = "--"};
+    const auto parse = [&] {
+        if (o.chunks) wishes.chunks = parse_shape_option("--chunks", *o.chunks);
+        if (o.shards) wishes.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
+        if (o.order) wishes.order = parse_order("--order", *o.order);
+        if (o.dimensions) wishes.dimension_names = parse_names(*o.dimensions);
+    };
+    if (to_file) {
+        parse();
+    } else {
+        in_context([&] { return o.source; }, parse);
     }
-    return own;
+    return wishes;
 }
 
-/// The arrays of a source of several that become one file; empty for a source that is one array.
-std::vector<std::string> bundled(const TransferOptions& o, const std::vector<std::string>& members,
-                                 std::vector<PassedFolder>& passed) {
-    if (o.open) return {};
-    if (members.empty()) return arrays_below(o.source, passed);
-    const ArrayFileFormat* format = named_format(o.destination);
-    const bool takes_several = format != nullptr && format->holds_several();
-    if (!takes_several || split_array_path(o.destination).member) return {};  // opening it says that it holds several
-    require_distinct(o.source, members);
-    return members;
+namespace {
+
+/// Whether a path names one array, of which --fill takes every text as a value.
+bool is_one_array(const std::string& path) {
+    try {
+        (void)open_source(path);
+        return true;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+/// What --fill says: of all arrays, and NAME=VALUE of one of several.
+void set_fills(const TransferOptions& o, HierarchyOptions& options) {
+    const auto named = [](const std::string& given) { return given.find('=') != std::string::npos; };
+    const bool one = std::ranges::any_of(o.fills, named) && (o.open || is_one_array(o.source));
+    for (const std::string& given : o.fills) {
+        if (!one && named(given)) {
+            const std::size_t equals = given.find('=');
+            options.fills.emplace_back(given.substr(0, equals), json_or_text(given.substr(equals + 1)));
+        } else if (!options.arrays.fill) {
+            options.arrays.fill = json_or_text(given);
+        }
+    }
 }
 
 }  // namespace
 
-int transfer(Session& session, const TransferOptions& given, std::string_view done) {
-    const std::vector<std::string> members = given.open ? std::vector<std::string>{} : several_members(given.source);
-    TransferOptions o = given;
-    o.several_members = !members.empty();
-    if (!o.open && !o.several_members && !fs::is_directory(o.source))
-        o.archive = probe_place(o.source, {.read_only = true});
+std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source, const std::optional<std::string>& dtype,
+                                       const std::optional<std::string>& cast) {
+    if (!dtype) return source;
+    const DType wanted = in_context([] { return "--dtype"; }, [&] { return DType::parse(*dtype); });
+    const Cast rule = cast ? in_context([] { return "--cast"; }, [&] { return parse_cast(*cast); }) : Cast::same_kind;
+    if (source->info().dtype == wanted) return source;
+    return std::make_unique<CastSource>(std::move(source), wanted, rule);
+}
+
+HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, bool to_file) {
+    HierarchyOptions options{.arrays = wishes_of(o, to_file),
+                             .selection = o.selection,
+                             .overwrite = o.overwrite,
+                             .resume = o.resume,
+                             .link = o.link,
+                             .dry_run = o.dry_run,
+                             .skip_unreadable = o.skip_bad,
+                             .object_strings = o.object_strings,
+                             .reverse_dims = o.reverse_dims,
+                             .io = session.io(),
+                             .store = session.store(),
+                             .note = [&session](const std::string& text) { session.note(text); },
+                             .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
+    if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
+    if (o.points || o.dtype) {
+        options.view = [points = o.points, dtype = o.dtype, cast = o.cast](std::unique_ptr<ArraySource> opened) {
+            if (points) opened = elements_at(std::move(opened), open_source(*points));
+            return converted(std::move(opened), dtype, cast);
+        };
+    }
+    if (!o.open) {
+        const ArrayFileOptions reading = reading_options(o, o.source);
+        options.dtype = reading.dtype;
+        options.header = reading.header;
+    }
+    options.open = o.open;
+    options.made_from = o.state;
+    set_fills(o, options);
+    return options;
+}
+
+int transfer(Session& session, const TransferOptions& o, std::string_view done) {
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     if (!to_file) require_no_other_file(o.destination);
-    std::vector<PassedFolder> passed;
-    const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
-    const DestinationLock building = lock_destination(session, o, to_file);
-    if (to_file) require_free_file(o);
-
-    const bool existed = fs::exists(split_array_path(o.destination).path);
-    Transferred result;
-    try {
-        result = !bundle.empty() ? copy_to_bundle(session, o, bundle)
-                 : to_file       ? copy_to_file(session, o)
-                                 : copy_to_arrays(session, following(session, o), building);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::cancelled || o.resume) throw;
-        throw cancelled(existed ? fmt::format("interrupted; {} is as it was before", o.destination)
-                                : fmt::format("interrupted; nothing is left at {}", o.destination));
-    }
+    const CopiedHierarchy copied = copy_hierarchy(o.source, o.destination, hierarchy_options(session, o, to_file));
     session.clear_progress();
-    leave_out(session, o, passed, result.left_out);
-    if (!o.dry_run) report_transferred(session, o, result, done);
-    return result.left_out.empty() ? exit_done : exit_differences;
+    if (o.dry_run) report_plan(session, o, copied);
+    note_lacking(session, o, copied);
+    if (!o.dry_run) report_copied(session, o, copied, done);
+    return copied.left_out.empty() && copied.passed.empty() ? exit_done : exit_differences;
 }
 
 namespace {
@@ -210,7 +221,7 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
         ->allow_extra_args(false)
         ->option_text("VALUE");
     app.add_option("--format", o.format,
-                   fmt::format("generation: {} (default: that of the group around the destination, else the source's, "
+                   fmt::format("{} (default: that of the group around the destination, else the source's, "
                                "for array files zmeta)",
                                format_choices()))
         ->option_text("FORMAT");

@@ -3,15 +3,21 @@
 #include <fmt/format.h>
 
 #include <tessera/convert.h>
+#include <tessera/key_value_store.h>
 #include <utility>
 
 #include "report.h"
+#include "tree.h"
 
 namespace tessera::cli {
 
 namespace {
 
-Value made_value(const Made& made) {
+std::string place_of(const TransferOptions& o, const PlannedCopy& job) {
+    return job.node.empty() ? o.destination : join_key(o.destination, job.node);
+}
+
+Value made_value(const CopiedArray& made) {
     Value value = Value::object();
     value.set("path", path_value(made.path));
     value.set("dtype", made.dtype.to_string());
@@ -28,7 +34,7 @@ Value made_value(const Made& made) {
     return value;
 }
 
-std::string made_text(const Made& made, std::string_view done) {
+std::string made_text(const CopiedArray& made, std::string_view done) {
     const std::uint64_t bytes = made.bytes.value_or(0);
     const std::string chunks =
         made.chunk_shape ? fmt::format("{} of {}, ", count_text(made.chunks, "chunk"), shape_text(*made.chunk_shape))
@@ -38,7 +44,7 @@ std::string made_text(const Made& made, std::string_view done) {
                        ratio_text(made.logical(), bytes));
 }
 
-Value planned_value(const TransferOptions& o, const Job& job) {
+Value planned_value(const TransferOptions& o, const PlannedCopy& job) {
     const ArrayMetadata& m = job.plan.metadata;
     const ChunkLayout layout = chunk_layout(m);
     Value value = Value::object();
@@ -58,7 +64,7 @@ Value planned_value(const TransferOptions& o, const Job& job) {
     return value;
 }
 
-std::string planned_text(const TransferOptions& o, const Job& job) {
+std::string planned_text(const TransferOptions& o, const PlannedCopy& job) {
     const ArrayMetadata& m = job.plan.metadata;
     const ChunkLayout layout = chunk_layout(m);
     std::string text = printable(fmt::format(
@@ -74,11 +80,11 @@ std::string planned_text(const TransferOptions& o, const Job& job) {
 
 /// What a transfer reports with --json, whatever it made: one array or several, directories or a file.
 Value transfer_value(const TransferOptions& o, const std::string& path, Value arrays,
-                     const std::vector<Unreadable>& unreadable) {
+                     const std::vector<LeftOut>& lacking) {
     Value left_out = Value::array();
-    for (const Unreadable& array : unreadable) {
+    for (const LeftOut& array : lacking) {
         Value one = Value::object();
-        one.set("source", path_value(part_path(o, array.node)));
+        one.set("source", path_value(array.source));
         one.set("because", array.why);
         left_out.push_back(std::move(one));
     }
@@ -90,42 +96,51 @@ Value transfer_value(const TransferOptions& o, const std::string& path, Value ar
     return value;
 }
 
+/// All that the copy lacks: arrays that cannot be read, and folders that the walk did not go into.
+std::vector<LeftOut> lacking(const TransferOptions& o, const CopiedHierarchy& copied) {
+    std::vector<LeftOut> all = copied.left_out;
+    for (const PassedFolder& folder : copied.passed) {
+        all.push_back({folder.path, join_key(o.source, folder.path), passed_text(folder)});
+    }
+    return all;
+}
+
 }  // namespace
 
-Made made_of(const std::string& path, const Array& array) {
-    const StoredSize stored = array.stored_size();
-    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes};
-}
-
-void note_left_out(Session& session, const TransferOptions& o, const std::vector<Unreadable>& left_out) {
-    for (const Unreadable& array : left_out) {
-        session.note(fmt::format("{} is left out: {}", part_path(o, array.node), array.why));
+void note_lacking(Session& session, const TransferOptions& o, const CopiedHierarchy& copied) {
+    if (copied.path != o.destination) {
+        session.note(
+            fmt::format("{} is as it was: the copy lacks {}, and lies in {}; --skip-bad replaces it all the same",
+                        o.destination, count_text(std::ssize(copied.left_out), "array"), copied.path));
+    }
+    for (const LeftOut& one : lacking(o, copied)) {
+        session.note(fmt::format("{} is left out: {}", one.source, one.why));
     }
 }
 
-void report_plan(Session& session, const TransferOptions& o, const Plan& plan) {
+void report_plan(Session& session, const TransferOptions& o, const CopiedHierarchy& copied) {
     if (session.options().json) {
         Value list = Value::array();
-        for (const Job& job : plan.jobs) list.push_back(planned_value(o, job));
-        print_json(transfer_value(o, o.destination, std::move(list), plan.unreadable));
+        for (const PlannedCopy& job : copied.planned) list.push_back(planned_value(o, job));
+        print_json(transfer_value(o, o.destination, std::move(list), copied.left_out));
         return;
     }
-    for (const Job& job : plan.jobs) print(planned_text(o, job));
+    for (const PlannedCopy& job : copied.planned) print(planned_text(o, job));
 }
 
-void report_transferred(Session& session, const TransferOptions& o, const Transferred& result, std::string_view done) {
+void report_copied(Session& session, const TransferOptions& o, const CopiedHierarchy& copied, std::string_view done) {
     if (session.options().json) {
         Value list = Value::array();
-        for (const Made& one : result.made) list.push_back(made_value(one));
-        Value value = transfer_value(o, result.path, std::move(list), result.left_out);
-        value.set("stored_bytes", result.bytes);
+        for (const CopiedArray& one : copied.made) list.push_back(made_value(one));
+        Value value = transfer_value(o, copied.path, std::move(list), lacking(o, copied));
+        value.set("stored_bytes", copied.bytes);
         print_json(value);
-    } else if (result.bundle && !session.options().quiet) {
-        print(printable(fmt::format("{} {} → {} ({})", done, count_text(std::ssize(result.made), "array"), result.path,
-                                    bytes_text(result.bytes))) +
+    } else if (copied.one_file && !session.options().quiet) {
+        print(printable(fmt::format("{} {} → {} ({})", done, count_text(std::ssize(copied.made), "array"), copied.path,
+                                    bytes_text(copied.bytes))) +
               "\n");
     } else if (!session.options().quiet) {
-        for (const Made& one : result.made) print(printable(made_text(one, done)) + "\n");
+        for (const CopiedArray& one : copied.made) print(printable(made_text(one, done)) + "\n");
     }
 }
 

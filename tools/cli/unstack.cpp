@@ -4,7 +4,9 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,13 +16,11 @@
 #include <vector>
 
 #include "command.h"
-#include "destination.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "overlap.h"
 #include "report.h"
 #include "transfer.h"
-#include "transfer_plan.h"
 
 namespace tessera::cli {
 
@@ -146,7 +146,7 @@ private:
             if (!own.format) {
                 if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
             }
-            const PlannedArray plan = plan_array(source_, own, one);
+            const PlannedArray plan = plan_array(source_, wishes_of(own, false), one);
             auto made = std::make_unique<NewArray>(path, *plan.dialect, plan.metadata,
                                                    Existing{.overwrite = o_.overwrite, .store = session_.store()},
                                                    "tessera unstack");
@@ -201,7 +201,11 @@ private:
 };
 
 int unstack(Session& session, const UnstackOptions& o) {
-    const auto stored = about_path(o.transfer.source, [&] { return open_transferred(o.transfer, o.transfer.source); });
+    const std::string& from = o.transfer.source;
+    const auto stored = about_path(from, [&] {
+        return converted(open_readable_source(from, reading_options(o.transfer, from)), o.transfer.dtype,
+                         o.transfer.cast);
+    });
     const Shape shape = stored->info().shape;
     if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.transfer.source));
     const int given = parse_number("--axis", o.axis, -shape.rank(), shape.rank() - 1);
@@ -244,7 +248,7 @@ Run declare_unstack(CLI::App& app) {
     app.add_option("--axis", o->axis, "the dimension that is taken apart (default 0; -1: the last)")->option_text("N");
     app.add_option("--chunks", t.chunks, "lengths of a chunk")->option_text("SHAPE");
     app.add_option("--codec", t.codec, "codecs in order, such as blosc:zstd:5:shuffle")->option_text("CODECS");
-    app.add_option("--format", t.format, fmt::format("generation: {}", format_choices()))->option_text("FORMAT");
+    app.add_option("--format", t.format, format_choices())->option_text("FORMAT");
     app.add_option("--order", t.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
     app.add_option("--deflate", t.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
     declare_object_strings(app, t);

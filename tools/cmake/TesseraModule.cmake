@@ -1,6 +1,7 @@
 # tessera_module(NAME [ROOMS FOLDER...] PUBLIC ... PRIVATE ...): one library of the project, its sources and public
 # headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
-# compiled with its own headers and theirs alone, so that none includes what stands above it.
+# compiled with its own headers and theirs alone, so that none includes what stands above it. Headers in "internal" are
+# for the modules above, too, but are not installed.
 function(tessera_module name)
   cmake_parse_arguments(arg "" "" "ROOMS;PUBLIC;PRIVATE" ${ARGN})
   if(NOT arg_ROOMS)
@@ -10,6 +11,7 @@ function(tessera_module name)
   add_library(tessera::${name} ALIAS tessera_${name})
   set(folders)
   set(public_folders)
+  set(internal_folders)
   set(public_headers)
   foreach(room IN LISTS arg_ROOMS)
     cmake_path(ABSOLUTE_PATH room BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE OUTPUT_VARIABLE folder)
@@ -18,12 +20,13 @@ function(tessera_module name)
     file(GLOB headers CONFIGURE_DEPENDS "${folder}/include/tessera/*.h")
     list(APPEND folders "${folder}")
     list(APPEND public_folders "${folder}/include")
+    list(APPEND internal_folders "${folder}/internal")
     list(APPEND public_headers ${headers})
     string(MAKE_C_IDENTIFIER "tessera_${name}_${room}" objects)
     add_library(${objects} OBJECT ${sources})
     set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_features(${objects} PUBLIC cxx_std_20)
-    target_include_directories(${objects} PRIVATE ${folders} ${public_folders})
+    target_include_directories(${objects} PRIVATE ${folders} ${public_folders} ${internal_folders})
     target_link_libraries(${objects} PRIVATE ${arg_PUBLIC} ${arg_PRIVATE})
     tessera_options(${objects})
     if(TESSERA_FUZZ)
@@ -32,6 +35,7 @@ function(tessera_module name)
     target_sources(tessera_${name} PRIVATE $<TARGET_OBJECTS:${objects}>)
   endforeach()
   target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${public_folders} FILES ${public_headers})
+  target_include_directories(tessera_${name} INTERFACE "$<BUILD_INTERFACE:${internal_folders}>")
   # Before 1.0 a minor version may change the binary interface.
   set_target_properties(
     tessera_${name}

@@ -4,11 +4,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <tessera/dtype.h>
 #include <tessera/value.h>
 
 namespace tessera {
+
+/// Whether a text is UTF-8, as a JSON document has to be.
+[[nodiscard]] bool is_utf8(std::string_view text);
 
 /// The value with NaN and the infinities as the strings "NaN", "Infinity" and "-Infinity", at every depth.
 [[nodiscard]] Value standard_json(Value value);

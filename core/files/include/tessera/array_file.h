@@ -23,6 +23,11 @@ namespace tessera {
 struct ArrayPath {
     std::filesystem::path path;
     std::optional<std::string> member = std::nullopt;
+    /// The file, if it is open already (locate()): what then reads the path reads this version of it.
+    std::shared_ptr<const ByteSource> opened = nullptr;
+
+    /// `opened`, or else the file opened now. Throws not_found or io.
+    [[nodiscard]] std::shared_ptr<const ByteSource> bytes() const { return opened ? opened : open_file(path); }
 };
 [[nodiscard]] ArrayPath split_array_path(std::string_view text);
 
@@ -95,9 +100,14 @@ struct ArrayFileFormat {
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
 /// What "::" can name in a file; empty for a format of one array.
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
+/// By the extension of a path's name, without a look at what is there; nullptr when none fits. A "::member" may follow.
+[[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
 /// By content, or by extension for a path that does not exist and for formats that nothing marks; nullptr when none
 /// fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
+
+/// The same of an open file, the name of which is its path.
+[[nodiscard]] const ArrayFileFormat* array_file_format_of(const ByteSource& file);
 
 /// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds
 /// exactly one; the message lists the members. "file.npy::field" and "file.npz::member::field" are a field of

@@ -61,6 +61,10 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
 /// none, as zarr-python does. Throws already_exists when one of them is an array.
 void make_parent_groups(KeyValueStore& store, std::string_view prefix);
 
+/// The format of the nearest group with metadata above a path in the file system, which need not exist; nullptr if
+/// there is none.
+[[nodiscard]] const Dialect* format_above(const std::filesystem::path& path);
+
 /// What the consolidated metadata of a group say about the nodes below it.
 struct ConsolidatedState {
     bool present = false;

@@ -1,4 +1,4 @@
-#include "transfer_plan.h"
+#include "hierarchy_plan.h"
 
 #include <fmt/format.h>
 
@@ -10,54 +10,79 @@
 #include <filesystem>
 #include <set>
 
-#include "options.h"
-#include "points.h"
-
-namespace tessera::cli {
+namespace tessera {
 
 namespace fs = std::filesystem;
 
-std::unique_ptr<ArraySource> open_transferred(const TransferOptions& o, const std::string& path) {
-    std::unique_ptr<ArraySource> source;
-    if (o.open) {
-        source = o.open();
-    } else if (o.archive && path.starts_with(o.source + '/')) {
-        const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
-        source = std::make_unique<Array>(Array::open(o.archive->store, node));
-    } else {
-        source = open_source(path, reading_options(o, path));
-    }
+namespace {
+
+/// What a file's reader found says more than that there are objects; reading nothing makes it say so.
+std::unique_ptr<ArraySource> readable(std::unique_ptr<ArraySource> source) {
     const ArrayInfo info = source->info();
     if (info.dtype.kind() == Kind::object) {
-        // What the file's reader found says more than that there are objects; reading nothing makes it say so.
         const Region nothing(Index::filled(info.shape.rank(), 0), Shape::filled(info.shape.rank(), 0));
         NDArray none(info.dtype, nothing.extent);
         source->read_into(nothing, none, {});
     }
-    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
-    return converted(std::move(source), o.dtype, o.cast);
+    return source;
 }
 
-std::unique_ptr<ArraySource> converted(std::unique_ptr<ArraySource> source, const std::optional<std::string>& dtype,
-                                       const std::optional<std::string>& cast) {
-    if (!dtype) return source;
-    const DType wanted = in_context([] { return "--dtype"; }, [&] { return DType::parse(*dtype); });
-    const Cast rule = cast ? in_context([] { return "--cast"; }, [&] { return parse_cast(*cast); }) : Cast::same_kind;
-    if (source->info().dtype == wanted) return source;
-    return std::make_unique<CastSource>(std::move(source), wanted, rule);
+}  // namespace
+
+std::unique_ptr<ArraySource> open_readable_source(const std::string& path, const ArrayFileOptions& options) {
+    return readable(open_source(path, options));
 }
 
-std::optional<Selection> selection_of(const TransferOptions& o, const ArraySource& source) {
+std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::string& path) {
+    std::unique_ptr<ArraySource> source;
+    if (o.open) {
+        source = readable(o.open());
+    } else if (o.archive && path.starts_with(o.source + '/')) {
+        const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
+        source = readable(std::make_unique<Array>(Array::open(o.archive->store, node)));
+    } else {
+        const ArrayFileOptions options{.reverse_dims = o.reverse_dims, .dtype = o.dtype, .header = o.header};
+        if (o.file) {
+            ArrayPath part = *o.file;
+            if (o.several_members) part.member = path.substr(o.source.size() + 2);
+            source = readable(open_array_file(part, options));
+        } else {
+            source = open_readable_source(path, options);
+        }
+    }
+    return o.view ? o.view(std::move(source)) : std::move(source);
+}
+
+std::optional<Selection> selection_of(const HierarchyCopy& o, const ArraySource& source) {
     if (!o.selection) return std::nullopt;
-    return about_path(o.source, [&] { return Selection::parse(*o.selection, source.info().shape); });
-}
-
-std::string place_of(const TransferOptions& o, const Job& job) {
-    return job.node.empty() ? o.destination : join_key(o.destination, job.node);
+    const std::string name = split_array_path(o.source).path.string();  // without a member
+    try {
+        return Selection::parse(*o.selection, source.info().shape);
+    } catch (const Error& e) {
+        if (std::string_view(e.what()).starts_with(name)) throw;
+        throw e.within(o.source);
+    }
 }
 
 bool is_unreadable(const Error& e) {
     return e.code() == ErrorCode::corrupt || e.code() == ErrorCode::unsupported;
+}
+
+bool is_excluded(const HierarchyCopy& o, const std::string& path) {
+    if (!o.exclude) return false;
+    for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+        if (o.exclude(path.substr(0, end))) return true;
+        if (end == std::string::npos) return false;
+    }
+}
+
+std::optional<ArrayPath> array_file_at(const std::string& name) {
+    ArrayPath path = split_array_path(name);
+    // An .npz is a zip, too; one of arrays in directories is a place of its own.
+    if (!fs::is_regular_file(path.path) || probe_place(path.path, {.read_only = true})) return std::nullopt;
+    path.opened = open_file(path.path);
+    if (array_file_format_of(*path.opened) == nullptr) return std::nullopt;
+    return path;
 }
 
 std::vector<std::string> several_members(const std::string& name) {
@@ -81,7 +106,7 @@ std::optional<Group> group_at(const std::string& path) {
     }
 }
 
-std::string part_path(const TransferOptions& o, const std::string& name) {
+std::string part_path(const HierarchyCopy& o, const std::string& name) {
     return o.several_members ? fmt::format("{}::{}", o.source, name) : join_key(o.source, name);
 }
 
@@ -98,35 +123,30 @@ void require_distinct(const std::string& source, const std::vector<std::string>&
 
 namespace {
 
-/// What --fill says of one array: NAME=VALUE of the array of that name, else what is said of all.
-std::optional<std::string> fill_of(const TransferOptions& o, const std::string& node) {
-    std::optional<std::string> fill;
-    for (const std::string& given : o.fills) {
-        const std::size_t equals = given.find('=');
-        if (node.empty() || equals == std::string::npos) {
-            if (!fill) fill = given;
-        } else if (given.compare(0, equals, node) == 0) {
-            fill = given.substr(equals + 1);
-        }
+/// The fill that is wished for one array.
+std::optional<Value> fill_of(const HierarchyCopy& o, const std::string& node) {
+    std::optional<Value> fill = o.arrays.fill;
+    for (const auto& [name, value] : o.fills) {
+        if (name == node) fill = value;
     }
     return fill;
 }
 
-Job plan_job(const TransferOptions& o, const ArraySource& opened, std::string source, std::string node) {
-    TransferOptions own = o;
-    own.fill = fill_of(o, node);
-    PlannedArray plan = plan_array(opened, own, selection_of(o, opened));
+PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::string source, std::string node) {
+    ArrayWishes wishes = o.arrays;
+    wishes.fill = fill_of(o, node);
+    PlannedArray plan = plan_array(opened, wishes, selection_of(o, opened));
     return {std::move(source), std::move(node), std::move(plan)};
 }
 
 /// Plans one array of several; what cannot be opened is kept apart.
-void plan_one_of(const TransferOptions& o, Plan& plan, std::string source, std::string node) {
+void plan_one_of(const HierarchyCopy& o, HierarchyPlan& plan, std::string source, std::string node) {
     std::unique_ptr<ArraySource> opened;
     try {
-        opened = open_transferred(o, source);
+        opened = open_copied(o, source);
     } catch (const Error& e) {
         if (!plan.hierarchy || !is_unreadable(e)) throw;
-        plan.unreadable.push_back({std::move(node), e.what()});
+        plan.unreadable.push_back({std::move(node), std::move(source), e.what()});
         return;
     }
     plan.jobs.push_back(plan_job(o, *opened, std::move(source), std::move(node)));
@@ -144,8 +164,8 @@ void require_plain_name(const std::string& file, const std::string& member) {
     }
 }
 
-PlannedGroup plan_group(Session& session, const TransferOptions& o, const Group& group, std::string node) {
-    const Dialect* to = o.format ? &dialect_named(*o.format) : group.dialect();
+PlannedGroup plan_group(const HierarchyCopy& o, const Group& group, std::string node) {
+    const Dialect* to = o.arrays.format ? &dialect_named(*o.arrays.format) : group.dialect();
     Value attributes = group.attributes().all();
     if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
         throw unsupported(fmt::format("{}: {} has no groups, and so no place for the attributes of this one",
@@ -156,8 +176,8 @@ PlannedGroup plan_group(Session& session, const TransferOptions& o, const Group&
         std::string names;
         for (const auto& [name, value] : unknown.as_object()) names += (names.empty() ? "" : ", ") + name;
         if (!names.empty()) {
-            session.note(fmt::format("{}: members that only {} has are left out: {}", group.name(),
-                                     group.dialect()->name, names));
+            o.tell(fmt::format("{}: members that only {} has are left out: {}", group.name(), group.dialect()->name,
+                               names));
         }
         unknown = Value::object();
     }
@@ -165,13 +185,13 @@ PlannedGroup plan_group(Session& session, const TransferOptions& o, const Group&
 }
 
 /// xarray opens a hierarchy in which arrays name their dimensions only where all do; a scalar has none to name.
-void name_no_dimensions(Plan& plan) {
-    const auto keeps = [](const Job& job) {
+void name_no_dimensions(HierarchyPlan& plan) {
+    const auto keeps = [](const PlannedCopy& job) {
         const std::optional<Value>& attributes = job.plan.attributes;
         return !job.plan.dialect->dimension_names && attributes && attributes->find(dimensions_attribute) != nullptr;
     };
     if (std::ranges::none_of(plan.jobs, keeps)) return;
-    for (Job& job : plan.jobs) {
+    for (PlannedCopy& job : plan.jobs) {
         if (!job.plan.metadata.shape.empty() || job.plan.dialect->dimension_names || keeps(job)) continue;
         if (!job.plan.attributes) job.plan.attributes = Value::object();
         job.plan.attributes->set(dimensions_attribute, Value::array());
@@ -180,25 +200,28 @@ void name_no_dimensions(Plan& plan) {
 }
 
 /// Everything at and below a group, each group before what is in it.
-void plan_hierarchy(Session& session, const TransferOptions& o, const Group& root, Plan& plan) {
+void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& plan) {
     const Place place = o.archive ? *o.archive : find_place(o.source, {.read_only = true});
     Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
     plan.passed = std::move(hierarchy.passed);
-    plan.groups.push_back(plan_group(session, o, root, ""));
+    plan.groups.push_back(plan_group(o, root, ""));
     for (const tessera::Node& node : hierarchy.nodes) {
+        if (o.io.stop.stop_requested()) throw cancelled("stopped on request");
+        if (is_excluded(o, node.path)) continue;
         if (node.kind == NodeKind::array) {
             plan_one_of(o, plan, join_key(o.source, node.path), node.path);
         } else {
-            plan.groups.push_back(plan_group(session, o, root.open_group(node.path), node.path));
+            plan.groups.push_back(plan_group(o, root.open_group(node.path), node.path));
         }
     }
+    std::erase_if(plan.passed, [&](const PassedFolder& folder) { return is_excluded(o, folder.path); });
     if (root.dialect() != nullptr && root.dialect()->dimension_names) name_no_dimensions(plan);
 }
 
-/// Members of a file become arrays in groups, where the generation has groups.
-void plan_member_groups(const TransferOptions& o, const std::vector<std::string>& members,
+/// Members of a file become arrays in groups, where the format has groups.
+void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& members,
                         std::vector<PlannedGroup>& groups) {
-    const Dialect* dialect = o.format ? &dialect_named(*o.format) : nullptr;
+    const Dialect* dialect = o.arrays.format ? &dialect_named(*o.arrays.format) : nullptr;
     if (dialect == nullptr || dialect->save_group == nullptr) return;
     std::set<std::string> folders{""};
     for (const std::string& member : members) {
@@ -209,14 +232,12 @@ void plan_member_groups(const TransferOptions& o, const std::vector<std::string>
     for (const std::string& folder : folders) groups.push_back({folder, dialect, std::nullopt});
 }
 
-/// Each NAME of --fill must be an array of several.
-void require_named(const TransferOptions& o, const Plan& plan) {
-    for (const std::string& given : o.fills) {
-        const std::size_t equals = given.find('=');
-        if (equals == std::string::npos) continue;
-        const std::string name = given.substr(0, equals);
-        if (std::ranges::find(plan.jobs, name, &Job::node) != plan.jobs.end()) continue;
-        throw invalid_argument(fmt::format("--fill {}: {} holds no array {}", given, o.source, name));
+/// Each fill of a single array must be of one of several.
+void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    for (const auto& [name, value] : o.fills) {
+        if (std::ranges::find(plan.jobs, name, &PlannedCopy::node) != plan.jobs.end()) continue;
+        throw invalid_argument(fmt::format("{}fill {}={}: {} holds no array {}", o.arrays.option_prefix, name,
+                                           value.is_string() ? value.as_string() : value.dump(), o.source, name));
     }
 }
 
@@ -246,34 +267,38 @@ void require_apart(const std::string& source, const std::vector<std::string>& me
 
 }  // namespace
 
-Plan plan_jobs(Session& session, const TransferOptions& o) {
-    Plan plan;
-    const std::vector<std::string> members = o.open ? std::vector<std::string>{} : several_members(o.source);
+HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
+    HierarchyPlan plan;
+    const std::vector<std::string> members = o.several_members ? several_members(o.source) : std::vector<std::string>{};
     for (const std::string& member : members) require_plain_name(o.source, member);
     require_apart(o.source, members);
-    const std::optional<Group> root = members.empty() && !o.open ? group_at(o.source) : std::nullopt;
+    const std::optional<Group> root = members.empty() && !o.open && !o.file ? group_at(o.source) : std::nullopt;
     if (!root && members.empty()) {
-        plan.jobs.push_back(plan_job(o, *open_transferred(o, o.source), o.source, ""));
+        plan.jobs.push_back(plan_job(o, *open_copied(o, o.source), o.source, ""));
         return plan;
     }
     plan.hierarchy = root.has_value();
-    if (root) plan_hierarchy(session, o, *root, plan);
-    for (const char* option : {o.selection ? "--sel" : nullptr, o.dimensions ? "--dims" : nullptr}) {
+    if (root) plan_group_below(o, *root, plan);
+    for (const char* option : {o.selection ? "sel" : nullptr, o.arrays.dimension_names ? "dims" : nullptr}) {
         if (option == nullptr) continue;
         const std::string one = members.empty()
                                     ? join_key(o.source, plan.jobs.empty() ? "NAME" : plan.jobs.front().node)
                                     : o.source + "::" + members.front();
-        throw invalid_argument(fmt::format("{}: {} holds several arrays; name one of them: {}", option, o.source, one));
+        throw invalid_argument(fmt::format("{}{}: {} holds several arrays; name one of them: {}",
+                                           o.arrays.option_prefix, option, o.source, one));
     }
     if (occupant(o.destination) == Occupant::array) {
         throw already_exists(
             fmt::format("{} is an array, and {} holds several, which need a directory", o.destination, o.source));
     }
     if (!members.empty()) plan_member_groups(o, members, plan.groups);
-    for (const std::string& member : members) plan_one_of(o, plan, o.source + "::" + member, member);
+    for (const std::string& member : members) {
+        if (is_excluded(o, member)) continue;
+        plan_one_of(o, plan, o.source + "::" + member, member);
+    }
     if (plan.jobs.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
     require_named(o, plan);
     return plan;
 }
 
-}  // namespace tessera::cli
+}  // namespace tessera

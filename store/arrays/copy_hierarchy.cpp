@@ -1,0 +1,319 @@
+#include <tessera/copy_hierarchy.h>
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/cast.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <tessera/json.h>
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "hierarchy_plan.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// As text that a JSON document can hold: bytes above ASCII as \xNN if they are no UTF-8.
+std::string plain_text(const std::string& text) {
+    if (is_utf8(text)) return text;
+    std::string plain;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        plain += byte < 0x80 ? std::string(1, c) : fmt::format("\\x{:02x}", byte);
+    }
+    return plain;
+}
+
+std::string place_of(const HierarchyCopy& o, const PlannedCopy& job) {
+    return job.node.empty() ? o.destination : join_key(o.destination, job.node);
+}
+
+/// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
+std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
+    if (o.open) return o.made_from;
+    const ArrayInfo info = from.info();
+    fs::path path = fs::absolute(split_array_path(from.name()).path);
+    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // what is in a zip
+    // A file changes as a whole; of an array the folders change with every chunk that is replaced in them.
+    std::string state;
+    std::error_code ignored;
+    std::vector<fs::path> parts{path};
+    if (fs::is_directory(path, ignored)) {
+        for (const auto& entry : fs::directory_iterator(path, ignored)) parts.push_back(entry.path());
+        std::ranges::sort(parts);
+    }
+    for (const fs::path& part : parts) {
+        const auto changed = fs::last_write_time(part, ignored).time_since_epoch().count();
+        state += fmt::format(" {}", changed);
+        if (fs::is_regular_file(part, ignored)) state += fmt::format("/{}", fs::file_size(part, ignored));
+    }
+    const auto* cast = dynamic_cast<const CastSource*>(&from);
+    const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
+    return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(), path.string(),
+                                  info.dtype.to_string(), rule, info.shape.to_string(),
+                                  selection ? fmt::format(" [{}]", selection->to_string()) : "",
+                                  o.reverse_dims ? " reversed" : "", state));
+}
+
+/// Copies the elements of a job into the array that was made for it.
+void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* source, Array& array, bool resumed) {
+    const std::optional<Selection> selection = selection_of(o, *source);
+    const auto* stored = dynamic_cast<const Array*>(source);
+    if (stored != nullptr && !job.plan.recode) {
+        (void)copy_chunks(*stored, array, o.link, o.io);
+        return;
+    }
+    if (o.link) o.tell(fmt::format("{}: nothing is linked: {}", place_of(o, job), *job.plan.recode));
+    CopyOptions options{.io = o.io, .selection = selection};
+    if (resumed) options.done = [&](const Region& region) { return array.is_stored(region); };
+    copy_array(*source, array, options);
+}
+
+/// A group is made, or replaced on request; its arrays are refused one by one where others lie.
+void require_free_group(const HierarchyCopy& o) {
+    if (o.overwrite || o.resume) return;
+    if (const std::optional<Group> there = group_at(o.destination)) {
+        throw already_exists(fmt::format("{}: a group is there already; {}overwrite replaces what {} has too",
+                                         there->name(), o.arrays.option_prefix, o.source));
+    }
+}
+
+/// What became of an array of several.
+enum class Outcome : std::uint8_t {
+    made,
+    dropped,  ///< unreadable, and taken back
+    spoilt,   ///< unreadable, and the destination cannot take it back: all is to be made anew, without it
+};
+
+Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& destination, HierarchyPlan& plan) {
+    const std::unique_ptr<ArraySource> source = open_copied(o, job.source);
+    for (const std::string& change : job.plan.changes) o.tell(fmt::format("{}: {}", place_of(o, job), change));
+    Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection_of(o, *source)));
+    try {
+        run_job(o, job, source.get(), array, destination.resumed());
+        return Outcome::made;
+    } catch (const Error& e) {
+        if (!plan.hierarchy || !is_unreadable(e) || o.resume) throw;
+        plan.unreadable.push_back({job.node, job.source, e.what()});
+        return destination.drop() ? Outcome::dropped : Outcome::spoilt;
+    }
+}
+
+/// The arrays that were made, and whether the destination must be made anew.
+struct Attempt {
+    std::set<const PlannedCopy*> made;
+    bool spoilt = false;
+};
+
+/// Makes the groups and arrays in the order of their paths, a group before what is in it. Once the destination is
+/// spoilt, the rest is only read, so that the next attempt knows of everything that cannot be.
+Attempt make_all(const HierarchyCopy& o, HierarchyPlan& plan, Destination& destination) {
+    std::map<fs::path, const PlannedGroup*> groups_left;
+    std::map<fs::path, const PlannedCopy*> jobs_left;
+    for (const PlannedGroup& group : plan.groups) groups_left.emplace(group.node, &group);
+    for (const PlannedCopy& job : plan.jobs) jobs_left.emplace(job.node, &job);
+    const auto add_groups = [&](auto end) {
+        for (auto it = groups_left.begin(); it != end; it = groups_left.erase(it)) destination.add_group(*it->second);
+    };
+    Attempt attempt;
+    for (const auto& entry : jobs_left) {
+        const PlannedCopy& job = *entry.second;
+        if (attempt.spoilt) {
+            if (auto why = why_unreadable(o, job.source))
+                plan.unreadable.push_back({job.node, job.source, *std::move(why)});
+            continue;
+        }
+        add_groups(groups_left.upper_bound(entry.first));
+        const Outcome outcome = make_array(o, job, destination, plan);
+        if (outcome == Outcome::made) attempt.made.insert(&job);
+        attempt.spoilt = outcome == Outcome::spoilt;
+    }
+    if (!attempt.spoilt) add_groups(groups_left.end());
+    return attempt;
+}
+
+/// A link to a group that was copied by another path becomes such a link in the copy. What cannot stays in `passed`.
+void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) {
+    std::erase_if(passed, [&](const PassedFolder& link) {
+        const fs::path place = destination / link.path;
+        std::error_code error;
+        if (link.why != PassedFolder::Why::second_way || !fs::is_directory(destination / link.target, error)) {
+            return false;
+        }
+        const fs::path target = (destination / link.target).lexically_relative(place.parent_path());
+        if (fs::is_symlink(place, error)) return fs::read_symlink(place, error) == target;  // of an earlier copy
+        fs::create_directories(place.parent_path(), error);
+        fs::create_directory_symlink(target, place, error);
+        return !error;
+    });
+}
+
+/// Copies what the plan has, apart from what cannot be read, and makes it all appear.
+CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const DestinationLock& building) {
+    const bool replaces = o.overwrite && fs::exists(o.destination) && !o.skip_unreadable;
+    if (replaces && !plan.unreadable.empty()) {
+        HierarchyCopy beside = o;
+        beside.destination = incomplete_name(o.destination);
+        beside.overwrite = false;
+        const DestinationLock building_beside(beside.destination, o.store);
+        return copy_planned(beside, plan, building_beside);
+    }
+    std::unique_ptr<Destination> destination = open_destination(
+        o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = o.store, .lock = &building},
+        o.arrays.option_prefix);
+    Attempt attempt;
+    try {
+        attempt = make_all(o, plan, *destination);
+    } catch (const Error& e) {
+        if (!o.resume) throw;
+        const std::string kept = destination->keep();
+        if (e.code() != ErrorCode::cancelled) throw;
+        throw cancelled(
+            fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
+    }
+    const std::size_t had = plan.jobs.size();
+    std::erase_if(plan.jobs, [&](const PlannedCopy& job) {
+        return std::ranges::find(plan.unreadable, job.node, &LeftOut::node) != plan.unreadable.end();
+    });
+    if (plan.jobs.empty() && !plan.unreadable.empty()) throw unsupported(plan.unreadable.front().why);
+    if (attempt.spoilt || (replaces && plan.jobs.size() < had)) {
+        destination.reset();
+        return copy_planned(o, plan, building);
+    }
+    destination->commit();
+    make_links(o.destination, plan.passed);
+    const auto zip = fs::is_directory(o.destination) ? std::nullopt : probe_place(o.destination, {.read_only = true});
+    CopiedHierarchy result{.path = o.destination};
+    for (const PlannedCopy& job : plan.jobs) {
+        const std::string place = place_of(o, job);
+        const Array array = zip ? Array::open(zip->store, job.node) : Array::open(place, {.read_only = true});
+        result.made.push_back(copied_array(place, array));
+        result.bytes += result.made.back().bytes.value_or(0);
+    }
+    return result;
+}
+
+void require_free_file(const HierarchyCopy& o) {
+    const fs::path path = split_array_path(o.destination).path;
+    if (fs::is_directory(path)) {
+        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
+    }
+    if (fs::exists(path) && !o.overwrite) {
+        throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), o.arrays.option_prefix));
+    }
+}
+
+/// Before the first look at the destination, until it is complete.
+DestinationLock lock_for(const HierarchyCopy& o) {
+    return o.dry_run ? DestinationLock() : lock_destination(o.destination, o.store);
+}
+
+/// With the format of the group around the destination, unless one is chosen.
+void follow_group_above(HierarchyCopy& o) {
+    const Dialect* above = o.arrays.format ? nullptr : format_above(o.destination);
+    if (above == nullptr) return;
+    o.arrays.format = above->name;
+    const std::optional<Place> source = o.open || o.file ? std::nullopt : probe_place(o.source, {.read_only = true});
+    const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
+    if (!node || node->dialect != above) {
+        o.tell(fmt::format("{}: {}, as the group around it is; {}format chooses another", o.destination, above->name,
+                           o.arrays.option_prefix));
+    }
+}
+
+/// The arrays of a source of several that become one file; empty for a source that is one array.
+std::vector<std::string> bundled(const HierarchyCopy& o, const std::vector<std::string>& members,
+                                 std::vector<PassedFolder>& passed) {
+    if (o.open) return {};
+    if (members.empty()) return arrays_below(o, passed);
+    const ArrayFileFormat* format = named_array_file_format(o.destination);
+    const bool takes_several = format != nullptr && format->holds_several();
+    if (!takes_several || split_array_path(o.destination).member) return {};  // opening it says that it holds several
+    require_distinct(o.source, members);
+    std::vector<std::string> names = members;
+    std::erase_if(names, [&](const std::string& name) { return is_excluded(o, name); });
+    return names;
+}
+
+CopiedHierarchy copy_to_arrays(HierarchyCopy& o, const DestinationLock& building) {
+    follow_group_above(o);
+    HierarchyPlan plan = plan_hierarchy(o);
+    CopiedHierarchy result{.path = o.destination};
+    if (!o.dry_run) {
+        if (!plan.groups.empty() && plan.groups.front().attributes) require_free_group(o);
+        result = copy_planned(o, plan, building);
+    }
+    result.planned = std::move(plan.jobs);
+    result.left_out = std::move(plan.unreadable);
+    result.passed = std::move(plan.passed);
+    return result;
+}
+
+/// A source that somebody else owns.
+class BorrowedSource final : public ArraySource {
+public:
+    explicit BorrowedSource(const ArraySource& source) : source_(source) {}
+    [[nodiscard]] ArrayInfo info() const override { return source_.info(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        source_.read_into(region, out, io);
+    }
+    [[nodiscard]] const std::string& name() const override { return source_.name(); }
+    [[nodiscard]] Value attribute_values() const override { return source_.attribute_values(); }
+
+private:
+    const ArraySource& source_;
+};
+
+}  // namespace
+
+CopiedArray copied_array(const std::string& path, const Array& array) {
+    const StoredSize stored = array.stored_size();
+    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes};
+}
+
+CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& destination,
+                               const HierarchyOptions& options) {
+    HierarchyOptions own = options;
+    own.open = [&source]() -> std::unique_ptr<ArraySource> {
+        if (const auto* array = dynamic_cast<const Array*>(&source)) return std::make_unique<Array>(*array);
+        return std::make_unique<BorrowedSource>(source);
+    };
+    if (own.made_from.empty()) own.made_from = source.name();
+    return copy_hierarchy(source.name(), destination, own);
+}
+
+CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
+                               const HierarchyOptions& options) {
+    HierarchyCopy o{options, source, destination};
+    if (!o.open) o.file = array_file_at(source);
+    const std::vector<std::string> members = o.file ? several_members(source) : std::vector<std::string>{};
+    o.several_members = !members.empty();
+    if (!o.open && !o.file && !fs::is_directory(source)) o.archive = probe_place(source, {.read_only = true});
+    const bool to_file = named_array_file_format(destination) != nullptr;
+    std::vector<PassedFolder> passed;
+    const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
+    const DestinationLock building = lock_for(o);
+    if (to_file) require_free_file(o);
+    const bool existed = fs::exists(split_array_path(destination).path);
+    try {
+        if (!to_file) return copy_to_arrays(o, building);
+        CopiedHierarchy result = bundle.empty() ? copy_to_file(o) : copy_to_bundle(o, bundle);
+        result.passed = std::move(passed);
+        return result;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::cancelled || o.resume) throw;
+        throw cancelled(existed ? fmt::format("interrupted; {} is as it was before", destination)
+                                : fmt::format("interrupted; nothing is left at {}", destination));
+    }
+}
+
+}  // namespace tessera

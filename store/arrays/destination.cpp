@@ -1,0 +1,231 @@
+#include <tessera/destination.h>
+
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/error.h>
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <span>
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Arrays in a directory. Each is written in place or beside what it replaces, and all appear at the end.
+class DirectoryDestination final : public Destination {
+public:
+    DirectoryDestination(fs::path root, Existing existing, std::string_view option_prefix)
+        : root_(std::move(root)), existing_(existing), option_prefix_(option_prefix), existed_(fs::exists(root_)) {}
+
+    ~DirectoryDestination() override {
+        if (committed_) return;
+        arrays_.clear();  // removes what each has written
+        groups_.clear();
+        // The folders that were made on the way go, where nothing is left in them.
+        std::error_code ignored;
+        for (const std::string& node : nodes_) {
+            for (fs::path folder = fs::path(node).parent_path(); !folder.empty(); folder = folder.parent_path()) {
+                fs::remove(root_ / folder, ignored);
+            }
+        }
+        if (!existed_) fs::remove(root_, ignored);
+    }
+
+    Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
+        nodes_.push_back(node);
+        require_no_link(node);
+        rest();
+        const fs::path place = node.empty() ? root_ : root_ / node;
+        if (!node.empty()) fs::create_directories(place.parent_path());
+        Existing existing = existing_;
+        if (!node.empty()) existing.lock = nullptr;  // ours is of the root alone
+        existing.together = !node.empty();
+        arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from));
+        Array& array = arrays_.back()->array();
+        if (plan.attributes) array.attributes().replace(*plan.attributes);
+        return array;
+    }
+
+    [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
+
+    bool drop() override {
+        arrays_.pop_back();
+        return true;
+    }
+
+    void add_group(const PlannedGroup& group) override {
+        require_no_link(group.node);
+        groups_.push_back({group, {}});
+        if (!group.node.empty()) groups_.back().lock = DestinationLock(root_ / group.node, existing_.store);
+    }
+
+    void commit() override {
+        std::vector<NewArray*> made;
+        for (const auto& array : arrays_) made.push_back(array.get());
+        for (std::size_t done = 0; done < made.size(); done += most_) {
+            const std::size_t count = std::min(most_, made.size() - done);
+            commit_together(std::span(made).subspan(done, count));
+            for (std::size_t i = done; i < done + count; ++i) arrays_[i].reset();  // closes its files
+        }
+        // Whether one wait can be for many documents.
+        const bool together = directory_store(root_, existing_.store)->hold() != nullptr;
+        // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
+        for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
+            if (added->group.node.empty()) continue;
+            StoreOptions options = existing_.store;
+            // An old document must not be lost.
+            if (together && !has_document(added->group)) options.durability = Durability::none;
+            add_document(added->group, options);
+        }
+        if (together) sync_all();
+        for (const NewGroup& added : groups_) {
+            if (added.group.node.empty()) add_document(added.group, existing_.store);
+        }
+        committed_ = true;
+    }
+
+    std::string keep() override {
+        std::string kept = root_.string();
+        for (const auto& array : arrays_) kept = array->keep().string();
+        committed_ = true;
+        return arrays_.size() == 1 ? kept : root_.string();
+    }
+
+private:
+    /// Lets the arrays rest that are written, when they are as many as can be open at once.
+    void rest() {
+        if (arrays_.size() - resting_ < most_) return;
+        std::vector<NewArray*> written;
+        for (std::size_t i = resting_; i < arrays_.size(); ++i) written.push_back(arrays_[i].get());
+        rest_together(written);
+        resting_ = arrays_.size();
+    }
+
+    /// How many arrays are open at once: each takes about four files, and the source and the groups take some, too.
+    static std::size_t most_open() {
+        constexpr std::size_t many = 1000;
+        rlimit limit{};
+        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
+        return std::clamp<std::size_t>(limit.rlim_cur / 8, 16, many);
+    }
+
+    /// A node is not made where a link below the root leads to, nor in the place of what one leads to.
+    void require_no_link(const std::string& node) const {
+        if (existing_.store.follow_links) return;
+        fs::path place = root_;
+        std::error_code ignored;
+        for (const fs::path& part : fs::path(node)) {
+            place /= part;
+            if (!fs::is_symlink(place, ignored)) continue;
+            throw invalid_argument(fmt::format(
+                "{} is a symbolic link: nothing is written or deleted through it; name what it leads to, or "
+                "allow it by {}follow-links",
+                place.string(), option_prefix_));
+        }
+    }
+
+    [[nodiscard]] fs::path place_of(const PlannedGroup& group) const {
+        return group.node.empty() ? root_ : root_ / group.node;
+    }
+
+    [[nodiscard]] bool has_document(const PlannedGroup& group) const {
+        return probe_group_dialect(*directory_store(place_of(group), {.read_only = true}), "") != nullptr;
+    }
+
+    void add_document(const PlannedGroup& group, const StoreOptions& options) const {
+        const fs::path place = place_of(group);
+        fs::create_directories(place);
+        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        if (!group.attributes && has_document(group)) return;
+        const auto store = directory_store(place, options);
+        group.dialect->save_group(*store, "", group.attributes.value_or(Value::object()), group.unknown);
+        store->sync();
+    }
+
+    /// One wait for whatever was written below the root.
+    void sync_all() const {
+        if (groups_.empty() || !fs::exists(root_)) return;
+        const auto store = directory_store(root_, existing_.store);
+        (void)store->list("");  // opens it
+        store->sync_later();
+        store->sync();
+    }
+
+    /// A group, and its lock: none of the root, which the caller has.
+    struct NewGroup {
+        PlannedGroup group;
+        DestinationLock lock;
+    };
+
+    fs::path root_;
+    Existing existing_;
+    std::string option_prefix_;
+    bool existed_;
+    bool committed_ = false;
+    std::vector<std::string> nodes_;
+    std::vector<std::unique_ptr<NewArray>> arrays_;
+    std::size_t most_ = most_open();
+    std::size_t resting_ = 0;  ///< so many, from the first on, rest
+    std::vector<NewGroup> groups_;
+};
+
+/// A new zip, which appears as a whole.
+class ZipDestination final : public Destination {
+public:
+    ZipDestination(const fs::path& path, const Existing& existing, std::string_view option_prefix) {
+        const bool there = fs::exists(path);
+        if (existing.resume) {
+            throw invalid_argument(
+                fmt::format("{}resume: {} is a zip, which is written afresh", option_prefix, path.string()));
+        }
+        if (there && !existing.overwrite) {
+            throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), option_prefix));
+        }
+        store_ = zip_store(path, there ? ZipMode::replace : ZipMode::create);
+    }
+
+    Array& add(const std::string& node, const PlannedArray& plan, std::string_view /*made_from*/) override {
+        arrays_.push_back(Array::create(store_, node, *plan.dialect, plan.metadata, false));
+        if (plan.attributes) arrays_.back().attributes().replace(*plan.attributes);
+        return arrays_.back();
+    }
+    [[nodiscard]] bool resumed() const override { return false; }
+    bool drop() override { return false; }  // its chunks are in the zip
+    void add_group(const PlannedGroup& group) override {
+        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        group.dialect->save_group(*store_, group.node, group.attributes.value_or(Value::object()), group.unknown);
+    }
+    void commit() override {
+        for (Array& array : arrays_) array.publish();
+        store_->finish();
+    }
+    std::string keep() override { return store_->name(); }  // never: there is no resuming
+
+private:
+    std::shared_ptr<KeyValueStore> store_;
+    std::deque<Array> arrays_;
+};
+
+}  // namespace
+
+std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
+                                              std::string_view option_prefix) {
+    if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing, option_prefix);
+    return std::make_unique<DirectoryDestination>(path, existing, option_prefix);
+}
+
+DestinationLock lock_destination(const std::string& path, const StoreOptions& options) {
+    const bool array_file = named_array_file_format(path) != nullptr;
+    const fs::path place = array_file ? split_array_path(path).path : fs::path(path);
+    const bool file = array_file || place.extension() == ".zip";
+    if (file && !fs::is_directory(fs::absolute(place).parent_path())) return {};
+    return DestinationLock(place, options);
+}
+
+}  // namespace tessera

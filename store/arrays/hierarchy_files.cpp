@@ -1,0 +1,198 @@
+// Copies that become an array file: of one array, and of several that become members of one file.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/error.h>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "hierarchy_plan.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+CopiedArray made_in(const HierarchyCopy& o, const std::string& name, const ArrayInfo& info) {
+    return {fmt::format("{}::{}", o.destination, name), info.dtype, info.shape, {}, 0, {}};
+}
+
+/// "1 array", "1,200 arrays"
+std::string counted_arrays(std::size_t n) {
+    std::string digits = std::to_string(n);
+    for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+    return fmt::format("{} array{}", digits, n == 1 ? "" : "s");
+}
+
+/// ".npz or .mldf": of the files that hold several arrays.
+std::string extensions_of_bundles() {
+    std::vector<std::string_view> names;
+    for (const ArrayFileFormat& format : array_file_formats()) {
+        if (format.holds_several()) names.push_back(format.extension);
+    }
+    return fmt::format("{}", fmt::join(names, " or "));
+}
+
+/// Throws invalid_argument for a file of one array; then, and if one of them cannot be read, what is at the destination
+/// stays as it is.
+std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
+    const ArrayPath path = split_array_path(o.destination);
+    const ArrayFileFormat* format = named_array_file_format(o.destination);
+    if (path.member || format == nullptr || !format->holds_several()) {
+        throw invalid_argument(
+            fmt::format("{} holds {}, and {} takes one: name one of them{}, or a file that ends in {}", o.source,
+                        counted_arrays(names.size()), o.destination, o.list_hint, extensions_of_bundles()));
+    }
+    if (o.selection) {
+        throw invalid_argument(fmt::format("{}sel: {} holds {} arrays; export one of them", o.arrays.option_prefix,
+                                           o.source, names.size()));
+    }
+    const ArrayFileOptions options{.deflate_level = o.deflate_level,
+                                   .durable = o.store.durability != Durability::none,
+                                   .object_strings = o.object_strings};
+    std::vector<CopiedArray> made;
+    const ArrayBundle bundle{
+        .names = names,
+        .open = [&](const std::string& name) { return open_copied(o, part_path(o, name)); },
+        .copy = [&](const ArraySource& from, ArraySink& to) { copy_array(from, to, {.io = o.io, .selection = {}}); },
+        .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
+        .order = o.arrays.order,
+    };
+    format->bundle(path.path, bundle, options, o.io);
+    return made;
+}
+
+/// Says that a .ra which was replaced left something to its successor: it may not be about the new data.
+void note_trailing(const HierarchyCopy& o, const fs::path& path) {
+    if (path.extension() != ".ra") return;
+    const Value trailing = find_array_file_format(path)->describe({path}).at("trailing_bytes");
+    if (trailing == Value(0)) return;
+    o.tell(fmt::format("{}: the {} bytes behind the data of the old file are kept", path.string(), trailing.dump()));
+}
+
+/// The name of the member or field that a source is; nothing for what has none.
+std::optional<std::string> member_name(const std::string& source) {
+    const ArrayPath path = split_array_path(source);
+    if (path.member || !fs::is_regular_file(path.path)) return path.member;
+    const ArrayFileFormat* format = find_array_file_format(path.path);
+    const std::vector<std::string> members =
+        format == nullptr ? std::vector<std::string>{} : array_members(*format, path.path);
+    return members.size() == 1 ? std::optional(members.front()) : std::nullopt;
+}
+
+/// Takes elements and forgets them: what cannot be decoded is found so.
+class ReadingSink final : public ArraySink {
+public:
+    explicit ReadingSink(const ArraySource& source) : info_(source.info()), name_(source.name()) {
+        info_.access = Access::any;
+    }
+    [[nodiscard]] ArrayInfo info() const override { return info_; }
+    void write(const Region& /*region*/, const ArrayView& /*in*/, const IoOptions& /*io*/) override {}
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    ArrayInfo info_;
+    std::string name_;
+};
+
+}  // namespace
+
+std::vector<std::string> arrays_below(const HierarchyCopy& o, std::vector<PassedFolder>& passed) {
+    std::vector<std::string> names;
+    const auto place = probe_place(o.source, {.read_only = true});
+    if (!place || probe_dialect(*place->store, place->prefix) != nullptr ||
+        occupant(o.source) == Occupant::unfinished) {
+        return names;
+    }
+    Hierarchy hierarchy = hierarchy_below(*place->store, place->prefix);
+    for (const Node& node : hierarchy.nodes) {
+        if (node.kind == NodeKind::array && !is_excluded(o, node.path)) names.push_back(node.path);
+    }
+    passed = std::move(hierarchy.passed);
+    return names;
+}
+
+std::optional<std::string> why_unreadable(const HierarchyCopy& o, const std::string& source) {
+    try {
+        const std::unique_ptr<ArraySource> opened = open_copied(o, source);
+        ReadingSink sink(*opened);
+        copy_array(*opened, sink, {.io = o.io, .ample = passing_block});
+        return std::nullopt;
+    } catch (const Error& e) {
+        if (!is_unreadable(e)) throw;
+        return e.what();
+    }
+}
+
+std::string incomplete_name(const std::string& destination) {
+    const fs::path path =
+        fs::path(destination).has_filename() ? fs::path(destination) : fs::path(destination).parent_path();
+    const bool file = path.extension() == ".zip" || named_array_file_format(destination) != nullptr;
+    for (int n = 1;; ++n) {
+        fs::path beside = path;
+        beside += n == 1 ? ".incomplete" : fmt::format(".incomplete-{}", n);
+        if (file) beside += path.extension();
+        if (!fs::exists(fs::symlink_status(beside))) return beside.string();
+    }
+}
+
+CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
+    ArrayPath path = split_array_path(o.destination);
+    const ArrayFileFormat* format = named_array_file_format(o.destination);
+    if (!path.member && format != nullptr && format->holds_several() && !o.open) path.member = member_name(o.source);
+    const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
+    ArrayFileOptions options{.order = stored->info().order,
+                             .deflate_level = o.deflate_level,
+                             .reverse_dims = o.reverse_dims,
+                             .durable = o.store.durability != Durability::none,
+                             .object_strings = o.object_strings};
+    const auto converted = convert_for_array_file(path, *stored, options, o.io);
+    const ArraySource* source = converted ? converted.get() : stored.get();
+    const std::optional<Selection> selection = selection_of(o, *source);
+    options.order = o.arrays.order.value_or(options.order);
+
+    const Shape shape = selection ? selection->shape() : source->info().shape;
+    const auto sink = create_array_file(path, source->info().dtype, shape, options);
+    copy_array(*source, *sink, {.io = o.io, .selection = selection});
+    note_trailing(o, path.path);
+    const std::uint64_t bytes = fs::file_size(path.path);
+    return {.path = o.destination, .made = {{o.destination, sink->info().dtype, shape, {}, 0, bytes}}, .bytes = bytes};
+}
+
+CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> names) {
+    CopiedHierarchy result{.path = o.destination, .one_file = true};
+    HierarchyCopy own = o;
+    DestinationLock building_beside;
+    try {
+        result.made = write_bundle(own, names);
+    } catch (const Error& e) {
+        if (!is_unreadable(e)) throw;
+        for (const std::string& name : names) {
+            if (auto why = why_unreadable(o, part_path(o, name))) {
+                result.left_out.push_back({name, part_path(o, name), *std::move(why)});
+            }
+        }
+        // It was not about an array, or there is nothing else to write.
+        if (result.left_out.empty() || result.left_out.size() == names.size()) throw;
+    }
+    if (!result.left_out.empty()) {
+        std::erase_if(names, [&](const std::string& name) {
+            return std::ranges::find(result.left_out, name, &LeftOut::node) != result.left_out.end();
+        });
+        if (o.overwrite && fs::exists(o.destination) && !o.skip_unreadable) {
+            own.destination = result.path = incomplete_name(o.destination);
+            building_beside = DestinationLock(own.destination, o.store);
+        }
+        result.made = write_bundle(own, names);
+    }
+    result.bytes = fs::file_size(result.path);
+    return result;
+}
+
+}  // namespace tessera

@@ -1,0 +1,133 @@
+// copy_hierarchy: whatever a path names, with all arrays and groups at and below it, copied to another path.
+//
+// The source is an array, a group, a plain folder or a zip of arrays, an array file or a member of one. The end of the
+// destination's name says what it becomes: an array file (".npy", ".npz::name"), a zip (".zip"), or else a directory.
+// Several arrays become one directory, one zip, or one array file of a format that holds several.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/array_file.h>
+#include <tessera/array_io.h>
+#include <tessera/array_plan.h>
+#include <tessera/folder_walk.h>
+#include <tessera/group.h>
+#include <tessera/key_value_store.h>
+#include <tessera/parallel.h>
+
+namespace tessera {
+
+struct HierarchyOptions {
+    /// What every array has otherwise than in the source. Without a format, the arrays get that of the group around the
+    /// destination, if there is one.
+    ArrayWishes arrays = {};
+    /// Fills of single arrays of several, by their paths below the source. They take precedence over `arrays.fill`.
+    std::vector<std::pair<std::string, Value>> fills = {};
+    /// Copy only this part of a single array: "10:20, ::2".
+    std::optional<std::string> selection = std::nullopt;
+    /// Whether a node of a hierarchy is left out, with everything below it; null: none is. Called with paths below the
+    /// source.
+    std::function<bool(const std::string& path)> exclude = nullptr;
+    /// What is copied in place of an array that was opened; null: the array itself.
+    std::function<std::unique_ptr<ArraySource>(std::unique_ptr<ArraySource> opened)> view = nullptr;
+
+    /// Opens the source, if that is not what lies at a path, such as several arrays joined; null: `source` is a path.
+    /// Called more than once.
+    std::function<std::unique_ptr<ArraySource>()> open = nullptr;
+    /// With `open`: recognises the same source when an unfinished copy is gone on with.
+    std::string made_from = {};
+
+    bool overwrite = false;  ///< replace what lies at the destination, once the new one is complete
+    bool resume = false;     ///< go on with an unfinished copy, and leave one on failure
+    bool link = false;       ///< hard links in place of copies of chunk files that stay valid
+    bool dry_run = false;    ///< plan only: nothing is written
+    /// Whether a hierarchy also replaces what is there if some of its arrays cannot be read. Otherwise it is written
+    /// beside the destination, under another name (CopiedHierarchy::path).
+    bool skip_unreadable = false;
+
+    // Of array files.
+    int deflate_level = 0;        ///< for .npz: 0 stores, 1 to 9 deflates
+    bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects
+    bool reverse_dims = false;    ///< for .ra, on either side
+    /// Of a source that keeps no dtype, as ArrayFileOptions has them.
+    std::optional<DType> dtype = std::nullopt;
+    std::optional<bool> header = std::nullopt;
+
+    IoOptions io = {};
+    StoreOptions store = {};  ///< how the destination is opened
+    /// Told, in a sentence, of everything that becomes otherwise than in the source; null: nobody is.
+    std::function<void(const std::string& text)> note = nullptr;
+    /// What the error for several arrays that cannot become one file says about listing them.
+    std::string list_hint = {};
+};
+
+/// An array that is to be copied.
+struct PlannedCopy {
+    std::string source;  ///< as open_source takes it
+    std::string node;    ///< its path below the source and the destination; "" for a single array
+    PlannedArray plan;
+};
+
+/// An array that was made.
+struct CopiedArray {
+    std::string path;
+    DType dtype;
+    Shape shape;
+    std::optional<Shape> chunk_shape;  ///< nullopt in an array file
+    std::int64_t chunks = 0;
+    std::optional<std::uint64_t> bytes;  ///< stored; nullopt for one of several arrays in a file
+
+    [[nodiscard]] std::uint64_t logical() const { return static_cast<std::uint64_t>(byte_count(shape, dtype.size())); }
+};
+
+/// An array of several that cannot be read.
+struct LeftOut {
+    std::string node;    ///< its path below the source
+    std::string source;  ///< as open_source takes it
+    std::string why;
+};
+
+struct CopiedHierarchy {
+    /// The destination. Another path if arrays were left out and what is at the destination was therefore not replaced.
+    std::string path = {};
+    std::vector<PlannedCopy> planned = {};  ///< empty if the destination is an array file
+    std::vector<CopiedArray> made = {};     ///< empty after a dry run
+    std::vector<LeftOut> left_out = {};
+    /// Folders and links of the source that the walk did not go into, and that the copy therefore lacks.
+    std::vector<PassedFolder> passed = {};
+    std::uint64_t bytes = 0;  ///< stored, in all
+    bool one_file = false;    ///< several arrays in one array file
+};
+
+/// Copies everything at and below `source`. Arrays of a hierarchy that cannot be read (corrupt, unsupported) are left
+/// out and reported; any other failure is thrown, and leaves the destination as it was, apart from an unfinished copy
+/// if `resume`. The destination is locked (DestinationLock) from before the first look at it.
+/// Throws already_exists, invalid_argument, unsupported, and what opening, reading and writing throw.
+CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
+                               const HierarchyOptions& options = {});
+/// The same of one array that is open already, or computed as it is read. Chunks of an Array are copied as they are
+/// where that is possible. `options.made_from` recognises an unfinished copy of the same.
+CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& destination,
+                               const HierarchyOptions& options = {});
+
+/// What is told of an array that was made.
+[[nodiscard]] CopiedArray copied_array(const std::string& path, const Array& array);
+
+/// The members of a file of several arrays that a path names as a whole; empty for everything else.
+[[nodiscard]] std::vector<std::string> several_members(const std::string& path);
+
+/// The group that a path names (a plain folder or zip with arrays in it is one too); nullopt for an array or a file.
+[[nodiscard]] std::optional<Group> group_at(const std::string& path);
+
+/// open_source(); of objects that cannot be read, what the file's reader has found.
+[[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const std::string& path,
+                                                                const ArrayFileOptions& options = {});
+
+}  // namespace tessera
