@@ -9,6 +9,7 @@
 #include <tessera/error.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
+#include <tessera/slices.h>
 #include <algorithm>
 
 #include "array_state.h"
@@ -105,10 +106,10 @@ Array Array::open(const std::filesystem::path& path, const StoreOptions& options
 }
 
 Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    return open_settled(settle_batch(std::move(store), prefix), prefix);
+    return ArrayAccess::open_settled(settle_batch(std::move(store), prefix), prefix);
 }
 
-Array Array::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     auto found = find_array(*store, prefix);
     if (!found) throw not_found(absence_message(*store, prefix, "array"));
     auto state = std::make_shared<ArrayState>(std::move(store), prefix, *found->dialect);
@@ -319,6 +320,16 @@ bool Array::is_stored(const Region& region) const {
 
 NDArray Array::read(std::string_view selection, const IoOptions& io) const {
     return read(Selection::parse(selection, info().shape), io);
+}
+
+NDArray Array::read_as(const DType& wanted, std::string_view selection, Cast rule, const IoOptions& io) const {
+    const Selection picked = Selection::parse(selection, info().shape);
+    if (native_dtype(dtype()) != native_dtype(wanted)) {
+        return read_selection(CastSource(std::make_unique<Array>(*this), wanted, rule), picked, io);
+    }
+    NDArray out(wanted, picked.shape());
+    read_into(picked, out.view(), io);
+    return out;
 }
 
 NDArray Array::read(const Selection& selection, const IoOptions& io) const {

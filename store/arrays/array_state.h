@@ -36,6 +36,13 @@ private:
     std::optional<Error> fill_error_;
 };
 
+/// What the rest of the library may do with a handle.
+struct ArrayAccess {
+    [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
+    /// As Array::open, without a look for a batch that was cut short.
+    [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
+};
+
 /// What Array::info() says of it.
 [[nodiscard]] ArrayInfo array_info(const LoadedArray& loaded);
 

@@ -437,17 +437,17 @@ struct Edit::State {
 };
 
 Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_unique<State>()) {
-    state_->store = array.state_->store;
-    state_->prefix = array.state_->prefix;
+    state_->store = ArrayAccess::state(array)->store;
+    state_->prefix = ArrayAccess::state(array)->prefix;
     state_->options = options;
-    if (!array.state_->published) {
+    if (!ArrayAccess::state(array)->published) {
         throw invalid_argument(fmt::format("{}: an array that is not complete yet has no batches", array.name()));
     }
-    state_->lock = array.state_->lock_shape(LockMode::exclusive);
+    state_->lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
     const std::string folder = join_key(state_->prefix, batch_folder);
     state_->store->erase_below(folder);  // of a batch that never happened
     state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder);
-    state_->array = Array::open_settled(state_->staged, state_->prefix);
+    state_->array = ArrayAccess::open_settled(state_->staged, state_->prefix);
 }
 
 Edit::~Edit() {
@@ -535,9 +535,9 @@ Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Journal&
 }  // namespace
 
 std::int64_t undo(const Array& array) {
-    KeyValueStore& store = *array.state_->store;
-    const std::string& prefix = array.state_->prefix;
-    const StoreLock lock = array.state_->lock_shape(LockMode::exclusive);
+    KeyValueStore& store = *ArrayAccess::state(array)->store;
+    const std::string& prefix = ArrayAccess::state(array)->prefix;
+    const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
     const auto last = read_journal(store, prefix, undo_folder);
     if (!last) {
         throw not_found(

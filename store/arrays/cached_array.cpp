@@ -401,7 +401,7 @@ private:
 };
 
 CachedArray::CachedArray(Array array, std::uint64_t budget)
-    : cache_(std::make_unique<ChunkCache>(array.state_, budget)) {}
+    : cache_(std::make_unique<ChunkCache>(ArrayAccess::state(array), budget)) {}
 
 CachedArray::~CachedArray() {
     try {

@@ -175,7 +175,7 @@ bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) co
     return true;
 }
 
-ChunkBytes::ChunkBytes(const Array& array) : plan_(std::make_unique<Plan>(array, array.state_)) {}
+ChunkBytes::ChunkBytes(const Array& array) : plan_(std::make_unique<Plan>(array, ArrayAccess::state(array))) {}
 ChunkBytes::ChunkBytes(ChunkBytes&&) noexcept = default;
 ChunkBytes& ChunkBytes::operator=(ChunkBytes&&) noexcept = default;
 ChunkBytes::~ChunkBytes() = default;

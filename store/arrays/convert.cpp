@@ -397,8 +397,8 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
 }
 
 CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io) {
-    const ArrayState& source = *from.state_;
-    const ArrayState& target = *to.state_;
+    const ArrayState& source = *ArrayAccess::state(from);
+    const ArrayState& target = *ArrayAccess::state(to);
     const auto l = source.loaded();
     const auto target_loaded = target.loaded();
     std::atomic<std::int64_t> copied = 0;

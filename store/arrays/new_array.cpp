@@ -346,14 +346,14 @@ void commit_together(std::span<NewArray* const> arrays) {
         state.require_own();
         stores.push_back(state.store.get());
         Held held{.values = state.store->hold(), .keys = {}};
-        if (held.values) held.keys = state.array->state_->hold_documents(*held.values);
+        if (held.values) held.keys = ArrayAccess::state(*state.array)->hold_documents(*held.values);
         documents.push_back(std::move(held));
     }
     sync_together(stores);  // the chunks, before the metadata say that they are there
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         NewArray::State& state = *arrays[i]->state_;
         if (documents[i].values) {
-            state.array->state_->place_documents(*documents[i].values, documents[i].keys);
+            ArrayAccess::state(*state.array)->place_documents(*documents[i].values, documents[i].keys);
         } else {
             state.array->publish();
         }

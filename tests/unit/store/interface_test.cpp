@@ -85,6 +85,22 @@ TEST(Interface, SelectionsAreTextEverywhere) {
     EXPECT_EQ(elements_of(first, ""), (std::vector<std::int32_t>{0, 0, 6}));
 }
 
+TEST(Interface, ElementsAreReadAsAnotherType) {
+    Array a = numbers();
+    a.write("1, :3", std::vector<std::int32_t>{1, -2, 3000});
+    const NDArray floats = a.read<float>("1, ::2");
+    EXPECT_EQ(floats.shape(), Shape{3});
+    EXPECT_EQ(floats.values<float>()[1], 3000.0F);
+    EXPECT_EQ(a.read<std::int16_t>("1, 1").values<std::int16_t>()[0], -2);
+    expect_error(ErrorCode::invalid_argument, "3000", [&] { (void)a.read<std::int8_t>("1"); });
+    EXPECT_EQ(a.read<std::int8_t>("1, 2", Cast::clip).values<std::int8_t>()[0], 127);
+    const Array halves = Array::create(memory_store(), "h", {.shape = {2}, .dtype = ">f8"});
+    Array(halves).write("", 1.5);
+    expect_error(ErrorCode::invalid_argument, "same_kind", [&] { (void)halves.read<int>(); });
+    EXPECT_EQ(halves.read<int>("0", Cast::round).values<int>()[0], 2);
+    EXPECT_EQ(halves.read<double>("0").values<double>()[0], 1.5);  // in the order of this machine
+}
+
 TEST(Interface, StructsGoInAndOut) {
     for (const char* const format : {"zmeta", "v1", "v2"}) {  // v3 cannot express padding
         SCOPED_TRACE(format);

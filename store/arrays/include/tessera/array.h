@@ -17,6 +17,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/blocks.h>
+#include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/key_value_store.h>
@@ -139,6 +140,15 @@ public:
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
+    /// The same with the elements as another dtype: `a.read<float>("3, :5")`. Throws invalid_argument where `rule`
+    /// does not allow it (cast.h), naming the first element that does not fit.
+    template <class T>
+    [[nodiscard]] NDArray read(std::string_view selection = "", Cast rule = Cast::same_kind,
+                               const IoOptions& io = {}) const {
+        return read_as(DType::of<T>(), selection, rule, io);
+    }
+    [[nodiscard]] NDArray read_as(const DType& dtype, std::string_view selection = "", Cast rule = Cast::same_kind,
+                                  const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
     void read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io = {}) const;
@@ -226,14 +236,8 @@ public:
     [[nodiscard]] Blocks blocks(const Shape& halo = {}) const;
 
 private:
-    friend class CachedArray;
-    friend class ChunkBytes;
-    friend class Edit;
-    friend std::int64_t undo(const Array& array);
-    friend void commit_together(std::span<class NewArray* const> arrays);
-    friend struct CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io);
+    friend struct ArrayAccess;  ///< for the rest of the library
     explicit Array(std::shared_ptr<struct ArrayState> state) : state_(std::move(state)) {}
-    static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
     std::shared_ptr<struct ArrayState> state_;
 };
 

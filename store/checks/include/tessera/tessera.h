@@ -12,6 +12,7 @@
 #include <tessera/coarsen.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/difference.h>
 #include <tessera/digest.h>
 #include <tessera/dtype.h>
@@ -22,7 +23,6 @@
 #include <tessera/joined_source.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
-#include <tessera/npz.h>
 #include <tessera/reduce.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
