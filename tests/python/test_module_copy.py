@@ -68,5 +68,38 @@ def test_a_dry_run_tells_and_makes_nothing():
     assert sorted(os.listdir()) == ["a.zarr", "t.zarr"]
 
 
+def test_hierarchies():
+    group = tessera.create_group("g.zarr", format="v3")
+    group.attrs["title"] = "x"
+    values = np.arange(12).reshape(3, 4)
+    for name in ("a", "inner/b"):
+        group.create_array(name, (3, 4), "i8", chunks=(2, 2))[...] = values
+    assert tessera.copy("g.zarr", "two.zarr", format="v2") == []
+    copied = tessera.open("two.zarr")
+    assert copied.format == "v2" and dict(copied.attrs) == {"title": "x"}
+    assert np.array_equal(copied["inner/b"][...], values)
+    with raises(tessera.AlreadyExists):
+        tessera.copy(group, "two.zarr")
+    told = tessera.copy(group, "three.zarr", chunks=(3, 3), dry_run=True)
+    assert [line.split(":")[0] for line in told] == ["a", "inner/b"] and "encoded anew" in told[0], told
+    assert not os.path.exists("three.zarr")
+    tessera.copy(group, "all.npz")
+    assert np.array_equal(np.load("all.npz")["inner/b"], values)
+    tessera.copy(tessera.open("all.npz"), "back.zip", format="v2")
+    assert np.array_equal(tessera.open("back.zip")["a"][1:], values[1:])
+    with raises(ValueError, "several"):
+        tessera.copy(group, "four.zarr", slice(2))
+    # What cannot be read is never left out in silence.
+    for folder, _, files in os.walk("g.zarr/a/c"):
+        for name in files:
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(b"torn")
+    with raises(tessera.Corrupt, "lacks 1 array"):
+        tessera.copy(group, "part.zarr")
+    assert np.array_equal(tessera.load("part.zarr/inner/b"), values)
+    told = tessera.copy(group, "part.zarr", overwrite=True, skip_unreadable=True)
+    assert len(told) == 1 and told[0].startswith("left out"), told
+
+
 if __name__ == "__main__":
     module.run(dict(globals()))

@@ -10,7 +10,7 @@ Open whatever lies there, index it as NumPy, and write it back safely from many 
     b[250, :10]
     tessera.verify("grid.zarr")["sound"]
 
-:func:`open` reads every Zarr generation (zarr-python 0.4, v1, v2, v3 with shards), zips of these, ``.npy``, ``.npz``,
+:func:`open` reads every Zarr format (zarr-python 0.4, v1, v2, v3 with shards), zips of these, ``.npy``, ``.npz``,
 ``.ra`` and MLDF. What is opened is an :class:`Array`, a :class:`Group`, or :class:`Members` of a file.
 
 =====================  ==========================================================

@@ -282,23 +282,24 @@ def _path_of(node: Any) -> str:
     return node.path if isinstance(node, (Array, Group, Members)) else _absolute(node)
 
 
-def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
+def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
          separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, resume: bool = False,
-         link: bool = False, dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+         link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
          progress: ProgressCallback = None) -> list[str]:
-    """Copy an array to a new one, whatever the two are: import, export, rechunk, recompress and convert.
+    """Copy an array or a whole hierarchy, whatever the two are: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
     copied as they are where nothing stands against it. The new array appears when it is complete.
 
     Parameters
     ----------
-    source : path or Array
+    source : path, Array, Group or Members
+        Of a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
     destination : path
-        A directory; or an array file by its extension.
+        A directory; or a ``.zip`` or an array file by its extension.
     sel : basic index, optional
-        What to copy of it.
+        What to copy of a single array.
     overwrite : bool
         Replace an array or a file that lies there.
     chunks, shards, codec, format, order, separator, fill_value
@@ -313,6 +314,9 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
         file; other programs may. Refused where chunks have to be encoded anew.
     dry_run : bool
         Only say what would be done.
+    skip_unreadable : bool
+        Leave out arrays of a hierarchy that cannot be read, and say so. Otherwise the rest is copied, too, but beside
+        what `overwrite` would replace, and then `Corrupt` is raised.
     threads, max_memory, progress
         As in :meth:`Array.read`.
 
@@ -320,7 +324,7 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
     -------
     list of str
         What is said otherwise in the new format than in the old one. With `dry_run` the last one tells whether chunks
-        stay as they are.
+        stay as they are. Of several arrays each sentence begins with the array's path.
 
     Examples
     --------
@@ -332,14 +336,20 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
     >>> tessera.copy("plain.zarr", "new.zarr", format="v3", dry_run=True)[-1]
     'chunks are copied as they are'
     """
-    array = open(source) if not isinstance(source, Array) else source
-    if isinstance(array, Group):
-        raise Unsupported(f"{array.path}: is a group; the program copies hierarchies: tessera copy SOURCE DESTINATION")
-    array = _array(array)
+    array = source if isinstance(source, (Array, Group, Members)) else open(source)
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "deflate": deflate}
+    way = _tessera.CopyWay(overwrite, resume, link, dry_run, skip_unreadable)
+    place = _tessera.PlaceOptions(False)
     if shards is not _DEFAULT:
         options["shards"] = shards
+    if isinstance(array, (Group, Members)):
+        if sel is not None:
+            raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
+        if fill_value is not _DEFAULT:
+            raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
+        return _tessera.copy_tree(array.path, _absolute(destination), options, way, place,
+                                  work(threads, max_memory, progress))
     if fill_value is not _DEFAULT:
         options["fill_value"] = _json_fill(fill_value, array.dtype)
     picked = None
@@ -347,13 +357,12 @@ def copy(source: Union[Path, Array], destination: Path, sel: Any = None, *, over
         picked = array._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
-    return _tessera.copy(array._handle, picked, _absolute(destination), options,
-                         _tessera.CopyWay(overwrite, resume, link, dry_run), _tessera.PlaceOptions(False),
+    return _tessera.copy(array._handle, picked, _absolute(destination), options, way, place,
                          work(threads, max_memory, progress))
 
 
-def convert(source: Union[Path, Array], destination: Path, format: str, **options: Any) -> list[str]:
-    """Copy an array into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
+def convert(source: Union[Path, Array, Group, Members], destination: Path, format: str, **options: Any) -> list[str]:
+    """Copy an array or a hierarchy into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
 
 

@@ -100,7 +100,7 @@ class _Store(AbstractDataStore):  # type: ignore
 class TesseraBackend(BackendEntrypoint):  # type: ignore
     """Opens every format that Tessera opens, each array as a variable that is read when it is used."""
 
-    description = "Open arrays and groups of every Zarr generation, .npy, .npz, .ra and MLDF, with Tessera"
+    description = "Open arrays and groups of every Zarr format, .npy, .npz, .ra and MLDF, with Tessera"
 
     def open_dataset(self, filename_or_obj: Any, *, drop_variables: Any = None, group: Optional[str] = None,
                      mask_and_scale: bool = True, decode_times: bool = True, concat_characters: bool = True,
