@@ -1,8 +1,10 @@
 #include <tessera/statistics.h>
 
+#include <fmt/format.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include <memory>
 #include <mutex>
@@ -38,12 +40,12 @@ void add_columns(const DType& dtype, const std::string& name, std::int64_t offse
     }
 }
 
-/// Takes the elements of an array and sums them up, column by column.
-class StatisticsSink final : public ArraySink {
+/// What both sinks know of the array that is summed up.
+class ColumnSink : public ArraySink {
 public:
-    StatisticsSink(const ArraySource& source, const std::optional<ElementBytes>& fill, int bins,
-                   const std::optional<Selection>& selection)
-        : info_(source.info()), name_(source.name()), bins_(static_cast<std::size_t>(bins)) {
+    ColumnSink(const ArraySource& source, const std::optional<ElementBytes>& fill,
+               const std::optional<Selection>& selection)
+        : info_(source.info()), name_(source.name()) {
         // In host order, so that elements come as the kernels take them.
         const DType dtype = info_.dtype;
         if (dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none) {
@@ -63,9 +65,21 @@ public:
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return name_; }
 
-    void write(const Region& /*region*/, const ArrayView& in, const IoOptions& /*io*/) override {
-        Summaries summaries = take_idle();
+protected:
+    using Summaries = std::vector<std::unique_ptr<ColumnSummary>>;  ///< of each column
+
+    [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
+
+    [[nodiscard]] Summaries make_summaries(std::size_t bins) const {
+        Summaries made;
+        for (const Column& column : columns_) made.push_back(ColumnSummary::make(column.dtype, bins));
+        return made;
+    }
+
+    void add_elements(const ArrayView& in, const Summaries& summaries) const {
         for_each_run(in, [&](const std::byte* run, std::int64_t step, std::int64_t n) {
             for (std::size_t c = 0; c < columns_.size(); ++c) {
                 const Column& column = columns_[c];
@@ -76,17 +90,15 @@ public:
                 }
             }
         });
-        const std::lock_guard lock(mutex_);
-        idle_.push_back(std::move(summaries));
     }
-    void finish() override {}
-    [[nodiscard]] const std::string& name() const override { return name_; }
 
-    [[nodiscard]] std::vector<Statistics> result() {
+    static void merge(const Summaries& into, const Summaries& others) {
+        for (std::size_t c = 0; c < into.size(); ++c) into[c]->merge(*others[c]);
+    }
+
+    [[nodiscard]] std::vector<Statistics> results(const Summaries& totals) const {
         std::vector<Statistics> list;
-        const Summaries totals = take_idle();
         for (std::size_t c = 0; c < columns_.size(); ++c) {
-            for (const Summaries& others : idle_) totals[c]->merge(*others[c]);
             list.push_back(totals[c]->result());
             list.back().field = columns_[c].name;
         }
@@ -94,8 +106,33 @@ public:
     }
 
 private:
-    using Summaries = std::vector<std::unique_ptr<ColumnSummary>>;  ///< of each column
+    ArrayInfo info_;
+    std::string name_;
+    std::optional<NDArray> fill_;  ///< the one element
+    std::vector<Column> columns_;
+};
 
+/// Takes the elements of an array and sums them up, column by column.
+class StatisticsSink final : public ColumnSink {
+public:
+    StatisticsSink(const ArraySource& source, const std::optional<ElementBytes>& fill, int bins,
+                   const std::optional<Selection>& selection)
+        : ColumnSink(source, fill, selection), bins_(static_cast<std::size_t>(bins)) {}
+
+    void write(const Region& /*region*/, const ArrayView& in, const IoOptions& /*io*/) override {
+        Summaries summaries = take_idle();
+        add_elements(in, summaries);
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(summaries));
+    }
+
+    [[nodiscard]] std::vector<Statistics> result() {
+        const Summaries totals = take_idle();
+        for (const Summaries& others : idle_) merge(totals, others);
+        return results(totals);
+    }
+
+private:
     /// Summaries that no thread is adding to: as many are made as threads work at once.
     Summaries take_idle() {
         {
@@ -106,18 +143,54 @@ private:
                 return last;
             }
         }
-        Summaries made;
-        for (const Column& column : columns_) made.push_back(ColumnSummary::make(column.dtype, bins_));
-        return made;
+        return make_summaries(bins_);
     }
 
-    ArrayInfo info_;
-    std::string name_;
-    std::optional<NDArray> fill_;  ///< the one element
     std::size_t bins_;
-    std::vector<Column> columns_;
     std::mutex mutex_;
     std::vector<Summaries> idle_;
+};
+
+/// Sums up what lies at each position along an axis. A block's positions are summed up by themselves and then added to
+/// those of the array, so that threads wait for each other only there.
+class AlongSink final : public ColumnSink {
+public:
+    AlongSink(const ArraySource& source, int axis, const std::optional<ElementBytes>& fill,
+              const std::optional<Selection>& selection)
+        : ColumnSink(source, fill, selection), axis_(axis), memory_(memory_needed()) {
+        const std::int64_t positions = info().shape[axis];
+        for (std::int64_t i = 0; i < positions; ++i) totals_.push_back(make_summaries(0));
+    }
+
+    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
+        Region step = Region::whole(in.shape);
+        step.extent[axis_] = 1;
+        for (std::int64_t i = 0; i < in.shape[axis_]; ++i) {
+            step.start[axis_] = i;
+            const Summaries summaries = make_summaries(0);
+            add_elements(in.part(step), summaries);
+            const std::lock_guard lock(mutex_);
+            merge(totals_[static_cast<std::size_t>(region.start[axis_] + i)], summaries);
+        }
+    }
+
+    [[nodiscard]] std::vector<std::vector<Statistics>> result() const {
+        std::vector<std::vector<Statistics>> list;
+        for (const Summaries& totals : totals_) list.push_back(results(totals));
+        return list;
+    }
+
+private:
+    /// Of all positions: what a summary takes, and what it finds out. Text is apart.
+    [[nodiscard]] std::uint64_t memory_needed() const {
+        constexpr std::uint64_t each = 2048;
+        return static_cast<std::uint64_t>(info().shape[axis_]) * columns().size() * each;
+    }
+
+    int axis_;
+    MemoryHold memory_;
+    std::mutex mutex_;
+    std::vector<Summaries> totals_;
 };
 
 }  // namespace
@@ -126,6 +199,18 @@ std::vector<Statistics> statistics(const ArraySource& source, const std::optiona
                                    const IoOptions& io, const std::optional<Selection>& selection) {
     if (bins != 0 && bins < 4) throw invalid_argument("at least 4 bins are needed, or 0 for no histogram");
     StatisticsSink sink(source, fill, bins, selection);
+    copy_array(source, sink, {.io = io, .selection = selection, .ample = passing_block, .repeatable = false});
+    return sink.result();
+}
+
+std::vector<std::vector<Statistics>> statistics_along(const ArraySource& source, int axis,
+                                                      const std::optional<ElementBytes>& fill, const IoOptions& io,
+                                                      const std::optional<Selection>& selection) {
+    const Shape shape = selection ? selection->shape() : source.info().shape;
+    if (axis < -shape.rank() || axis >= shape.rank()) {
+        throw out_of_bounds(fmt::format("{}: no axis {}: it has {} dimensions", source.name(), axis, shape.rank()));
+    }
+    AlongSink sink(source, axis < 0 ? axis + shape.rank() : axis, fill, selection);
     copy_array(source, sink, {.io = io, .selection = selection, .ample = passing_block, .repeatable = false});
     return sink.result();
 }

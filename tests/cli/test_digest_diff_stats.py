@@ -507,6 +507,66 @@ class Stats(ProgramTest):
         self.assertLessEqual(len(self.tessera_json("stats", "a.npy", "--bins", 8)["histogram"]["counts"]), 8)
         self.refused("stats", "a.npy", "--bins", 1, says="bins")
 
+    def test_along_an_axis(self):
+        for name in ("bool", "i2 big-endian", "f4", "f8 Fortran, some chunks", "i8", "c16 big-endian"):
+            values = ARRAYS[name]
+            self.save("a.npy", values)
+            self.tessera("import", "a.npy", "a.zarr", "--chunks", ",".join(["7"] * values.ndim), "--overwrite")
+            for path in ("a.npy", "a.zarr"):
+                for axis in range(-1, values.ndim):
+                    with self.subTest(name, path=path, axis=axis):
+                        found = self.tessera_json("stats", path, "--axis", axis)
+                        self.assertEqual(found["axis"], axis % values.ndim)
+                        self.assertEqual(len(found["positions"]), values.shape[axis])
+                        for i, (one, part) in enumerate(zip(found["positions"], np.moveaxis(values, axis, 0))):
+                            self.assertEqual((one["position"], one["count"]), (i, part.size))
+                            self.assertIsNone(one["histogram"])
+                            self.check_means(one, part)
+
+    def check_means(self, found, values):
+        good = values[~np.isnan(values)]
+        self.assertEqual(found["nan"], values.size - good.size)
+        if values.dtype.kind == "c" or good.size == 0:
+            self.assertIsNone(found["min"])
+            return
+        found_ends = np.array([found["min"], found["max"]], values.dtype)
+        self.assertEqual(found_ends.tolist(), [good.min(), good.max()])
+        exact = good.astype("longdouble")
+        np.testing.assert_allclose(found["mean"], float(exact.mean()), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found["deviation"], float(exact.std()), rtol=1e-9, atol=1e-12)
+
+    def test_along_an_axis_of_a_selection_of_fields_of_text_and_of_nothing(self):
+        values = RANDOM.integers(-99, 99, (20, 30, 4))
+        self.save("a.npy", values)
+        found = self.tessera_json("stats", "a.npy", "--sel", "3, ::2, 1:", "--axis", 1)["positions"]
+        self.assertEqual([one["max"] for one in found], values[3, ::2, 1:].max(0).tolist())
+        rows = np.zeros((5, 40), STRUCTURE)
+        rows["n"]["x"] = normal(5, 40)
+        self.save("a.npy", rows)
+        found = self.tessera_json("stats", "a.npy", "--axis", 0)["positions"]
+        self.assertEqual([one["count"] for one in found], [40] * 5)
+        self.assertEqual([one["fields"][3]["min"] for one in found], rows["n"]["x"].min(1).tolist())
+        self.save("a.npy", np.array([["b", "a"], ["c", "é"]]))
+        found = self.tessera_json("stats", "a.npy", "--axis", 1)["positions"]
+        self.assertEqual([(one["min"], one["max"]) for one in found], [("b", "c"), ("a", "é")])
+        self.save("a.npy", np.zeros((0, 3)))
+        self.assertEqual(self.tessera_json("stats", "a.npy", "--axis", 0)["positions"], [])
+        self.assertEqual([one["mean"] for one in self.tessera_json("stats", "a.npy", "--axis", 1)["positions"]], [None] * 3)
+
+    def test_along_an_axis_as_a_table(self):
+        self.save("a.npy", np.array([[1.0, np.nan], [4.0, 6.0]]))
+        lines = [line.split() for line in self.tessera("stats", "a.npy", "--axis", 0).splitlines()]
+        self.assertEqual(lines, [["axis", "0", "elements", "NaN", "min", "max", "mean", "deviation"],
+                                 ["0", "2", "1", "1.0", "1.0", "1.0", "0.0"], ["1", "2", "0", "4.0", "6.0", "5.0", "1.0"]])
+
+    def test_no_such_axis_and_too_many_positions(self):
+        self.save("a.npy", np.zeros((3, 200_000), "u1"))
+        self.refused("stats", "a.npy", "--axis", 2, says="--axis")
+        self.refused("stats", "a.npy", "--axis", 0, "--bins", 8, says="--bins")
+        self.refused("stats", "a.npy", "--axis", 1, "--max-memory", "16M", says="--max-memory")
+        self.save("a.npy", np.array(1))
+        self.refused("stats", "a.npy", "--axis", 0, says=["a.npy", "no dimension"])
+
     def test_an_example_of_the_original_program(self):
         self.assertEqual(self.tessera_json("stats", EXAMPLE)["count"], np.load(EXAMPLE).size)
 

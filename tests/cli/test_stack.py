@@ -128,6 +128,58 @@ class Stacks(ProgramTest):
         self.tessera(*words)
         np.testing.assert_array_equal(self.exported("s.zarr"), frames)
 
+    def test_unstack_goes_on_where_it_was_killed(self):
+        values = np.random.default_rng(8).random((24, 20, 30))
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "4,10,30", "--quiet")
+        for end, words in ("npy", []), ("zarr", ["--chunks", "10,10"]):
+            command = ["unstack", "a.zarr", f"{end}/f-{{}}.{end}", *words, "--quiet"]
+            running = subprocess.Popen([PROGRAM, *command, "--durability", "each"], cwd=self.folder)
+            while running.poll() is None and len(list((self.folder / end).glob(f"f-*.{end}"))) < 4:
+                time.sleep(0.002)
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+            there = {p.name: p.stat().st_ino for p in (self.folder / end).glob("f-*.npy")}
+            self.tessera(*command, "--resume")
+            for i, step in enumerate(values):
+                np.testing.assert_array_equal(self.exported(f"{end}/f-{i:02}.{end}"), step)
+            for name, inode in there.items():
+                self.assertEqual((self.folder / end / name).stat().st_ino, inode, "what was there is kept")
+            os.remove(self.folder / end / "f-07.npy") if end == "npy" else self.tessera("rm", "zarr/f-07.zarr", "--quiet")
+            self.tessera(*command, "--resume")
+            np.testing.assert_array_equal(self.exported(f"{end}/f-07.{end}"), values[7])
+
+    def test_unstack_does_not_go_on_with_something_else(self):
+        values = np.arange(24.0).reshape(4, 6)
+        self.save("a.npy", values)
+        for end in "npy", "npz", "ra", "mldf", "csv", "zarr":
+            with self.subTest(end):
+                out = f"{end}-{{}}.{end}"
+                self.tessera("unstack", "a.npy", out, "--quiet")
+                self.tessera("unstack", "a.npy", out, "--resume", "--quiet")
+                self.save("other.npy", np.full(6, 5.0))
+                self.tessera("copy", "other.npy", f"{end}-2.{end}", "--overwrite", "--quiet")
+                os.rename(self.folder / f"{end}-1.{end}", self.folder / f"moved.{end}")
+                before = sorted(p.name for p in self.folder.iterdir())
+                self.refused("unstack", "a.npy", out, "--resume", says=[f"{end}-2.{end}", "step 2", "--overwrite"])
+                self.assertIn(f"{end}-1.{end}", {p.name for p in self.folder.iterdir()} - set(before))
+                self.save("other.npy", np.full((2, 2), 5.0))
+                self.tessera("copy", "other.npy", f"{end}-3.{end}", "--overwrite", "--quiet")
+                self.refused("unstack", "a.npy", out, "--resume", says=f"{end}-")
+                self.refused("unstack", "a.npy", out, "--resume", "--overwrite", says="choose one")
+                self.tessera("unstack", "a.npy", out, "--overwrite", "--quiet")
+                np.testing.assert_array_equal(self.exported(f"{end}-2.{end}"), values[2])
+
+    def test_unstack_says_what_it_would_make(self):
+        self.save("a.npy", np.zeros((3, 4), "<i2"))
+        found = self.tessera_json("unstack", "a.npy", "out/f{}.zarr", "--format", "v3", "--dry-run")
+        self.assertEqual((found["dry_run"], found["paths"]), (True, [f"out/f{i}.zarr" for i in range(3)]))
+        self.assertIn("3 arrays, 4 <i2, v3", self.tessera("unstack", "a.npy", "out/f{}.zarr", "--format", "v3", "--dry-run"))
+        self.assertIn("4 array files, 3 <i2", self.tessera("unstack", "a.npy", "f{}.npy", "--axis", 1, "--dry-run"))
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["a.npy"])
+        self.save("f1.npy", np.zeros(2))
+        self.refused("unstack", "a.npy", "f{}.npy", "--dry-run", says="f1.npy exists")
+
     def test_names_of_dimensions(self):
         for fmt in "zmeta", "v1", "v2", "v3":
             self.tessera("create", fmt, "--shape", "2,3", "--dtype", "u1", "--format", fmt, "--quiet")

@@ -112,9 +112,12 @@ constexpr Command table[] = {
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"
-     "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide.\n\n"
-     "Example:\n"
-     "  tessera stats grid.zarr",
+     "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide. --axis gives a line for "
+     "each\n"
+     "position along a dimension, still in one pass.\n\n"
+     "Examples:\n"
+     "  tessera stats grid.zarr\n"
+     "  tessera stats cube.zarr --axis 0",
      declare_stats},
     {"diff", inspect, "compare two arrays or hierarchies element by element", "diff A B [options]",
      "Chunks, codecs, format and byte order do not matter; without a tolerance elements are compared\n"
@@ -206,7 +209,9 @@ constexpr Command table[] = {
      "DST has {} where the number goes: 'frames/frame-{}.npy'. Numbers begin with 0 and have as many digits as the\n"
      "largest takes. The name's end says what is made, as in `copy`. Nothing is replaced without --overwrite, and "
      "files\n"
-     "of a run that failed are removed. `stack` makes the same array of them again.\n\n"
+     "of a run that failed are removed, unless --resume is to go on with them: it keeps those that hold their step, "
+     "and\n"
+     "refuses others. `stack` makes the same array of them again.\n\n"
      "Example:\n"
      "  tessera unstack movie.zarr 'frames/frame-{}.npy'",
      declare_unstack},

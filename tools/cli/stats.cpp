@@ -20,8 +20,8 @@ namespace tessera::cli {
 namespace {
 
 struct StatsOptions {
-    std::string path, bins = "32";
-    std::optional<std::string> selection;
+    std::string path;
+    std::optional<std::string> selection, axis, bins;
 };
 
 Value mean_value(const Statistics& s) {
@@ -72,6 +72,30 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
         }
     }
     value.set("fields", std::move(fields));
+    value.set("axis", Value());
+    value.set("positions", Value::array());
+    return value;
+}
+
+/// Along an axis: an entry for each position, and none for all of them together.
+Value positions_value(const std::string& path, const DType& dtype, const Shape& shape, int axis,
+                      const std::vector<std::vector<Statistics>>& found) {
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("dtype", dtype.to_string());
+    value.set("count", element_count(shape));
+    for (const char* name : {"nan", "fill", "min", "max", "mean", "deviation", "histogram"}) value.set(name, Value());
+    value.set("fields", Value::array());
+    value.set("axis", axis);
+    Value positions = Value::array();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        Value position = statistics_value(path, dtype, shape, found[i]);
+        for (const char* name : {"path", "axis", "positions"}) position.erase(name);
+        if (dtype.kind() == Kind::structure) position.set("count", element_count(shape) / std::ssize(found));
+        position.set("position", static_cast<std::int64_t>(i));
+        positions.push_back(std::move(position));
+    }
+    value.set("positions", std::move(positions));
     return value;
 }
 
@@ -124,10 +148,52 @@ void print_statistics(const Statistics& s) {
     if (s.histogram) print_histogram(*s.histogram);
 }
 
+using Row = std::vector<std::string>;
+
+Row row_of(std::size_t position, const Statistics& s, bool fields) {
+    const std::string none = "–";
+    Row row{std::to_string(position)};
+    if (fields) row.push_back(s.field);
+    row.push_back(grouped(static_cast<std::uint64_t>(s.count)));
+    row.push_back(grouped(static_cast<std::uint64_t>(s.nans)));
+    row.push_back(s.min.value_or(none));
+    row.push_back(s.max.value_or(none));
+    row.push_back(s.mean ? mean_date_text(s.dtype, *s.mean).value_or(python_float_repr(*s.mean)) : none);
+    row.push_back(s.deviation ? deviation_text(s) : none);
+    return row;
+}
+
+/// A line for each position, or each field at each; every column as wide as it has to be.
+void print_positions(int axis, const std::vector<std::vector<Statistics>>& found, bool fields) {
+    Row titles{fmt::format("axis {}", axis)};
+    if (fields) titles.emplace_back("field");
+    for (const char* title : {"elements", "NaN", "min", "max", "mean", "deviation"}) titles.emplace_back(title);
+    std::vector<Row> rows{std::move(titles)};
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        for (const Statistics& s : found[i]) rows.push_back(row_of(i, s, fields));
+    }
+    std::vector<std::size_t> widths(rows.front().size(), 0);
+    for (const Row& row : rows) {
+        for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    }
+    for (const Row& row : rows) {
+        std::string line;
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            // "–" is three bytes and one column wide.
+            const std::size_t more = row[c] == "–" ? 2 : 0;
+            line += fmt::format("{}{:>{}}", c == 0 ? "" : "  ", row[c], widths[c] + more);
+        }
+        print(line + "\n");
+    }
+}
+
 int stats(Session& session, const StatsOptions& o) {
-    const int bins = parse_number("--bins", o.bins, 0, 10'000);
+    if (o.axis && o.bins && *o.bins != "0") throw invalid_argument("--bins: there are no histograms along an axis");
+    const int bins = parse_number("--bins", o.bins.value_or("32"), 0, 10'000);
     std::unique_ptr<ArraySource> source;
     Shape shape;
+    int axis = 0;
+    std::vector<std::vector<Statistics>> positions;
     const std::vector<Statistics> found = retry_when_replaced({o.path}, [&] {
         source = about_path(o.path, [&] { return open_source(o.path); });
         std::optional<ElementBytes> fill;
@@ -137,11 +203,27 @@ int stats(Session& session, const StatsOptions& o) {
             selection = about_path(o.path, [&] { return Selection::parse(*o.selection, source->info().shape); });
         }
         shape = selection ? selection->shape() : source->info().shape;
+        if (o.axis) {
+            if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.path));
+            axis = parse_number("--axis", *o.axis, -shape.rank(), shape.rank() - 1);
+            if (axis < 0) axis += shape.rank();
+            positions = statistics_along(*source, axis, fill, session.io(), selection);
+            return std::vector<Statistics>();
+        }
         return statistics(*source, fill, bins, session.io(), selection);
     });
     session.clear_progress();
+    const DType dtype = source->info().dtype;
+    if (o.axis) {
+        if (session.options().json) {
+            print_json(positions_value(o.path, dtype, shape, axis, positions));
+        } else {
+            print_positions(axis, positions, dtype.kind() == Kind::structure);
+        }
+        return exit_done;
+    }
     if (session.options().json) {
-        print_json(statistics_value(o.path, source->info().dtype, shape, found));
+        print_json(statistics_value(o.path, dtype, shape, found));
         return exit_done;
     }
     for (const Statistics& s : found) {
@@ -157,6 +239,8 @@ Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
     app.add_option("PATH", o->path, "an array, an array file or a member of one")->required()->option_text(" ");
     app.add_option("--sel", o->selection, "of this part alone: '10:20, ::2, 5, ...'")->option_text("SELECTION");
+    app.add_option("--axis", o->axis, "of each position along this dimension: a line for each (-1: the last)")
+        ->option_text("N");
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
     return [o](Session& session) { return stats(session, *o); };

@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 
 #include <tessera/array_file.h>
+#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/difference.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
@@ -64,7 +66,34 @@ private:
     Array* array_;
 };
 
-/// Makes the files or arrays, some at a time, and takes them back unless all of them were made.
+/// Some steps of an array along an axis.
+class StepsSource final : public ArraySource {
+public:
+    StepsSource(const ArraySource& source, int axis, std::int64_t first, std::int64_t count)
+        : source_(source), axis_(axis), first_(first), count_(count) {}
+    [[nodiscard]] ArrayInfo info() const override {
+        ArrayInfo info = source_.info();
+        info.shape[axis_] = count_;
+        if (info.chunks.rank() != info.shape.rank() || first_ % info.chunks[axis_] != 0) info.chunks = Shape();
+        info.shards = Shape();
+        return info;
+    }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        Region there = region;
+        there.start[axis_] += first_;
+        source_.read_into(there, out, io);
+    }
+    [[nodiscard]] const std::string& name() const override { return source_.name(); }
+
+private:
+    const ArraySource& source_;
+    int axis_;
+    std::int64_t first_;
+    std::int64_t count_;
+};
+
+/// Makes the files or arrays, some at a time, and takes them back unless all of them were made. With --resume those
+/// that are there are kept if they hold their step, and so is what was made when a run ends early.
 class Unstacking {
 public:
     Unstacking(Session& session, const TransferOptions& o, const ArraySource& source, int axis)
@@ -77,15 +106,17 @@ public:
         require_options();
         for (const std::string& path : paths_) {
             require_apart({o.source}, path);
-            if (!o.overwrite && fs::exists(fs::symlink_status(path))) {
-                throw already_exists(fmt::format("{} exists; --overwrite replaces it", path));
+            if (!o.overwrite && !o.resume && fs::exists(fs::symlink_status(path))) {
+                throw already_exists(fmt::format(
+                    "{} exists; --overwrite replaces it, --resume goes on where it was made by the same command",
+                    path));
             }
             if (to_file_ && fs::is_directory(path)) throw invalid_argument(fmt::format("{} is a directory", path));
         }
     }
 
     ~Unstacking() {
-        if (all_made_) return;
+        if (all_made_ || o_.resume) return;
         std::error_code ignored;
         for (const std::string& path : made_) fs::remove_all(path, ignored);
         if (made_folder_) fs::remove(folder_, ignored);
@@ -99,13 +130,32 @@ public:
         const auto count = static_cast<std::int64_t>(paths_.size());
         for (std::int64_t done = 0; done < count;) {
             const std::int64_t n = std::min(count - done, at_once());
-            make(done, n);
+            // Those that are there, and those that are not, in turn.
+            for (std::int64_t i = done; i < done + n;) {
+                const bool there = is_there(i);
+                std::int64_t end = i + 1;
+                while (end < done + n && is_there(end) == there) ++end;
+                there ? require_equal(i, end - i) : make(i, end - i);
+                i = end;
+            }
             done += n;
         }
         all_made_ = true;
     }
 
     [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
+
+    /// What would be made, as text.
+    [[nodiscard]] std::string plan() const {
+        const Selection one = step(0);
+        const std::string count = std::to_string(paths_.size());
+        const std::string elements = fmt::format("{} {}", shape_text(one.shape()), source_.info().dtype.to_string());
+        if (to_file_) return fmt::format("{} array files, {}", count, elements);
+        const PlannedArray plan = planned(paths_.front(), one);
+        const ChunkLayout layout = chunk_layout(plan.metadata);
+        return fmt::format("{} arrays, {}, {}, chunks {}, {}", count, elements, plan.dialect->name,
+                           shape_text(layout.chunks), codecs_text(layout.codecs));
+    }
 
 private:
     void require_options() const {
@@ -132,24 +182,62 @@ private:
         return chunk >= most ? most : most / chunk * chunk;
     }
 
-    std::unique_ptr<ArraySink> open(const std::string& path, std::int64_t step) {
-        const ArrayInfo info = source_.info();
-        Selection one = Selection::all(info.shape);
-        std::vector<Selection::Axis> axes = one.axes();
+    /// The one step, without its axis.
+    [[nodiscard]] Selection step(std::int64_t number) const {
+        std::vector<Selection::Axis> axes = Selection::all(source_.info().shape).axes();
         Selection::Axis& at = axes[static_cast<std::size_t>(axis_)];
-        at.start = step;
+        at.start = number;
         at.count = 1;
         at.dropped = true;
-        one = Selection(std::move(axes));
+        return Selection(std::move(axes));
+    }
+
+    [[nodiscard]] PlannedArray planned(const std::string& path, const Selection& one) const {
+        TransferOptions own = o_;
+        if (!own.format) {
+            if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
+        }
+        return plan_array(source_, wishes_of(own, false), one);
+    }
+
+    /// Whether a step is complete already: something is there that is neither an unfinished array nor an empty folder.
+    [[nodiscard]] bool is_there(std::int64_t number) const {
+        if (!o_.resume) return false;
+        const std::string& path = paths_[static_cast<std::size_t>(number)];
+        if (to_file_) return fs::exists(fs::symlink_status(path));
+        const Occupant there = occupant(path);
+        return there == Occupant::array || there == Occupant::other;
+    }
+
+    /// Steps that are there already have to be those of the source.
+    void require_equal(std::int64_t first, std::int64_t count) {
+        const auto begin = paths_.begin() + first;
+        const StepsSource wanted(source_, axis_, first, count);
+        const auto found = join_sources({begin, begin + count}, [this](const std::string& path) { return again(path); },
+                                        {.axis = axis_, .new_axis = true});
+        const Difference different = difference(wanted, *found, {}, 1, session_.io());
+        if (different.none()) return;
+        const std::int64_t at = different.first.empty() ? 0 : different.first.front().index[axis_];
+        throw already_exists(fmt::format("{} exists and is not step {} of {}: {}; --overwrite replaces it",
+                                         *(begin + at), first + at, o_.source,
+                                         different.structure.empty() ? "other elements" : different.structure.front()));
+    }
+
+    [[nodiscard]] std::unique_ptr<ArraySource> again(const std::string& path) const {
+        ArrayFileOptions options{.reverse_dims = o_.reverse_dims};
+        const ArrayFileFormat* format = to_file_ ? named_array_file_format(path) : nullptr;
+        if (format != nullptr && format->name == "csv") options.dtype = source_.info().dtype;
+        return open_source(path, options);
+    }
+
+    std::unique_ptr<ArraySink> open(const std::string& path, std::int64_t number) {
+        const ArrayInfo info = source_.info();
+        const Selection one = step(number);
         if (!to_file_) {
-            TransferOptions own = o_;
-            if (!own.format) {
-                if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
-            }
-            const PlannedArray plan = plan_array(source_, wishes_of(own, false), one);
-            auto made = std::make_unique<NewArray>(path, *plan.dialect, plan.metadata,
-                                                   Existing{.overwrite = o_.overwrite, .store = session_.store()},
-                                                   "tessera unstack");
+            const PlannedArray plan = planned(path, one);
+            auto made = std::make_unique<NewArray>(
+                path, *plan.dialect, plan.metadata,
+                Existing{.overwrite = o_.overwrite, .resume = o_.resume, .store = session_.store()}, "tessera unstack");
             if (plan.attributes) made->array().attributes().replace(*plan.attributes);
             return std::make_unique<NewArraySink>(std::move(made));
         }
@@ -200,6 +288,18 @@ private:
     std::vector<std::string> made_;  ///< what was not there before
 };
 
+void report_unstacked(Session& session, const UnstackOptions& o, int axis, const std::vector<std::string>& made,
+                      std::string_view done) {
+    Value paths = Value::array();
+    for (const std::string& path : made) paths.push_back(path_value(path));
+    Value value = Value::object();
+    value.set("source", path_value(o.transfer.source));
+    value.set("axis", axis);
+    value.set("dry_run", o.transfer.dry_run);
+    value.set("paths", std::move(paths));
+    report(session, value, fmt::format("{} {} → {} to {}", done, o.transfer.source, made.front(), made.back()));
+}
+
 int unstack(Session& session, const UnstackOptions& o) {
     const std::string& from = o.transfer.source;
     const auto stored = about_path(from, [&] {
@@ -217,22 +317,23 @@ int unstack(Session& session, const UnstackOptions& o) {
                                                         {.object_strings = o.transfer.object_strings}, session.io())
                                : nullptr;
     const ArraySource& source = converted ? *converted : *stored;
+    if (o.transfer.resume && o.transfer.overwrite) {
+        throw invalid_argument("--resume and --overwrite: choose one; --overwrite makes all of them anew");
+    }
     Unstacking work(session, o.transfer, source, axis);
+    if (o.transfer.dry_run) {
+        report_unstacked(session, o, axis, work.paths(), fmt::format("would make {}:", work.plan()));
+        return exit_done;
+    }
     try {
         work.run();
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled("interrupted; the files that were new are removed");
+        throw cancelled(o.transfer.resume ? "interrupted; the same command goes on with what is missing"
+                                          : "interrupted; the files that were new are removed");
     }
     session.clear_progress();
-    Value paths = Value::array();
-    for (const std::string& path : work.paths()) paths.push_back(path_value(path));
-    Value value = Value::object();
-    value.set("source", path_value(o.transfer.source));
-    value.set("axis", axis);
-    value.set("paths", std::move(paths));
-    report(session, value,
-           fmt::format("unstacked {} → {} to {}", o.transfer.source, work.paths().front(), work.paths().back()));
+    report_unstacked(session, o, axis, work.paths(), "unstacked");
     return exit_done;
 }
 
@@ -254,6 +355,9 @@ Run declare_unstack(CLI::App& app) {
     declare_object_strings(app, t);
     app.add_flag("--reverse-dims", t.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--overwrite", t.overwrite, "replace files and arrays that are there");
+    app.add_flag("--resume", t.resume,
+                 "go on: keep what holds its step already, which is compared; and keep it when interrupted");
+    app.add_flag("--dry-run", t.dry_run, "say what would be made, and write nothing");
     return [o](Session& session) { return unstack(session, *o); };
 }
 
