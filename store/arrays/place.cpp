@@ -14,6 +14,7 @@
 
 #include "array_state.h"
 #include "directory_store.h"
+#include "reference_file.h"
 #include "replace_directory.h"
 #include "zip_store.h"
 
@@ -88,9 +89,10 @@ std::optional<Place> probe_place(const fs::path& path, const StoreOptions& optio
     }
     std::error_code ignored;
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;
-    auto zip = probe_zip_store(part);
-    if (zip == nullptr) return std::nullopt;
-    return Place{std::move(zip), prefix_after(part, path)};
+    auto archive = probe_zip_store(part);
+    if (archive == nullptr) archive = probe_reference_store(part);
+    if (archive == nullptr) return std::nullopt;
+    return Place{std::move(archive), prefix_after(part, path)};
 }
 
 Place find_place(const fs::path& path, const StoreOptions& options) {

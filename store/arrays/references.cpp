@@ -6,10 +6,7 @@
 #include <tessera/chunk_bytes.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/npy.h>
-#include <tessera/npz.h>
 #include <tessera/place.h>
-#include <tessera/raw_array.h>
 
 #include <algorithm>
 #include <functional>
@@ -18,13 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "packed_file.h"
+
 namespace tessera {
 
 namespace {
-
-// Of array files: what one reference should cover at most, and how many there should be at most.
-constexpr std::int64_t piece_bytes = 8 << 20;
-constexpr std::int64_t most_pieces = 1 << 16;
 
 constexpr JsonStyle readable{.indent = 4};
 constexpr std::string_view group_document = R"({"zarr_format": 2})";
@@ -95,7 +90,7 @@ void add_array(Collector& refs, const Place& at, const std::string& below, const
 
 void add_place(Collector& refs, const Place& at) {
     if (!at.store->folder_id("")) {
-        throw unsupported(at.store->name() + ": what lies in a zip has no byte ranges of its own");
+        throw unsupported(at.store->name() + ": what lies in a zip or in references has no byte ranges of its own");
     }
     const auto root = probe_node(*at.store, at.prefix);
     if (root && root->kind == NodeKind::array) return add_array(refs, at, "", "");
@@ -113,29 +108,8 @@ void add_place(Collector& refs, const Place& at) {
 
 // ---- array files
 
-/// Packed elements in a file.
-struct Packed {
-    DType dtype;
-    Shape shape;
-    Order order = Order::C;
-    std::uint64_t offset = 0;
-};
-
-/// Ascending.
-std::vector<std::int64_t> divisors(std::int64_t number) {
-    std::vector<std::int64_t> low;
-    std::vector<std::int64_t> high;
-    for (std::int64_t n = 1; n <= number / n; ++n) {
-        if (number % n != 0) continue;
-        low.push_back(n);
-        if (n != number / n) high.push_back(number / n);
-    }
-    low.insert(low.end(), high.rbegin(), high.rend());
-    return low;
-}
-
-/// Lengths of contiguous pieces that make up the whole: the largest of at most piece_bytes, or larger where that would
-/// be too many.
+/// Lengths of contiguous pieces that make up the whole: the largest of at most most_piece_bytes, or larger where that
+/// would be too many.
 Shape pieces_of(const Packed& packed) {
     const int rank = packed.shape.rank();
     const std::int64_t count = element_count(packed.shape);
@@ -148,7 +122,7 @@ Shape pieces_of(const Packed& packed) {
         const std::int64_t length = packed.shape[d];
         std::int64_t chosen = 1;
         for (const std::int64_t n : divisors(length)) {
-            const bool small = elements * n <= piece_bytes / std::max<std::int64_t>(packed.dtype.size(), 1);
+            const bool small = elements * n <= most_piece_bytes / std::max<std::int64_t>(packed.dtype.size(), 1);
             if (!small && good_enough(elements * chosen)) break;
             chosen = n;
         }
@@ -157,22 +131,6 @@ Shape pieces_of(const Packed& packed) {
         if (chosen < length) break;
     }
     return best;
-}
-
-/// The `.zarray` of elements as they lie in the file.
-Value packed_document(const Packed& packed, const Shape& chunks) {
-    ArrayMetadata m;
-    m.dtype = packed.dtype;
-    m.shape = packed.shape;
-    m.chunks = chunks;
-    const Dialect& dialect = dialect_named("v2");
-    m.keys = dialect.default_keys();
-    m.codecs = complete_codecs(m.dtype, m.shape.rank(), packed.order, {});
-    const auto store = memory_store();
-    dialect.save(*store, "", m, nullptr);
-    Buffer document;
-    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
-    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
 }
 
 void add_packed(Collector& refs, const std::string& prefix, const std::string& file, const Packed& packed) {
@@ -194,50 +152,12 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     }
 }
 
-Packed packed_npy(const ByteSource& bytes, std::uint64_t begin) {
-    const NpyHeader h = read_npy_header(bytes);
-    return {h.dtype, h.shape, h.order, begin + h.data_offset};
-}
-
-void add_npz(Collector& refs, const std::string& file, const std::optional<std::string>& wanted) {
-    const ZipReader zip(file);
-    const std::vector<std::string> names = npz_members(zip);
-    const bool alone = wanted.has_value() || names.size() == 1;
-    if (!alone) refs.group("", Value::object());
-    bool found = false;
-    for (std::size_t i = 0; i < zip.members().size(); ++i) {
-        const ZipMember& member = zip.members()[i];
-        if (!member.name.ends_with(".npy")) continue;
-        const std::string name = member.name.substr(0, member.name.size() - 4);
-        if (wanted && name != *wanted && member.name != *wanted) continue;
-        const auto again = [&](const ZipMember& m) { return m.name == member.name; };
-        if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
-            continue;  // of several members with one name the last counts
-        }
-        if (!member.stored) throw unsupported(fmt::format("{}::{}: is deflated", file, name));
-        const std::uint64_t begin = stored_member_offset(file, i);
-        add_packed(refs, alone ? "" : name, file, packed_npy(*zip.open(i), begin));
-        found = true;
-    }
-    if (!found) throw not_found(fmt::format("{} has no array '{}'", file, wanted.value_or("")));
-}
-
 void add_file(Collector& refs, const ArrayPath& path) {
     const std::string file = path.path.string();
-    const ArrayFileFormat* const format = find_array_file_format(path.path);
-    if (format == nullptr) static_cast<void>(find_place(path.path));  // throws what is there
-    if (format != nullptr && format->name == "npz") return add_npz(refs, file, path.member);
-    if (format != nullptr && format->name == "npy") {
-        return add_packed(refs, "", file, packed_npy(*open_file(path.path), 0));
-    }
-    if (format == nullptr || format->name != "ra") {
-        throw unsupported(file + ": does not hold its elements as one array in plain bytes");
-    }
-    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
-    if (h.encoding != RawArrayEncoding::plain) {
-        throw unsupported(fmt::format("{}: its elements are encoded ({})", file, to_string(h.encoding)));
-    }
-    add_packed(refs, "", file, {h.dtype, h.dims, Order::F, h.data_offset});
+    const auto arrays = packed_arrays(path);
+    const bool alone = path.member.has_value() || arrays.size() == 1;
+    if (!alone) refs.group("", Value::object());
+    for (const auto& [name, packed] : arrays) add_packed(refs, alone ? "" : name, file, packed);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct Where {
 Where where_of(const fs::path& path) {
     if (const auto place = probe_place(path); place && place->store->read_only()) {
         throw invalid_argument(
-            fmt::format("{}: in a zip, which is never changed and needs no snapshots", path.string()));
+            fmt::format("{}: in a zip or references, which are never changed and need no snapshots", path.string()));
     }
     Where where{.path = real_path(path), .node = {}, .folder = {}};
     const Place outermost = enclosing_place(where.path, {.read_only = true});

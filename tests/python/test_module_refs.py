@@ -111,6 +111,20 @@ def test_out():
     assert sorted(os.listdir()) == ["a.npy", "mine.json", "refs.json"]
 
 
+def test_references_open_as_arrays_and_groups():
+    np.save("a.npy", np.arange(6).reshape(2, 3))
+    tessera.refs("a.npy", out="refs.json")
+    array = tessera.open("refs.json")
+    np.testing.assert_array_equal(array[:, 1:], np.arange(6).reshape(2, 3)[:, 1:])
+    np.testing.assert_array_equal(zarr.open(tessera.zarr_view("refs.json"), mode="r")[...], array[...])
+    with raises(tessera.Unsupported, "never changed"):
+        tessera.open("refs.json", "r+")[0, 0] = 5
+    os.mkdir("deep")
+    tessera.refs("a.npy", out="deep/refs.json")
+    with raises(tessera.Unsupported, "below"):
+        tessera.open("deep/refs.json")
+
+
 def test_what_lies_in_no_byte_ranges_is_refused():
     np.savez_compressed("small.npz", x=np.arange(3))
     tessera.save("v3.zarr", np.arange(8).reshape(2, 2, 2), format="v3", codec='[{"name": "transpose", "configuration": '

@@ -200,10 +200,12 @@ constexpr Command table[] = {
      "one\n"
      "more.\n"
      "All are looked at before anything is written; DST is as in `copy`, and FILES stay as they are. An unfinished\n"
-     "stack is gone on with by --resume. Attributes come from the first file.\n\n"
+     "stack is gone on with by --resume. Attributes come from the first file. --virtual copies nothing: DST.json says in\n"
+     "which bytes of the files the chunks lie, and is read like an array as long as the files stay where they are.\n\n"
      "Examples:\n"
      "  tessera stack 'frames/frame-*.npy' movie.zarr --chunks 16,217,181\n"
-     "  tessera stack red.npy green.npy blue.npy rgb.npy --axis 2",
+     "  tessera stack red.npy green.npy blue.npy rgb.npy --axis 2\n"
+     "  tessera stack 'frames/*.npy' movie.refs.json --virtual",
      declare_stack},
     {"unstack", move, "one array becomes a file for each step along an axis", "unstack SRC DST [--axis N] [options]",
      "DST has {} where the number goes: 'frames/frame-{}.npy'. Numbers begin with 0 and have as many digits as the\n"

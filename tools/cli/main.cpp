@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <tessera/error.h>
+#include <tessera/reference_store.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -85,6 +86,7 @@ struct CommonTexts {
     std::string durability;
     bool no_locks = false;
     bool follow_links = false;
+    bool allow_outside = false;
     bool quiet = false;
     bool json = false;
 
@@ -108,6 +110,9 @@ struct CommonTexts {
         app.add_flag("--follow-links", follow_links,
                      "write and delete through links to folders below PATH (reading always follows links; removing\n"
                      "and moving remove and move the links themselves)")
+            ->group(group);
+        app.add_flag("--allow-outside", allow_outside,
+                     "references (x.refs.json) may lead to files outside of the folder that they lie in")
             ->group(group);
         app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
             ->group(group);
@@ -217,6 +222,7 @@ int run(int argc, char** argv) {
         refuse_words(app, words, e);
     }
 
+    allow_outside_references(texts.allow_outside);
     Session session(texts.parsed());
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;

@@ -4,12 +4,15 @@
 #include <sys/resource.h>
 
 #include <tessera/array_file.h>
+#include <tessera/byte_io.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
+#include <tessera/reference_store.h>
+#include <tessera/references.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -22,6 +25,7 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "overlap.h"
+#include "report.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -36,6 +40,7 @@ struct StackOptions {
     std::string axis = "0";
     bool new_axis = false;
     bool as_given = false;
+    bool is_virtual = false;
 };
 
 bool is_digit(char c) {
@@ -188,6 +193,68 @@ private:
     Value attributes_;
 };
 
+/// References are what lies in the files, as it lies there: what would change it is refused.
+void require_virtual_options(const TransferOptions& t) {
+    const std::pair<bool, const char*> changing[] = {
+        {t.chunks.has_value(), "--chunks"}, {t.shards.has_value(), "--shard"},
+        {t.codec.has_value(), "--codec"},   {!t.fills.empty() || t.fill.has_value(), "--fill"},
+        {t.format.has_value(), "--format"}, {t.separator.has_value(), "--separator"},
+        {t.order.has_value(), "--order"},   {t.deflate.has_value(), "--deflate"},
+        {t.dtype.has_value(), "--dtype"},   {t.cast.has_value(), "--cast"},
+        {t.selection.has_value(), "--sel"}, {t.points.has_value(), "--points"},
+        {t.header.has_value(), "--header"}, {t.object_strings, "--object-strings"},
+        {t.reverse_dims, "--reverse-dims"}, {t.resume, "--resume"},
+    };
+    for (const auto& [given, name] : changing) {
+        if (given) throw invalid_argument(fmt::format("{}: not with --virtual, which copies no elements", name));
+    }
+    if (fs::path(t.destination).extension() == ".json") return;
+    throw invalid_argument(fmt::format("{}: references are opened by a name that ends in .json, such as {}.refs.json",
+                                       t.destination, t.destination));
+}
+
+void report_virtual(Session& session, const TransferOptions& t, const Value& made, std::size_t files) {
+    const Value::Object& refs = made.at("refs").as_object();
+    const Value zarray = Value::parse(refs.front().second.as_string());
+    Value value = Value::object();
+    value.set("path", path_value(t.destination));
+    value.set("dry_run", t.dry_run);
+    value.set("files", static_cast<std::int64_t>(files));
+    value.set("references", static_cast<std::int64_t>(refs.size()));
+    for (const char* name : {"shape", "chunks"}) value.set(name, zarray.at(name));
+    Shape shape;
+    for (const Value& length : zarray.at("shape").as_array()) shape.push_back(length.as_int64());
+    report(session, value,
+           fmt::format("{} {} of {} files → {} ({})", t.dry_run ? "would refer to" : "referred to", shape_text(shape),
+                       files, t.destination, count_text(std::ssize(refs), "reference")));
+}
+
+/// The array as references to the files, which stay where the elements are.
+int join_virtually(Session& session, const TransferOptions& t, const std::vector<std::string>& arrays, int axes,
+                   JoinedReferences options) {
+    require_virtual_options(t);
+    const DestinationLock building = lock_destination(session, t, true);
+    require_free_file(t);
+    options.folder = fs::path(t.destination).parent_path();
+    options.allow_outside = outside_references_allowed();
+    if (t.dimensions) {
+        const auto names = in_context([] { return "--dims"; }, [&] { return parse_names(*t.dimensions); });
+        if (std::cmp_not_equal(names.size(), axes)) {
+            throw invalid_argument(fmt::format("--dims: {} names, but {} dimensions", names.size(), axes));
+        }
+        options.attributes.set(dimensions_attribute, dimension_names_json(names));
+    }
+    const Value made = joined_references(arrays, options);
+    if (!t.dry_run) {
+        const std::string text = fmt::format("{}\n", made.dump({.indent = 1}));
+        const auto sink = create_file(t.destination, session.options().durability != Durability::none);
+        sink->append(std::as_bytes(std::span(text)));
+        sink->finish();
+    }
+    report_virtual(session, t, made, arrays.size());
+    return exit_done;
+}
+
 int join(Session& session, const StackOptions& given, bool stack) {
     if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
     StackOptions o = given;
@@ -209,6 +276,10 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const int along = axis < 0 ? axis + axes : axis;
     const bool has_axis = along < shape.rank() && shape[along] == 1;
     const bool new_axis = stack && (o.new_axis || !has_axis);
+    if (o.is_virtual) {
+        return join_virtually(session, o.transfer, arrays, new_axis ? shape.rank() + 1 : shape.rank(),
+                              {.axis = along, .new_axis = new_axis});
+    }
     take_over(o, *first, along, new_axis);
     Value attributes = first->attribute_values();
     attributes.erase(dimensions_attribute);
@@ -239,6 +310,8 @@ Run declare_join(CLI::App& app, bool stack) {
         app.add_flag("--new-axis", o->new_axis, "a new dimension also where all files have the length 1 along it");
     app.add_flag("--as-given", o->as_given,
                  "in the order given; what a pattern stands for as text: frame-10 before frame-2");
+    app.add_flag("--virtual", o->is_virtual,
+                 "copy nothing: DST.json refers to the bytes of .npy, plain .ra and stored .npz files");
     declare_transfer_options(app, o->transfer);
     return [o, stack](Session& session) { return join(session, *o, stack); };
 }

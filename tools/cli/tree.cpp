@@ -96,10 +96,12 @@ TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& stor
 /// A file among others: nothing when it is none that holds arrays.
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
     std::error_code ignored;
-    const bool named = file.extension() == ".zip" || has_array_file_extension(file);
+    // Other JSON is no references, and would be read for nothing.
+    const bool is_store = file.extension() == ".zip" || name.ends_with(".refs.json");
+    const bool named = is_store || has_array_file_extension(file);
     if (name.starts_with('.') || !named || !fs::is_regular_file(file, ignored)) return std::nullopt;
     try {
-        if (file.extension() == ".zip") {
+        if (is_store) {
             const auto place = probe_place(file, {.read_only = true});
             if (!place) return std::nullopt;
             TreeNode node = store_node(name, place->store, "", {});

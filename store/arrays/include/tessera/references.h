@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string>
 
 #include <tessera/value.h>
 
@@ -13,5 +15,22 @@ namespace tessera {
 /// files are cut into chunks that end where the array ends. Throws unsupported, naming it, for what does not lie in
 /// plain byte ranges that Zarr v2 can say: deflated members, encoded .ra, what is in a zip store, codecs that v2 lacks.
 [[nodiscard]] Value references(const std::filesystem::path& path);
+
+struct JoinedReferences {
+    int axis = 0;
+    bool new_axis = false;  ///< as numpy.stack; else as numpy.concatenate
+    /// The folder that the references will lie in: files below it are named relative to it, without links.
+    std::filesystem::path folder = ".";
+    /// Whether files outside of the folder may be named, by absolute paths; else unsupported is thrown.
+    bool allow_outside = false;
+    Value attributes = Value::object();
+};
+
+/// References of one array that is made of the arrays of many files, in place: .npy, plain .ra, and members of .npz
+/// that are not deflated. Of an existing axis each length but the last has to be a multiple of the chunks that they are
+/// cut into, which are chosen so. Throws invalid_argument, naming the first file whose shape, dtype (byte order, too)
+/// or order of elements is not the first one's, and unsupported, naming it, for one whose elements do not lie in plain
+/// bytes. reference_store() reads them, and so does fsspec where the folder is the current one.
+[[nodiscard]] Value joined_references(std::span<const std::string> files, const JoinedReferences& options);
 
 }  // namespace tessera

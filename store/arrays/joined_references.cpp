@@ -1,0 +1,213 @@
+// One array of many files, by references alone. Its chunks are cut so that each lies in one file and is contiguous
+// there: whole along all dimensions that are faster than the one that it cuts.
+#include <fmt/format.h>
+#include <tessera/array_file.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/error.h>
+#include <tessera/memory_account.h>
+#include <tessera/place.h>
+#include <tessera/references.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "packed_file.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t most_references = 1 << 20;
+// What a reference takes as a Value and as text, its file's name apart.
+constexpr std::uint64_t reference_memory = 512;
+
+/// One of the arrays that are joined.
+struct Part {
+    std::string name;
+    std::string file;  ///< as the references name it
+    Packed packed;
+    std::int64_t length = 1;  ///< along the axis
+};
+
+/// How references that lie in a folder name a file.
+std::string named_from(const fs::path& file, const JoinedReferences& o) {
+    std::error_code error;
+    const fs::path real = fs::canonical(file, error);
+    if (error) throw io_error("cannot follow", file.string(), error.value());
+    const fs::path folder = real_path(o.folder.empty() ? fs::path(".") : o.folder);
+    const fs::path below = real.lexically_relative(folder);
+    if (!below.empty() && *below.begin() != "..") return below.string();
+    if (o.allow_outside) return real.string();
+    throw unsupported(
+        fmt::format("{}: lies outside of {}, where the references are to lie; put them above all files, or let "
+                    "--allow-outside name it by its absolute path",
+                    file.string(), folder.string()));
+}
+
+std::vector<Part> parts_of(std::span<const std::string> files, const JoinedReferences& o) {
+    std::vector<Part> parts;
+    for (const std::string& name : files) {
+        const ArrayPath path = split_array_path(name);
+        auto arrays = in_context([&] { return name; }, [&] { return packed_arrays(path); });
+        if (arrays.size() != 1) {
+            throw invalid_argument(
+                fmt::format("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name, arrays.front().first));
+        }
+        parts.push_back({name, named_from(path.path, o), std::move(arrays.front().second)});
+    }
+    return parts;
+}
+
+[[noreturn]] void refuse(const Part& part, std::string_view what, std::string_view found, const Part& other,
+                         std::string_view expected) {
+    throw invalid_argument(
+        fmt::format("{}: its {} is {}, but that of {} is {}; references cannot convert it: stack without --virtual",
+                    part.name, what, found, other.name, expected));
+}
+
+/// Throws invalid_argument unless a part can follow the first one.
+void require_fitting(const Part& part, const Part& first, const JoinedReferences& o) {
+    if (part.packed.dtype != first.packed.dtype) {
+        refuse(part, "dtype", part.packed.dtype.to_string(), first, first.packed.dtype.to_string());
+    }
+    Shape shape = part.packed.shape;
+    Shape expected = first.packed.shape;
+    if (!o.new_axis && shape.rank() == expected.rank()) shape[o.axis] = expected[o.axis] = 1;
+    if (shape != expected) refuse(part, "shape", part.packed.shape.to_string(), first, first.packed.shape.to_string());
+}
+
+/// The order of elements of all parts; what has one dimension longer than 1 has either.
+Order order_of(const std::vector<Part>& parts) {
+    const Part* known = nullptr;
+    for (const Part& part : parts) {
+        if (std::ranges::count_if(part.packed.shape, [](std::int64_t n) { return n != 1; }) <= 1) continue;
+        if (known != nullptr && known->packed.order != part.packed.order) {
+            refuse(part, "order of elements", part.packed.order == Order::C ? "C" : "F", *known,
+                   known->packed.order == Order::C ? "C" : "F");
+        }
+        known = &part;
+    }
+    return known == nullptr ? parts.front().packed.order : known->packed.order;
+}
+
+/// Lengths of pieces that are contiguous in every part. Along `axis` (-1: none) they divide all the lengths.
+Shape pieces_of(const std::vector<Part>& parts, int axis, Order order) {
+    const Packed& first = parts.front().packed;
+    const int rank = first.shape.rank();
+    std::int64_t common = 0;
+    for (const Part& part : parts) common = std::gcd(common, part.length);
+    Shape best = Shape::filled(rank, 1);
+    std::int64_t bytes = std::max<std::int64_t>(first.dtype.size(), 1);
+    const std::int64_t most = most_pieces / std::ssize(parts);  // of each part
+    std::int64_t left = element_count(first.shape);
+    for (int i = 0; i < rank; ++i) {
+        const int d = order == Order::C ? rank - 1 - i : i;
+        const std::int64_t length = d == axis ? common : first.shape[d];
+        std::int64_t chosen = 1;
+        for (const std::int64_t n : divisors(length)) {
+            if (bytes * n > most_piece_bytes && left / chosen <= std::max<std::int64_t>(most, 1)) break;
+            chosen = n;
+        }
+        best[d] = chosen;
+        bytes *= chosen;
+        left /= chosen;
+        const bool whole = std::ranges::all_of(
+            parts, [&](const Part& part) { return chosen == (d == axis ? part.length : first.shape[d]); });
+        if (!whole) break;
+    }
+    return best;
+}
+
+/// The references to one part, whose first chunk along the axis is `begin`.
+void add_part(Value::Object& refs, const Part& part, const Shape& pieces, std::int64_t begin, const JoinedReferences& o,
+              Order order) {
+    const ChunkGrid grid(part.packed.shape, pieces);
+    const auto size = static_cast<std::uint64_t>(byte_count(pieces, part.packed.dtype.size()));
+    for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
+        Index chunk = Index::filled(pieces.rank(), 0);
+        std::int64_t left = n;
+        for (int i = 0; i < chunk.rank(); ++i) {
+            const int d = order == Order::C ? chunk.rank() - 1 - i : i;
+            chunk[d] = left % grid.grid()[d];
+            left /= grid.grid()[d];
+        }
+        if (!o.new_axis) chunk[o.axis] += begin;
+        std::string key;
+        for (int d = 0; d < chunk.rank() + (o.new_axis ? 1 : 0); ++d) {
+            const bool is_new = o.new_axis && d == o.axis;
+            const std::int64_t at = is_new ? begin : chunk[o.new_axis && d > o.axis ? d - 1 : d];
+            key += fmt::format("{}{}", key.empty() ? "" : ".", at);
+        }
+        Value place = Value::array();
+        place.push_back(part.file);
+        place.push_back(part.packed.offset + static_cast<std::uint64_t>(n) * size);
+        place.push_back(size);
+        refs.emplace_back(std::move(key), std::move(place));
+    }
+}
+
+Shape with_axis(const Shape& shape, int axis, std::int64_t length) {
+    Shape longer;
+    for (int d = 0; d < shape.rank() + 1; ++d) {
+        longer.push_back(d == axis ? length : shape[d > axis ? d - 1 : d]);
+    }
+    return longer;
+}
+
+}  // namespace
+
+Value joined_references(std::span<const std::string> files, const JoinedReferences& o) {
+    if (files.empty()) throw invalid_argument("no files to join");
+    std::vector<Part> parts = parts_of(files, o);
+    const Packed first = parts.front().packed;
+    const int axes = first.shape.rank() + (o.new_axis ? 1 : 0);
+    if (o.axis < 0 || o.axis >= axes) throw invalid_argument(fmt::format("no axis {} of {}", o.axis, axes));
+    std::int64_t length = 0;
+    for (Part& part : parts) {
+        require_fitting(part, parts.front(), o);
+        if (!o.new_axis) part.length = part.packed.shape[o.axis];
+        length += part.length;
+    }
+    Packed whole = first;
+    whole.order = order_of(parts);
+    // An empty part has no chunks, and would leave no length to divide.
+    std::erase_if(parts, [](const Part& part) { return element_count(part.packed.shape) == 0; });
+
+    const Shape pieces =
+        parts.empty() ? Shape::filled(first.shape.rank(), 1) : pieces_of(parts, o.new_axis ? -1 : o.axis, whole.order);
+    if (o.new_axis) {
+        whole.shape = with_axis(first.shape, o.axis, length);
+    } else {
+        whole.shape[o.axis] = length;
+    }
+    std::int64_t count = 0;
+    for (const Part& part : parts) count += ChunkGrid(part.packed.shape, pieces).chunk_count();
+    if (count > most_references) {
+        throw unsupported(
+            fmt::format("{} references would be needed, more than {}: stack without --virtual, or along "
+                        "an axis that is slower in memory",
+                        count, most_references));
+    }
+    const MemoryHold memory(static_cast<std::uint64_t>(count) * reference_memory);
+    Value::Object refs;
+    refs.emplace_back(".zarray",
+                      packed_document(whole, o.new_axis ? with_axis(pieces, o.axis, 1) : pieces).dump({.indent = 4}));
+    refs.emplace_back(".zattrs", o.attributes.dump({.indent = 4}));
+    std::int64_t begin = 0;
+    for (const Part& part : parts) {
+        add_part(refs, part, pieces, begin, o, whole.order);
+        begin += o.new_axis ? 1 : part.length / pieces[o.axis];
+    }
+    Value all = Value::object();
+    all.set("version", 1);
+    all.set("refs", Value(std::move(refs)));
+    return all;
+}
+
+}  // namespace tessera

@@ -1,0 +1,92 @@
+#include "packed_file.h"
+
+#include <fmt/format.h>
+#include <tessera/dialect.h>
+#include <tessera/error.h>
+#include <tessera/key_value_store.h>
+#include <tessera/metadata.h>
+#include <tessera/npy.h>
+#include <tessera/npz.h>
+#include <tessera/place.h>
+#include <tessera/raw_array.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace tessera {
+
+namespace {
+
+Packed packed_npy(const ByteSource& bytes, std::uint64_t begin) {
+    const NpyHeader h = read_npy_header(bytes);
+    return {h.dtype, h.shape, h.order, begin + h.data_offset};
+}
+
+std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
+                                                       const std::optional<std::string>& wanted) {
+    const ZipReader zip(file);
+    std::vector<std::pair<std::string, Packed>> arrays;
+    for (std::size_t i = 0; i < zip.members().size(); ++i) {
+        const ZipMember& member = zip.members()[i];
+        if (!member.name.ends_with(".npy")) continue;
+        const std::string name = member.name.substr(0, member.name.size() - 4);
+        if (wanted && name != *wanted && member.name != *wanted) continue;
+        const auto again = [&](const ZipMember& m) { return m.name == member.name; };
+        if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
+            continue;  // of several members with one name the last counts
+        }
+        if (!member.stored) throw unsupported(fmt::format("{}::{}: is deflated", file, name));
+        const std::uint64_t begin = stored_member_offset(file, i);
+        arrays.emplace_back(name, packed_npy(*zip.open(i), begin));
+    }
+    if (arrays.empty()) throw not_found(fmt::format("{} has no array '{}'", file, wanted.value_or("")));
+    return arrays;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, Packed>> packed_arrays(const ArrayPath& path) {
+    const std::string file = path.path.string();
+    const ArrayFileFormat* const format = find_array_file_format(path.path);
+    if (format == nullptr) static_cast<void>(find_place(path.path));  // throws what is there
+    if (format != nullptr && format->name == "npz") return packed_npz(file, path.member);
+    if (format != nullptr && format->name == "npy") return {{"", packed_npy(*open_file(path.path), 0)}};
+    if (format == nullptr || format->name != "ra") {
+        throw unsupported(file + ": does not hold its elements as one array in plain bytes");
+    }
+    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    if (h.encoding != RawArrayEncoding::plain) {
+        throw unsupported(fmt::format("{}: its elements are encoded ({})", file, to_string(h.encoding)));
+    }
+    return {{"", {h.dtype, h.dims, Order::F, h.data_offset}}};
+}
+
+Value packed_document(const Packed& array, const Shape& chunks) {
+    ArrayMetadata m;
+    m.dtype = array.dtype;
+    m.shape = array.shape;
+    m.chunks = chunks;
+    const Dialect& dialect = dialect_named("v2");
+    m.keys = dialect.default_keys();
+    m.codecs = complete_codecs(m.dtype, m.shape.rank(), array.order, {});
+    const auto store = memory_store();
+    dialect.save(*store, "", m, nullptr);
+    Buffer document;
+    if (!store->get(dialect.metadata_key, document)) throw corrupt("no metadata were saved");
+    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+}
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+    std::vector<std::int64_t> low;
+    std::vector<std::int64_t> high;
+    for (std::int64_t n = 1; n <= number / n; ++n) {
+        if (number % n != 0) continue;
+        low.push_back(n);
+        if (n != number / n) high.push_back(number / n);
+    }
+    low.insert(low.end(), high.rbegin(), high.rend());
+    return low;
+}
+
+}  // namespace tessera

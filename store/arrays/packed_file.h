@@ -1,0 +1,38 @@
+// Array files whose elements lie in plain bytes, as references lead to them. Private to the store module.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/array_file.h>
+#include <tessera/dtype.h>
+#include <tessera/shape.h>
+#include <tessera/value.h>
+
+namespace tessera {
+
+// What one reference should cover at most, and how many there should be at most.
+constexpr std::int64_t most_piece_bytes = 8 << 20;
+constexpr std::int64_t most_pieces = 1 << 16;
+
+/// Packed elements in a file.
+struct Packed {
+    DType dtype;
+    Shape shape;
+    Order order = Order::C;
+    std::uint64_t offset = 0;
+};
+
+/// The arrays that a path of an array file names, by their names: a member, all members, or the one array under any
+/// name. Throws unsupported for what does not lie in plain bytes, not_found for a member that is not there.
+[[nodiscard]] std::vector<std::pair<std::string, Packed>> packed_arrays(const ArrayPath& path);
+
+/// Zarr v2's `.zarray` of elements as they lie there. `array` has the shape of the whole array.
+[[nodiscard]] Value packed_document(const Packed& array, const Shape& chunks);
+
+/// Ascending.
+[[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number);
+
+}  // namespace tessera

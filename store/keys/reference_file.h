@@ -1,0 +1,15 @@
+// References among other files.
+#pragma once
+
+#include <tessera/key_value_store.h>
+
+#include <filesystem>
+#include <memory>
+
+namespace tessera {
+
+/// The store in a regular file of references; nullptr when the file is none: not named .json, or other JSON. Throws io,
+/// unsupported for references that are refused, corrupt for what they must not hold.
+[[nodiscard]] std::shared_ptr<KeyValueStore> probe_reference_store(const std::filesystem::path& path);
+
+}  // namespace tessera

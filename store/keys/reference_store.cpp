@@ -1,0 +1,344 @@
+// The document is parsed once. Of each key the place is kept: text, or a file by its number, offset and size. Files are
+// opened when a key is, and a few of them are kept open, because many references lead to one file.
+//
+// A path that has to stay below the folder is opened with open_beneath(), from a descriptor of that folder: no link is
+// passed, also none that appears meanwhile. What was opened has to be a regular file.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/error.h>
+#include <tessera/memory_account.h>
+#include <tessera/reference_store.h>
+#include <tessera/value.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base64.h"
+#include "beneath.h"
+#include "descriptor.h"
+#include "keys.h"
+#include "reference_file.h"
+#include "sorted_keys.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t longest_document = std::uint64_t{256} << 20;
+constexpr std::size_t longest_name = 4096;
+// What the tree of parsed JSON takes at most for each byte of text, and what is kept of it.
+constexpr std::uint64_t parsed_bytes = 16;
+constexpr std::uint64_t kept_bytes = 4;
+constexpr std::size_t most_files_open = 32;
+
+std::atomic<bool> outside_allowed = false;
+
+/// Where a value lies.
+struct Reference {
+    std::string text;        ///< the value itself, where there is no file
+    std::int64_t file = -1;  ///< its number; -1: none
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
+    bool whole = false;  ///< all of the file
+};
+
+/// A regular file by an open descriptor.
+class PinnedFile final : public ByteSource {
+public:
+    PinnedFile(Descriptor fd, std::uint64_t size, std::string name)
+        : fd_(std::move(fd)), size_(size), name_(std::move(name)) {}
+
+    [[nodiscard]] std::uint64_t size() const override { return size_; }
+    void read(std::uint64_t offset, MutableByteSpan out) const override {
+        while (!out.empty()) {
+            const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+            if (n < 0 && errno == EINTR) continue;
+            if (n < 0) throw io_error("cannot read", name_, errno);
+            if (n == 0) throw corrupt(fmt::format("{}: {} bytes are missing at its end", name_, out.size()));
+            out = out.subspan(static_cast<std::size_t>(n));
+            offset += static_cast<std::uint64_t>(n);
+        }
+    }
+    void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
+        ::posix_fadvise(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);
+    }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    Descriptor fd_;
+    std::uint64_t size_;
+    std::string name_;
+};
+
+/// The files that references name, by their numbers, and some of them open.
+class ReferencedFiles {
+public:
+    ReferencedFiles(const fs::path& document, bool outside)
+        : outside_(outside), folder_(fs::absolute(document).lexically_normal().parent_path()) {
+        std::error_code ignored;
+        real_folder_ = fs::canonical(folder_, ignored);
+        directory_ = Descriptor(open_at(AT_FDCWD, folder_.c_str(), O_RDONLY | O_DIRECTORY));
+        if (!directory_) throw io_error("cannot open", folder_.string(), errno);
+    }
+
+    /// The number of a file. Throws unsupported for a path that is refused.
+    std::int64_t number(const std::string& path) {
+        const auto [at, fresh] = numbers_.try_emplace(path, static_cast<std::int64_t>(paths_.size()));
+        if (fresh) paths_.push_back(checked(path));
+        return at->second;
+    }
+
+    [[nodiscard]] std::shared_ptr<const ByteSource> open(std::int64_t number) const {
+        const std::lock_guard guard(mutex_);
+        const auto known = std::ranges::find(open_, number, &Open::first);
+        if (known != open_.end()) {
+            std::rotate(open_.begin(), known, known + 1);
+            return open_.front().second;
+        }
+        if (open_.size() == most_files_open) open_.pop_back();
+        open_.emplace(open_.begin(), number, open_path(paths_[static_cast<std::size_t>(number)]));
+        return open_.front().second;
+    }
+
+private:
+    using Open = std::pair<std::int64_t, std::shared_ptr<const ByteSource>>;
+
+    /// Relative to the folder, or absolute where it may lead out of it.
+    [[nodiscard]] std::string checked(const std::string& path) const {
+        const auto refuse = [&](std::string_view why) {
+            throw unsupported(fmt::format("\"{}\" {}", path.substr(0, 200), why));
+        };
+        if (path.find('\0') != std::string::npos) throw unsupported("what has a NUL is no path");
+        if (path.empty() || path.size() > longest_name) refuse("is no path");
+        if (path.find("{{") != std::string::npos) refuse("is a template, which Tessera does not fill in");
+        if (path.find("://") != std::string::npos) refuse("is a URL, and Tessera opens local files only");
+        const fs::path given = path;
+        if (outside_) return (folder_ / given).string();
+        const fs::path normal = given.lexically_normal();
+        for (const fs::path& folder : {folder_, real_folder_}) {
+            const fs::path below = normal.is_absolute() && !folder.empty() ? normal.lexically_relative(folder) : normal;
+            if (!below.empty() && below != "." && *below.begin() != ".." && !below.is_absolute() &&
+                std::ranges::find(given, "..") == given.end()) {
+                return below.string();
+            }
+        }
+        refuse(fmt::format("does not lie below {}, the folder of the references; --allow-outside lets it",
+                           folder_.string()));
+        return {};
+    }
+
+    [[nodiscard]] std::shared_ptr<const ByteSource> open_path(const std::string& path) const {
+        const std::string full = (folder_ / path).string();
+        constexpr int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+        Descriptor fd(outside_ ? open_at(AT_FDCWD, path.c_str(), flags)
+                               : open_beneath(directory_.get(), path.c_str(), flags));
+        if (!fd && errno == ELOOP && !outside_) {
+            throw unsupported(
+                fmt::format("{}: references do not lead through symbolic links; --allow-outside lets them", full));
+        }
+        if (!fd && is_absent(errno)) {
+            throw corrupt(fmt::format("{}: references lead to this file, and it is not there", full));
+        }
+        struct stat status {};
+        if (!fd || ::fstat(fd.get(), &status) != 0) throw io_error("cannot open", full, errno);
+        if (!S_ISREG(status.st_mode)) {
+            throw corrupt(fmt::format("{} is {}, and not a regular file", full, kind_text(status.st_mode)));
+        }
+        return std::make_shared<PinnedFile>(std::move(fd), static_cast<std::uint64_t>(status.st_size), full);
+    }
+
+    bool outside_;
+    fs::path folder_;
+    fs::path real_folder_;
+    Descriptor directory_;
+    std::map<std::string, std::int64_t, std::less<>> numbers_;
+    std::vector<std::string> paths_;
+    mutable std::mutex mutex_;
+    mutable std::vector<Open> open_;  ///< the last used first
+};
+
+class ReferenceStore final : public KeyValueStore {
+public:
+    ReferenceStore(const fs::path& path, const Value& document, std::uint64_t size, const ReferenceOptions& options)
+        : name_(path.string()), memory_(size * kept_bytes), files_(path, options.allow_outside) {
+        for (const char* generator : {"templates", "gen"}) {
+            const Value* found = document.find(generator);
+            const bool empty = found == nullptr || found->is_null() ||
+                               (found->is_object() && found->as_object().empty()) ||
+                               (found->is_array() && found->as_array().empty());
+            if (!empty) throw unsupported(fmt::format("\"{}\" is not read: write its references out", generator));
+        }
+        for (const auto& [key, value] : document.at("refs").as_object()) {
+            in_context([&key = key] { return fmt::format("reference \"{}\"", key); },
+                       [&, &key = key, &value = value] {
+                           require_key(key);
+                           if (key.size() > longest_name) throw corrupt("a key of so many bytes is none");
+                           if (!is_own(key)) references_.insert_or_assign(key, parse(value));
+                       });
+        }
+    }
+
+    [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
+        require_key(key);
+        const auto found = references_.find(key);
+        if (found == references_.end()) return nullptr;
+        const Reference& at = found->second;
+        const std::string name = join_key(name_, key);
+        if (at.file < 0) return memory_source(Buffer(std::as_bytes(std::span(at.text))), name);
+        const auto file = files_.open(at.file);
+        const std::uint64_t offset = at.whole ? 0 : at.offset;
+        const std::uint64_t size = at.whole ? file->size() : at.size;
+        if (offset > file->size() || size > file->size() - offset) {
+            throw corrupt(
+                fmt::format("{}: expected {} bytes at offset {} of {}, which has {} bytes: write the "
+                            "references anew",
+                            name, size, offset, file->name(), file->size()));
+        }
+        return slice_source(file, offset, size, name);
+    }
+    [[nodiscard]] bool contains(std::string_view key) const override { return references_.contains(key); }
+
+    void put(std::string_view key, ByteSpan /*value*/) override { refuse(key); }
+    [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { refuse(key); }
+    bool erase(std::string_view key) override { refuse(key); }
+    void erase_below(std::string_view prefix) override { refuse(prefix); }
+    void move(std::string_view from, std::string_view /*to*/) override { refuse(from); }
+    [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t /*slot*/, LockMode /*mode*/) override {
+        refuse(prefix);
+    }
+    [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override { refuse(prefix); }
+
+    [[nodiscard]] Listing list(std::string_view prefix) const override {
+        require_prefix(prefix);
+        return list_below(references_, prefix);
+    }
+
+    void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
+        require_prefix(prefix);
+        for_each_directly_below(references_, prefix, [&](std::string_view name, const Reference& at) {
+            each(name, [&] { return size_of(at); });
+        });
+        if (!folder) return;
+        for (const std::string& name : list(prefix).prefixes) folder(name, false);
+    }
+
+    [[nodiscard]] bool read_only() const override { return true; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    [[noreturn]] void refuse(std::string_view key) const {
+        require_prefix(key);
+        throw unsupported(fmt::format(
+            "{}: references are never changed; copy the array (`tessera copy {} DIRECTORY`) and change the copy",
+            join_key(name_, key), name_));
+    }
+
+    [[nodiscard]] std::uint64_t size_of(const Reference& at) const {
+        if (at.file < 0) return at.text.size();
+        return at.whole ? files_.open(at.file)->size() : at.size;
+    }
+
+    /// What Tessera keeps for itself beside an array is not taken from strangers.
+    static bool is_own(std::string_view key) {
+        for (;;) {
+            const std::size_t slash = key.find('/');
+            if (is_own_name(key.substr(0, slash))) return true;
+            if (slash == std::string_view::npos) return false;
+            key.remove_prefix(slash + 1);
+        }
+    }
+
+    Reference parse(const Value& value) {
+        if (value.is_string()) return parse_text(value.as_string());
+        const bool fits = value.is_array() && (value.as_array().size() == 1 || value.as_array().size() == 3) &&
+                          value.as_array()[0].is_string();
+        if (!fits) {
+            throw corrupt(fmt::format("expected text, [file] or [file, offset, size], found {}", value.kind_name()));
+        }
+        const Value::Array& parts = value.as_array();
+        Reference at{.text = {}, .file = files_.number(parts[0].as_string()), .whole = parts.size() == 1};
+        if (at.whole) return at;
+        at.offset = parts[1].as_uint64();
+        at.size = parts[2].as_uint64();
+        if (at.size > UINT64_MAX - at.offset) throw corrupt("its bytes end beyond any file");
+        return at;
+    }
+
+    static Reference parse_text(const std::string& text) {
+        constexpr std::string_view mark = "base64:";
+        if (!text.starts_with(mark)) return {.text = text};
+        const auto bytes = base64_decode(std::string_view(text).substr(mark.size()));
+        if (!bytes) throw corrupt("its text is no base64");
+        return {.text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()}};
+    }
+
+    std::string name_;
+    MemoryHold memory_;
+    ReferencedFiles files_;
+    std::map<std::string, Reference, std::less<>> references_;
+};
+
+/// The first character that is no white space, of the first bytes.
+bool begins_as_object(const ByteSource& file) {
+    const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), 64));
+    const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
+    const std::size_t at = text.find_first_not_of(" \t\r\n");
+    return at != std::string_view::npos && text[at] == '{';
+}
+
+/// Nullptr for JSON that is no references, unless they are `wanted`.
+std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const ReferenceOptions& options, bool wanted) {
+    const auto file = open_file(path);
+    if (!wanted && !begins_as_object(*file)) return nullptr;
+    require_size(path.string(), file->size(), longest_document);
+    MemoryHold parsing(file->size() * parsed_bytes);
+    const Buffer text = read_all(*file);
+    Value document;
+    try {
+        document = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+    } catch (const Error& e) {
+        if (!wanted) return nullptr;
+        throw e.within(path.string());
+    }
+    const Value* refs = document.is_object() ? document.find("refs") : nullptr;
+    if (refs == nullptr || !refs->is_object()) {
+        if (!wanted) return nullptr;
+        throw corrupt(
+            fmt::format("{}: no references: expected an object with \"version\" and \"refs\"", path.string()));
+    }
+    const Value* version = document.find("version");
+    if (version == nullptr || *version != Value(1)) {
+        throw unsupported(fmt::format("{}: references of version {}, expected 1", path.string(),
+                                      version == nullptr ? "null" : version->dump()));
+    }
+    return in_context([&] { return path.string(); },
+                      [&] { return std::make_shared<ReferenceStore>(path, document, text.size(), options); });
+}
+
+}  // namespace
+
+std::shared_ptr<KeyValueStore> reference_store(const fs::path& path, const ReferenceOptions& options) {
+    return open_references(path, options, true);
+}
+
+std::shared_ptr<KeyValueStore> probe_reference_store(const fs::path& path) {
+    if (path.extension() != ".json") return nullptr;
+    return open_references(path, {.allow_outside = outside_references_allowed()}, false);
+}
+
+void allow_outside_references(bool allow) {
+    outside_allowed = allow;
+}
+
+bool outside_references_allowed() {
+    return outside_allowed;
+}
+
+}  // namespace tessera
