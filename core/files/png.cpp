@@ -20,6 +20,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
+#include <tessera/png.h>
 
 #include "array_file_row.h"
 
@@ -231,8 +232,8 @@ private:
 
 class PngSink final : public ArraySink {
 public:
-    PngSink(const ArrayPath& path, const DType& dtype, const Shape& shape, bool durable)
-        : dtype_(dtype), shape_(shape), sink_(create_file(path.path, durable)), png_(sink_->name(), false) {
+    PngSink(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape)
+        : dtype_(dtype), shape_(shape), sink_(std::move(sink)), png_(sink_->name(), false) {
         row_.resize(static_cast<std::size_t>(byte_count(shape, dtype.size()) / shape[0]));
         png_set_write_fn(png_.png(), this, on_write, on_flush);
         png_.run([&] { begin(); });
@@ -299,10 +300,7 @@ std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOpti
     return open_picture(path);
 }
 
-std::unique_ptr<ArraySink> png_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
-                                      const ArrayFileOptions& options) {
-    require_no_member(path);
-    const std::string file = path.path.string();
+void require_picture(const std::string& file, const DType& dtype, const Shape& shape) {
     if (dtype.kind() != Kind::unsigned_integer || dtype.size() > 2) {
         throw unsupported(fmt::format("{}: a .png holds u1 or u2, not {}", file, dtype.to_string()));
     }
@@ -315,8 +313,29 @@ std::unique_ptr<ArraySink> png_create(const ArrayPath& path, const DType& dtype,
                         "picks a part, `tessera unstack` makes many",
                         file, shape.to_string()));
     }
-    return std::make_unique<PngSink>(path, dtype, shape, options.durable);
 }
+
+std::unique_ptr<ArraySink> png_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                      const ArrayFileOptions& options) {
+    require_no_member(path);
+    require_picture(path.path.string(), dtype, shape);
+    return std::make_unique<PngSink>(create_file(path.path, options.durable), dtype, shape);
+}
+
+/// Bytes that are kept.
+class BytesSink final : public ByteSink {
+public:
+    BytesSink(Buffer& bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+    [[nodiscard]] bool random_access() const override { return false; }
+    void append(ByteSpan bytes) override { bytes_.append(bytes); }
+    void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {}  // never: see random_access()
+    void finish() override {}
+    [[nodiscard]] const std::string& name() const override { return name_; }
+
+private:
+    Buffer& bytes_;
+    std::string name_;
+};
 
 Value png_describe(const ArrayPath& path) {
     const auto source = open_picture(path);
@@ -331,10 +350,13 @@ Value png_describe(const ArrayPath& path) {
 
 #else
 
+[[noreturn]] void refuse(const std::string& name) {
+    throw unsupported(fmt::format(
+        "{}: this Tessera was built without libpng (Debian's libpng-dev), and so without .png files", name));
+}
+
 [[noreturn]] void refuse(const ArrayPath& path) {
-    throw unsupported(
-        fmt::format("{}: this Tessera was built without libpng (Debian's libpng-dev), and so without .png files",
-                    path.path.string()));
+    refuse(path.path.string());
 }
 
 std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
@@ -353,6 +375,20 @@ Value png_describe(const ArrayPath& path) {
 #endif
 
 }  // namespace
+
+Buffer encode_png(const ArrayView& pixels, const std::string& name) {
+    Buffer bytes;
+#ifdef TESSERA_PNG
+    require_picture(name, pixels.dtype, pixels.shape);
+    PngSink sink(std::make_unique<BytesSink>(bytes, name), pixels.dtype, pixels.shape);
+    sink.write(Region::whole(pixels.shape), pixels, {});
+    sink.finish();
+#else
+    (void)pixels;
+    refuse(name);
+#endif
+    return bytes;
+}
 
 extern constinit const ArrayFileFormat png_format{
     .name = "png",

@@ -12,6 +12,7 @@ Run declare_attrs(CLI::App& app);
 Run declare_dims(CLI::App& app);
 Run declare_formats(CLI::App& app);
 Run declare_get(CLI::App& app);
+Run declare_view(CLI::App& app);
 Run declare_stats(CLI::App& app);
 Run declare_diff(CLI::App& app);
 Run declare_digest(CLI::App& app);
@@ -109,6 +110,18 @@ constexpr Command table[] = {
      "  tessera get stations.zarr --csv\n"
      "  tessera get grid.zarr '..., 5' --out column.npy",
      declare_get},
+    {"view", inspect, "look at an array: in the terminal or as PNG", "view PATH [SELECTION] [options]",
+     "A slice along two dimensions is a picture, one along one dimension a line, structures and text are a table. "
+     "Other\n"
+     "dimensions are taken at their middle, unless the selection has an index for them. A slice that does not fit is\n"
+     "averaged over whole blocks of elements. Only what the picture takes is read; where averaging would decode more\n"
+     "than --limit, single elements are shown, and the picture says so.\n\n"
+     "Examples:\n"
+     "  tessera view dem.zarr\n"
+     "  tessera view cube.zarr '5, ...' --axes y,x --range 2%,98%\n"
+     "  tessera view dem.zarr --png dem.png --map grey\n"
+     "  tessera view stations.zarr ':100'",
+     declare_view},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"

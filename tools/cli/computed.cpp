@@ -58,19 +58,6 @@ TransferOptions completed(const TransferOptions& given, const ArraySource& sourc
 
 }  // namespace
 
-std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source) {
-    const auto* array = dynamic_cast<const Array*>(&source);
-    if (array != nullptr && !array->metadata().dimension_names.empty()) return array->metadata().dimension_names;
-    const Value attributes = source.attribute_values();
-    const Value* listed = attributes.find(dimensions_attribute);
-    std::vector<std::optional<std::string>> names;
-    if (listed == nullptr || !listed->is_array()) return names;
-    for (const Value& name : listed->as_array()) {
-        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
-    }
-    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : decltype(names){};
-}
-
 std::int64_t computing_memory(const Session& session) {
     const int threads = thread_count({.threads = session.options().threads});
     constexpr std::int64_t least = std::int64_t{1} << 18;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/picture.h>
 
 #include "transfer.h"
 
@@ -19,9 +20,6 @@ struct ComputedFrom {
     Shape chunks = {};                  ///< where nobody chose others; empty: about 1 MiB
     std::vector<std::optional<std::string>> dimension_names = {};  ///< where nobody chose others; empty: none
 };
-
-/// The names of an array's dimensions: v3's, or xarray's attribute; empty for none.
-[[nodiscard]] std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source);
 
 /// How much of --max-memory a source that computes may take in each call of read_into; the other half is for the copy.
 [[nodiscard]] std::int64_t computing_memory(const Session& session);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "command.h"
+#include "histogram.h"
 #include "options.h"
 #include "report.h"
 #include "retry.h"
@@ -108,29 +109,6 @@ std::string deviation_text(const Statistics& s) {
     const std::size_t name = dtype.find_first_not_of("0123456789", dtype.find('[') + 1);
     return fmt::format("{} {}", python_float_repr(*s.deviation * unit.multiple),
                        dtype.substr(name, dtype.find(']') - name));
-}
-
-void print_histogram(const Histogram& h) {
-    const std::int64_t most = *std::ranges::max_element(h.counts);
-    constexpr std::int64_t columns = 40;
-    std::vector<std::string> labels;
-    std::size_t width = 0;
-    for (std::size_t i = 0; i < h.counts.size(); ++i) {
-        labels.push_back(python_float_repr(h.start + static_cast<double>(i) * h.width));
-        width = std::max(width, labels.back().size());
-    }
-    for (std::size_t i = 0; i < h.counts.size(); ++i) {
-        const std::int64_t count = h.counts[i];
-        // Whatever is there shows.
-        const auto bar =
-            count == 0
-                ? 0
-                : std::max<std::int64_t>(
-                      1, static_cast<std::int64_t>(static_cast<double>(count) / static_cast<double>(most) * columns));
-        std::string line = fmt::format("  {:>{}}  ", labels[i], width);
-        for (std::int64_t b = 0; b < bar; ++b) line += "█";
-        print(line + (bar > 0 ? " " : "") + grouped(static_cast<std::uint64_t>(count)) + "\n");
-    }
 }
 
 void print_statistics(const Statistics& s) {

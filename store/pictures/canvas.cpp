@@ -1,0 +1,95 @@
+#include "canvas.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "font.h"
+
+namespace tessera {
+
+Canvas::Canvas(std::int64_t height, std::int64_t width, Rgb background)
+    : pixels_(DType::of<std::uint8_t>(), {height, width, 3}), height_(height), width_(width) {
+    box(0, 0, width, height, background);
+}
+
+void Canvas::pixel(std::int64_t x, std::int64_t y, Rgb colour) {
+    if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
+    std::byte* p = pixels_.bytes().data() + (y * width_ + x) * 3;
+    p[0] = std::byte{colour.red};
+    p[1] = std::byte{colour.green};
+    p[2] = std::byte{colour.blue};
+}
+
+void Canvas::box(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height, Rgb colour) {
+    for (std::int64_t i = std::max<std::int64_t>(y, 0); i < std::min(y + height, height_); ++i) {
+        for (std::int64_t j = std::max<std::int64_t>(x, 0); j < std::min(x + width, width_); ++j) pixel(j, i, colour);
+    }
+}
+
+void Canvas::frame(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height, int pen, Rgb colour) {
+    box(x, y, width, pen, colour);
+    box(x, y + height - pen, width, pen, colour);
+    box(x, y, pen, height, colour);
+    box(x + width - pen, y, pen, height, colour);
+}
+
+void Canvas::line(std::int64_t x0, std::int64_t y0, std::int64_t x1, std::int64_t y1, int pen, Rgb colour) {
+    const std::int64_t steps = std::max<std::int64_t>({std::abs(x1 - x0), std::abs(y1 - y0), 1});
+    for (std::int64_t k = 0; k <= steps; ++k) {
+        box(x0 + (x1 - x0) * k / steps, y0 + (y1 - y0) * k / steps, pen, pen, colour);
+    }
+}
+
+void Canvas::chequer(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height) {
+    for (std::int64_t i = y; i < y + height; ++i) {
+        for (std::int64_t j = x; j < x + width; ++j) pixel(j, i, chequer_colour(j, i));
+    }
+}
+
+template <class Dot>
+void Canvas::for_each_dot(std::string_view text, const Dot& dot) {
+    int left = 0;
+    for (const Glyph& glyph : glyphs_of(text)) {
+        for (int column = 0; column < 5; ++column) {
+            for (int row = 0; row < glyph_height; ++row) {
+                const unsigned bits = glyph.at(static_cast<std::size_t>(column));
+                if ((bits >> static_cast<unsigned>(row) & 1U) != 0) dot(left + column, row);
+            }
+        }
+        left += glyph_width;
+    }
+}
+
+void Canvas::text(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
+    for_each_dot(text, [&](int column, int row) { box(x + column * scale, y + row * scale, scale, scale, colour); });
+}
+
+void Canvas::text_up(std::int64_t x, std::int64_t y, std::string_view text, int scale, Rgb colour) {
+    for_each_dot(text,
+                 [&](int column, int row) { box(x + row * scale, y - (column + 1) * scale, scale, scale, colour); });
+}
+
+Rgb chequer_colour(std::int64_t x, std::int64_t y) {
+    constexpr std::int64_t square = 4;
+    constexpr Rgb light{250, 250, 250}, dark{205, 205, 205};
+    return (x / square + y / square) % 2 == 0 ? light : dark;
+}
+
+std::int64_t text_width(std::string_view text, int scale) {
+    const auto n = static_cast<std::int64_t>(glyphs_of(text).size());
+    return n == 0 ? 0 : (n * glyph_width - 1) * scale;
+}
+
+std::string fitted_text(std::string_view text, int scale, std::int64_t width) {
+    if (text_width(text, scale) <= width) return std::string(text);
+    std::string cut(text);
+    while (!cut.empty() && text_width(cut + "..", scale) > width) {
+        do cut.pop_back();
+        while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xC0U) == 0x80U);
+    }
+    // Half of a character may be left.
+    while (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0x80U) cut.pop_back();
+    return cut + "..";
+}
+
+}  // namespace tessera

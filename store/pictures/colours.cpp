@@ -1,0 +1,212 @@
+// Colour maps, the values at their ends, and round numbers between these.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <tessera/json.h>
+#include <tessera/picture.h>
+
+#include "element_number.h"
+
+namespace tessera {
+
+namespace {
+
+std::uint8_t level(double intensity) {
+    constexpr double most = 255;
+    return static_cast<std::uint8_t>(std::lround(std::clamp(intensity, 0.0, 1.0) * most));
+}
+
+/// Viridis by Nathaniel Smith and Stéfan van der Walt (CC0), as the polynomial of degree 6 that Matt Zucker fitted to
+/// it and published as CC0 (shadertoy.com/view/WlfXRN). It is within 4 of 255 levels of the published table.
+Rgb viridis(double t) {
+    constexpr double terms[7][3] = {{0.2777273272234177, 0.005407344544966578, 0.3340998053353061},
+                                    {0.1050930431085774, 1.404613529898575, 1.384590162594685},
+                                    {-0.3308618287255563, 0.214847559468213, 0.09509516302823659},
+                                    {-4.634230498983486, -5.799100973351585, -19.33244095627987},
+                                    {6.228269936347081, 14.17993336680509, 56.69055260068105},
+                                    {4.776384997670288, -13.74514537774601, -65.35303263337234},
+                                    {-5.435455855934631, 4.645852612178535, 26.3124352495832}};
+    std::array<double, 3> sum{};
+    for (int k = 6; k >= 0; --k) {
+        for (std::size_t c = 0; c < 3; ++c) sum.at(c) = sum.at(c) * t + terms[k][c];
+    }
+    return {level(sum[0]), level(sum[1]), level(sum[2])};
+}
+
+double encoded_srgb(double linear) {
+    return linear <= 0.0031308 ? 12.92 * linear : 1.055 * std::pow(linear, 1 / 2.4) - 0.055;
+}
+
+/// A colour of Oklab (Björn Ottosson, 2020, public domain), in which equal distances look equal.
+Rgb oklab(double lightness, double a, double b) {
+    const double l = std::pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
+    const double m = std::pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double s = std::pow(lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
+    return {level(encoded_srgb(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s)),
+            level(encoded_srgb(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s)),
+            level(encoded_srgb(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s))};
+}
+
+Rgb grey(double t) {
+    return oklab(t, 0, 0);
+}
+
+/// Blue over nearly white to orange-red, as light at the same distance from the middle on either side.
+Rgb diverging(double t) {
+    const double far = std::abs(2 * t - 1);
+    constexpr double middle = 0.96, end = 0.42;
+    const double lightness = middle + (end - middle) * far;
+    // As much colour as sRGB has there: most of it half-way down.
+    const double chroma = 0.14 * std::sin(std::min(1.0, far * 1.25) * 1.5707963267948966);
+    constexpr double blue = 4.43, red = 0.62;  // angles of the hues
+    const double hue = t < 0.5 ? blue : red;
+    return oklab(lightness, chroma * std::cos(hue), chroma * std::sin(hue));
+}
+
+/// One end of a range.
+struct Bound {
+    double number = 0;
+    bool percent = false;
+};
+
+Bound parse_bound(std::string_view text, std::string_view whole) {
+    const std::string given(text.substr(0, text.find_last_not_of("% ") + 1));
+    const std::string number = given.substr(std::min(given.size(), given.find_first_not_of(' ')));
+    Bound bound{.percent = text.find('%') != std::string_view::npos};
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bound.number);
+    const bool good = error == std::errc() && end == number.data() + number.size() && std::isfinite(bound.number) &&
+                      (!bound.percent || (bound.number >= 0 && bound.number <= 100));
+    if (good) return bound;
+    throw invalid_argument(
+        fmt::format("--range: expected LOW,HIGH, each a number or a percentile as in 2%,98%, found '{}'", whole));
+}
+
+/// As numpy.percentile: linear between the two nearest of the sorted values.
+double percentile(const std::vector<double>& sorted, double percent) {
+    const double at = percent / 100 * static_cast<double>(sorted.size() - 1);
+    const auto below = static_cast<std::size_t>(at);
+    const std::size_t above = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+/// Finite values: of lines their extremes.
+std::vector<double> finite_values(const Picture& picture) {
+    std::vector<double> values;
+    const auto add = [&](const NDArray& cells) {
+        for (const double v : cells.values<double>()) {
+            if (std::isfinite(v)) values.push_back(v);
+        }
+    };
+    add(picture.line ? picture.low : picture.values);
+    if (picture.line) add(picture.high);
+    std::ranges::sort(values);
+    return values;
+}
+
+std::string time_text(const DType& dtype, double value) {
+    const auto count = static_cast<std::int64_t>(value);
+    const DType native = DType::time(dtype.kind(), dtype.time_unit());
+    return element_to_text(native, reinterpret_cast<const std::byte*>(&count));
+}
+
+}  // namespace
+
+ColourMap parse_colour_map(std::string_view word) {
+    if (word == "viridis") return ColourMap::viridis;
+    if (word == "grey" || word == "gray") return ColourMap::grey;
+    if (word == "diverging") return ColourMap::diverging;
+    throw invalid_argument(fmt::format("--map: expected viridis, grey or diverging, found '{}'", word));
+}
+
+Rgb map_colour(ColourMap map, double at) {
+    const double t = at > 0 ? std::min(at, 1.0) : 0;
+    // 256 colours, as a table would have them.
+    constexpr double steps = 256;
+    const double place = std::min(std::floor(t * steps), steps - 1) / (steps - 1);
+    switch (map) {
+        case ColourMap::grey:
+            return grey(place);
+        case ColourMap::diverging:
+            return diverging(place);
+        case ColourMap::viridis:
+            break;
+    }
+    return viridis(place);
+}
+
+std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map) {
+    std::optional<std::pair<Bound, Bound>> bounds;
+    if (!range.empty()) {
+        const std::size_t comma = range.find(',');
+        const std::string_view high = comma == std::string_view::npos ? "" : range.substr(comma + 1);
+        bounds.emplace(parse_bound(range.substr(0, comma), range), parse_bound(high, range));
+    }
+    const std::vector<double> values = finite_values(picture);
+    const auto end_of = [&](const Bound& bound) {
+        if (!bound.percent) return bound.number;
+        return values.empty() ? 0.0 : percentile(values, bound.number);
+    };
+    if (bounds) {
+        const std::pair<double, double> ends{end_of(bounds->first), end_of(bounds->second)};
+        if (ends.first <= ends.second) return ends;
+        throw invalid_argument(fmt::format("--range: the lower end {} is above the upper end {}",
+                                           python_float_repr(ends.first), python_float_repr(ends.second)));
+    }
+    if (values.empty()) return {0, 1};
+    if (map != ColourMap::diverging) return {values.front(), values.back()};
+    const double far = std::max(std::abs(values.front()), std::abs(values.back()));
+    return {-far, far};
+}
+
+double place_in_range(double value, std::pair<double, double> range) {
+    if (range.second == range.first && value == range.first) return 0.5;
+    if (value >= range.second) return 1;  // infinities, too
+    if (value <= range.first) return 0;
+    // Halved, so that the distance of the largest doubles is one.
+    return (value / 2 - range.first / 2) / (range.second / 2 - range.first / 2);
+}
+
+std::string picture_text(const Picture& picture, double value, double step) {
+    if (is_time(picture.dtype)) return time_text(picture.dtype, value);
+    if (value == 0) return "0";
+    constexpr double many = 1e6, few = 1e-5;
+    const double finest = std::floor(std::log10(std::max(std::abs(step), std::abs(value) * 1e-12)) + 1e-9);
+    if (std::abs(value) < many && step >= few) {
+        return fmt::format("{:.{}f}", value, std::clamp(static_cast<int>(-finest), 0, 9));
+    }
+    const double first = std::floor(std::log10(std::abs(value)));
+    return fmt::format("{:.{}g}", value, std::clamp(static_cast<int>(first - finest) + 1, 1, 15));
+}
+
+Ticks round_ticks(double low, double high, int most, bool whole_numbers) {
+    Ticks ticks;
+    // Halved twice, so that the distance of the largest doubles is one.
+    const double span = (high / 4 - low / 4) / std::max(1, most) * 4;
+    if (!(span > 0) || !std::isfinite(span)) {
+        ticks.at.push_back(low);
+        return ticks;
+    }
+    const double power = std::pow(10.0, std::floor(std::log10(span)));
+    for (const double factor : {1.0, 2.0, 5.0, 10.0, 20.0}) {
+        ticks.step = whole_numbers ? std::max(1.0, factor * power) : factor * power;
+        const double first = std::ceil(low / ticks.step - 1e-9);
+        const double last = std::floor(high / ticks.step + 1e-9);
+        if (!(last - first + 1 <= most)) continue;
+        for (double k = first; k <= last; ++k) {
+            ticks.at.push_back(k * ticks.step + 0.0);  // no -0
+            if (k + 1 == k) break;                     // beyond what a double counts
+        }
+        break;
+    }
+    if (ticks.at.empty()) ticks.at.push_back(low);
+    return ticks;
+}
+
+}  // namespace tessera

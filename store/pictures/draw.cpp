@@ -1,0 +1,340 @@
+// Pixels of pictures: title, axes, bar of colours and legend round the slice, and plots of lines and bars.
+#include <tessera/picture.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+
+#include "canvas.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr Rgb paper{255, 255, 255}, ink{30, 30, 30}, faint{120, 120, 120}, grid_ink{225, 225, 225},
+    plot_ink{38, 90, 150};
+
+/// The room round the slice, in pixels. What is written there is cut to it.
+struct Layout {
+    explicit Layout(const DrawOptions& options)
+        : scale(std::min(options.width, options.height) >= 400 ? 2 : 1),
+          letter(glyph_width * scale),
+          text(glyph_height * scale),
+          gap(4 * scale),
+          tick(3 * scale),
+          bar(10 * scale),
+          left(text + 2 * gap + 7 * letter + tick),
+          right(2 * gap + bar + tick + 10 * letter + gap + text + gap),
+          top(2 * (text + gap) + gap),
+          bottom(tick + 3 * (text + gap) + gap) {
+        for (const int size : {options.width, options.height}) {
+            if (size >= least_drawing && size <= most_drawing) continue;
+            throw invalid_argument(
+                fmt::format("--size: expected a width and a height from {} to {} pixels, found {}×{}", least_drawing,
+                            most_drawing, options.width, options.height));
+        }
+    }
+
+    int scale, letter, text, gap, tick, bar;
+    std::int64_t left, right, top, bottom;
+};
+
+std::string label_of(const std::string& label, const std::string& units) {
+    if (units.empty()) return label;
+    return label.empty() ? units : fmt::format("{} ({})", label, units);
+}
+
+bool needs_legend(const Picture& picture) {
+    return picture.has(CellState::nan) || picture.has(CellState::missing);
+}
+
+/// A drawing round a plot of some pixels.
+class Drawing {
+public:
+    Drawing(const DrawOptions& options, std::int64_t height, std::int64_t width, bool has_bar, bool has_legend)
+        : at_(options),
+          height_(height),
+          width_(width),
+          // The bar of colours of a flat slice is higher than that.
+          bar_height_(std::max<std::int64_t>(height, has_bar ? 4 * at_.text : 0)),
+          canvas_width_(std::max<std::int64_t>(at_.left + width + (has_bar ? at_.right : 4 * at_.letter),
+                                               std::min(options.width, 40 * at_.letter))),
+          canvas_(at_.top + bar_height_ + at_.bottom - (has_legend ? 0 : at_.text), canvas_width_, paper) {}
+
+    [[nodiscard]] Canvas& canvas() { return canvas_; }
+    [[nodiscard]] const Layout& at() const { return at_; }
+    [[nodiscard]] NDArray take() && { return std::move(canvas_).take(); }
+
+    void title(const std::string& first, const std::string& second) {
+        const std::int64_t room = canvas_width_ - 2 * at_.gap;
+        // Of a long name the end tells more.
+        std::string name = first;
+        while (text_width(name, at_.scale) > room) name = ".." + name.substr(std::min<std::size_t>(name.size(), 3));
+        canvas_.text(at_.gap, at_.gap + (second.empty() ? at_.text / 2 : 0), name, at_.scale, ink);
+        canvas_.text(at_.gap, 2 * at_.gap + at_.text, fitted_text(second, at_.scale, room), at_.scale, faint);
+    }
+
+    void border() {
+        canvas_.frame(at_.left - at_.scale, at_.top - at_.scale, width_ + 2 * at_.scale, height_ + 2 * at_.scale,
+                      at_.scale, ink);
+    }
+
+    /// A mark below the plot, `x` pixels from its left side.
+    void mark_below(std::int64_t x, const std::string& text) {
+        const std::int64_t y = at_.top + height_ + at_.scale;
+        canvas_.box(at_.left + x, y, at_.scale, at_.tick, ink);
+        const std::int64_t wide = text_width(text, at_.scale);
+        const std::int64_t from =
+            std::clamp<std::int64_t>(at_.left + x - wide / 2, 0, std::max<std::int64_t>(0, canvas_width_ - wide));
+        canvas_.text(from, y + at_.tick + at_.scale, text, at_.scale, ink);
+    }
+    /// A mark on the left, `y` pixels from the plot's upper side.
+    void mark_left(std::int64_t y, const std::string& text) {
+        canvas_.box(at_.left - at_.scale - at_.tick, at_.top + y, at_.tick, at_.scale, ink);
+        const std::string shown = fitted_text(text, at_.scale, std::int64_t{7} * at_.letter);
+        canvas_.text(at_.left - 2 * at_.tick - text_width(shown, at_.scale),
+                     std::max<std::int64_t>(0, at_.top + y - at_.text / 2 + at_.scale), shown, at_.scale, ink);
+    }
+    void name_below(const std::string& name) {
+        const std::string shown = fitted_text(name, at_.scale, width_ + at_.left / 2);
+        canvas_.text(at_.left + std::max<std::int64_t>(0, width_ - text_width(shown, at_.scale)) / 2,
+                     at_.top + height_ + at_.tick + at_.text + 2 * at_.gap, shown, at_.scale, ink);
+    }
+    void name_left(const std::string& name) {
+        const std::string shown = fitted_text(name, at_.scale, std::max(height_, std::int64_t{8} * at_.letter));
+        canvas_.text_up(at_.gap, at_.top + std::min(bar_height_, (height_ + text_width(shown, at_.scale)) / 2), shown,
+                        at_.scale, ink);
+    }
+
+    void colour_bar(const Picture& picture, std::pair<double, double> range, ColourMap map) {
+        const std::int64_t x = at_.left + width_ + 2 * at_.gap;
+        for (std::int64_t y = 0; y < bar_height_; ++y) {
+            const double place = 1 - (static_cast<double>(y) + 0.5) / static_cast<double>(bar_height_);
+            canvas_.box(x, at_.top + y, at_.bar, 1, map_colour(map, place));
+        }
+        canvas_.frame(x - at_.scale, at_.top - at_.scale, at_.bar + 2 * at_.scale, bar_height_ + 2 * at_.scale,
+                      at_.scale, ink);
+        const int most = std::max<int>(2, static_cast<int>(bar_height_ / (2 * at_.text)));
+        const bool time = picture.dtype.kind() == Kind::datetime || picture.dtype.kind() == Kind::timedelta;
+        Ticks ticks = round_ticks(range.first, range.second, std::min(most, 9));
+        if (time) ticks.at = {range.first, range.second};  // dates are not round where numbers are
+        for (const double v : ticks.at) {
+            const auto y = static_cast<std::int64_t>((1 - place_in_range(v, range)) *
+                                                     static_cast<double>(bar_height_ - at_.scale));
+            canvas_.box(x + at_.bar + at_.scale, at_.top + y, at_.tick, at_.scale, ink);
+            canvas_.text(x + at_.bar + at_.scale + 2 * at_.tick, at_.top + y - at_.text / 2 + at_.scale,
+                         fitted_text(picture_text(picture, v, ticks.step), at_.scale, std::int64_t{10} * at_.letter),
+                         at_.scale, ink);
+        }
+        const std::string label =
+            fitted_text(label_of(picture.label, picture.units), at_.scale, bar_height_ + at_.bottom / 2);
+        canvas_.text_up(
+            x + at_.right - 2 * at_.gap - at_.text,
+            at_.top + std::max(text_width(label, at_.scale), (bar_height_ + text_width(label, at_.scale)) / 2), label,
+            at_.scale, ink);
+    }
+
+    void legend(const Picture& picture) {
+        std::int64_t x = at_.left;
+        const std::int64_t y = at_.top + bar_height_ + at_.bottom - at_.text - at_.gap;
+        const std::int64_t side = std::int64_t{7} * at_.scale;
+        const auto entry = [&](const char* text) {
+            canvas_.frame(x - at_.scale, y - at_.scale, side + 2 * at_.scale, side + 2 * at_.scale, at_.scale, faint);
+            canvas_.text(x + side + at_.gap, y, text, at_.scale, ink);
+            x += side + 4 * at_.gap + text_width(text, at_.scale);
+        };
+        if (picture.has(CellState::nan)) {
+            canvas_.box(x, y, side, side, nan_colour);
+            entry("NaN");
+        }
+        if (picture.has(CellState::missing)) {
+            canvas_.chequer(x, y, side, side);
+            entry("fill value");
+        }
+    }
+
+private:
+    Layout at_;
+    std::int64_t height_, width_, bar_height_, canvas_width_;
+    Canvas canvas_;
+};
+
+/// Calls mark(pixel, text) for round indices of an axis.
+template <class Mark>
+void mark_indices(const PictureAxis& axis, std::int64_t most, const Mark& mark) {
+    const std::int64_t last = axis.start + axis.step * (axis.count - 1);
+    const Ticks ticks =
+        round_ticks(static_cast<double>(std::min(axis.start, last)), static_cast<double>(std::max(axis.start, last)),
+                    static_cast<int>(std::clamp<std::int64_t>(most, 1, 10)), true);
+    for (const double v : ticks.at) {
+        const auto index = static_cast<std::int64_t>(v);
+        const std::int64_t cell = (index - axis.start) / axis.step / axis.window;
+        if (cell >= 0 && cell < axis.cells()) mark(cell * axis.zoom + axis.zoom / 2, fmt::format("{}", index));
+    }
+}
+
+void mark_columns(Drawing& drawing, const PictureAxis& axis) {
+    const std::int64_t last = std::max(axis.start, axis.start + axis.step * (axis.count - 1));
+    const std::int64_t label = text_width(fmt::format("{}", last), drawing.at().scale) + 2 * drawing.at().letter;
+    mark_indices(axis, axis.pixels() / label,
+                 [&](std::int64_t x, const std::string& text) { drawing.mark_below(x, text); });
+    drawing.name_below(axis.name);
+}
+
+NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
+    const std::pair<double, double> range = picture_range(picture, options.range, options.map);
+    Drawing drawing(options, picture.rows.pixels(), picture.columns.pixels(), true, needs_legend(picture));
+    const Layout& at = drawing.at();
+    Canvas& canvas = drawing.canvas();
+    const std::int64_t down = picture.rows.zoom;
+    const std::int64_t across = picture.columns.zoom;
+    for (std::int64_t i = 0; i < picture.rows.cells(); ++i) {
+        for (std::int64_t j = 0; j < picture.columns.cells(); ++j) {
+            const std::int64_t x = at.left + j * across;
+            const std::int64_t y = at.top + i * down;
+            switch (picture.state(i, j)) {
+                case CellState::missing:
+                    canvas.chequer(x, y, across, down);
+                    break;
+                case CellState::nan:
+                    canvas.box(x, y, across, down, nan_colour);
+                    break;
+                case CellState::value:
+                    canvas.box(x, y, across, down, map_colour(options.map, place_in_range(picture.value(i, j), range)));
+                    break;
+            }
+        }
+    }
+    drawing.border();
+    drawing.title(picture.name + " " + picture.slice, picture.how);
+    mark_columns(drawing, picture.columns);
+    mark_indices(picture.rows, picture.rows.pixels() / (2 * at.text),
+                 [&](std::int64_t y, const std::string& text) { drawing.mark_left(y, text); });
+    drawing.name_left(picture.rows.name);
+    drawing.colour_bar(picture, range, options.map);
+    drawing.legend(picture);
+    return std::move(drawing).take();
+}
+
+/// Of plots that need not be as high as their room.
+std::int64_t plot_height(const DrawOptions& options) {
+    const auto [height, width] = drawing_room(options);
+    return std::min(height, std::max<std::int64_t>(width * 9 / 16, height / 2));
+}
+
+/// Marks values on the left of a plot, and draws lines across it there.
+template <class Text>
+void mark_values(Drawing& drawing, std::pair<double, double> range, std::int64_t height, std::int64_t width,
+                 bool whole_numbers, const Text& text) {
+    const Layout& at = drawing.at();
+    const int most = static_cast<int>(std::clamp<std::int64_t>(height / (2 * at.text), 2, 8));
+    const Ticks ticks = round_ticks(range.first, range.second, most, whole_numbers);
+    for (const double v : ticks.at) {
+        const auto y =
+            static_cast<std::int64_t>((1 - place_in_range(v, range)) * static_cast<double>(height - at.scale));
+        drawing.canvas().box(at.left, at.top + y, width, 1, grid_ink);
+        drawing.mark_left(y, text(v, ticks.step));
+    }
+}
+
+NDArray draw_line(const Picture& picture, const DrawOptions& options) {
+    std::pair<double, double> range = picture_range(picture, options.range, ColourMap::viridis);
+    if (options.range.empty()) {
+        // Some air above and below the line.
+        const double air = (range.second - range.first) / 25;
+        if (std::isfinite(air)) range = {range.first - air, range.second + air};
+    }
+    const PictureAxis& axis = picture.columns;
+    const std::int64_t height = plot_height(options);
+    Drawing drawing(options, height, axis.pixels(), false, needs_legend(picture));
+    const Layout& at = drawing.at();
+    mark_values(drawing, range, height, axis.pixels(), false,
+                [&](double v, double step) { return picture_text(picture, v, step); });
+    const auto y_of = [&](double v) {
+        return at.top +
+               static_cast<std::int64_t>((1 - place_in_range(v, range)) * static_cast<double>(height - at.scale));
+    };
+    const std::span<const double> low = std::as_const(picture.low).values<double>();
+    const std::span<const double> high = std::as_const(picture.high).values<double>();
+    std::optional<std::pair<std::int64_t, std::int64_t>> before;
+    for (std::int64_t j = 0; j < axis.cells(); ++j) {
+        const std::int64_t x = at.left + j * axis.zoom + axis.zoom / 2;
+        if (picture.state(0, j) != CellState::value) {
+            if (picture.state(0, j) == CellState::nan) {
+                drawing.canvas().box(at.left + j * axis.zoom, at.top + height - 2 * at.scale, axis.zoom, 2 * at.scale,
+                                     nan_colour);
+            }
+            before.reset();
+            continue;
+        }
+        const auto number = static_cast<std::size_t>(j);
+        const std::pair<std::int64_t, std::int64_t> here{x, y_of(picture.value(0, j))};
+        if (before) drawing.canvas().line(before->first, before->second, here.first, here.second, at.scale, plot_ink);
+        drawing.canvas().line(x, y_of(high[number]), x, y_of(low[number]), at.scale, plot_ink);
+        before = here;
+    }
+    drawing.border();
+    drawing.title(picture.name + " " + picture.slice, picture.how);
+    mark_columns(drawing, axis);
+    drawing.name_left(label_of(picture.label, picture.units));
+    drawing.legend(picture);
+    return std::move(drawing).take();
+}
+
+}  // namespace
+
+std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options) {
+    const Layout at(options);
+    return {options.height - at.top - at.bottom, options.width - at.left - at.right};
+}
+
+std::pair<std::int64_t, std::int64_t> drawing_origin(const DrawOptions& options) {
+    const Layout at(options);
+    return {at.top, at.left};
+}
+
+NDArray draw_picture(const Picture& picture, const DrawOptions& options) {
+    return picture.line ? draw_line(picture, options) : draw_slice(picture, options);
+}
+
+NDArray draw_bars(const Bars& bars, const DrawOptions& options) {
+    const std::int64_t room = drawing_room(options).second;
+    const std::int64_t height = plot_height(options);
+    const std::int64_t n = std::ssize(bars.counts);
+    const std::int64_t each = n == 0 ? 1 : std::max<std::int64_t>(1, room / n);
+    const std::int64_t width = std::max<std::int64_t>(1, each * n);
+    Drawing drawing(options, height, width, false, false);
+    const Layout& at = drawing.at();
+    const std::int64_t most = n == 0 ? 1 : std::max<std::int64_t>(1, *std::ranges::max_element(bars.counts));
+    const double top = static_cast<double>(most) * 1.05;  // some air above
+    mark_values(drawing, {0, top}, height, width, true, [&](double v, double) { return fmt::format("{:.7g}", v); });
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t count = bars.counts[static_cast<std::size_t>(i)];
+        if (count == 0) continue;
+        // Whatever is there shows.
+        const auto tall = std::max<std::int64_t>(
+            at.scale, static_cast<std::int64_t>(static_cast<double>(count) / top * static_cast<double>(height)));
+        drawing.canvas().box(at.left + i * each, at.top + height - tall, std::max<std::int64_t>(1, each - 1), tall,
+                             plot_ink);
+    }
+    drawing.border();
+    drawing.title(bars.title, bars.how);
+    const std::pair<double, double> range{bars.start, bars.start + bars.width * static_cast<double>(n)};
+    const Ticks ticks =
+        round_ticks(range.first, range.second,
+                    static_cast<int>(std::clamp<std::int64_t>(width / (std::int64_t{10} * at.letter), 2, 8)));
+    const Picture numbers{.dtype = DType::of<double>()};
+    for (const double v : ticks.at) {
+        drawing.mark_below(static_cast<std::int64_t>(place_in_range(v, range) * static_cast<double>(width - at.scale)),
+                           picture_text(numbers, v, ticks.step));
+    }
+    drawing.name_below(bars.label);
+    return std::move(drawing).take();
+}
+
+}  // namespace tessera

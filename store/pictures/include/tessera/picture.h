@@ -1,0 +1,148 @@
+// Pictures of arrays: a slice along two dimensions, or a line along one, shrunk to as many cells as fit, and drawn.
+//
+// read_picture() reads no more than the picture needs, whatever the size of the array; draw_picture() makes pixels of
+// it. What only has cells of its own (a terminal) draws them itself, with cell_colour().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tessera/array_io.h>
+#include <tessera/coarsen.h>
+#include <tessera/ndarray.h>
+
+namespace tessera {
+
+/// One axis of a picture.
+struct PictureAxis {
+    int dimension = -1;       ///< of the array; -1 for the rows of a line, which has none
+    std::string name;         ///< "y", or "axis 0"
+    std::int64_t start = 0;   ///< index of the first element in the array
+    std::int64_t step = 1;    ///< between the indices of neighbours
+    std::int64_t count = 1;   ///< elements
+    std::int64_t window = 1;  ///< elements that one cell stands for; the last cell may stand for fewer
+    std::int64_t zoom = 1;    ///< pixels along one cell
+    [[nodiscard]] std::int64_t cells() const { return count / window + (count % window != 0 ? 1 : 0); }
+    [[nodiscard]] std::int64_t pixels() const { return cells() * zoom; }
+};
+
+enum class CellState : std::uint8_t {
+    value,
+    nan,      ///< all elements are NaN or NaT
+    missing,  ///< no element is a number, and not all are NaN: the fill value
+};
+
+struct PictureOptions {
+    std::string selection = {};  ///< NumPy's slices; dimensions that are not shown are taken at their middle
+    /// The dimensions that are shown, by name or number: down and across, or one for a line. Empty: the last two of
+    /// those that have more than one element.
+    std::vector<std::string> axes = {};
+    std::int64_t height = 480;  ///< at most so many pixels
+    std::int64_t width = 640;
+    std::int64_t line_width = 0;  ///< of a line; 0: as `width`
+    /// What a cell shows of its elements: mean, min, max or nearest, which is the first element. None: the mean, where
+    /// that takes no more than `limit`, else the first element.
+    std::optional<Coarsening> with = std::nullopt;
+    /// Elements that are shown apart and are no part of means and ranges. "auto": the fill value unless it is 0, and
+    /// the attributes _FillValue and missing_value; "fill": the fill value; "none"; or a number.
+    std::string missing = "auto";
+    /// What may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
+    std::int64_t limit = std::int64_t{2} << 30;
+};
+
+/// A slice of an array as numbers. Complex numbers are shown by their magnitude, times as counts of their unit.
+struct Picture {
+    std::string name = {};   ///< of the array
+    std::string slice = {};  ///< "[5, :, :]"
+    DType dtype = {};
+    std::string label = {};  ///< what the values are, by the attributes: "elevation"; may be empty
+    std::string units = {};  ///< "m"; may be empty
+    PictureAxis rows = {};
+    PictureAxis columns = {};
+    bool line = false;            ///< along one dimension: `columns` alone
+    bool sampled = false;         ///< not all elements were read, because that would have taken too much
+    std::string how = {};         ///< what a cell is: "mean of 3×3 elements"; empty where it is an element
+    NDArray values = {};          ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
+    NDArray low = {}, high = {};  ///< of a line: the extremes of each cell
+    NDArray states = {};          ///< u1, CellState
+
+    [[nodiscard]] double value(std::int64_t row, std::int64_t column) const;
+    [[nodiscard]] CellState state(std::int64_t row, std::int64_t column) const;
+    [[nodiscard]] bool has(CellState state) const;  ///< whether any cell is so
+};
+
+/// Whether elements can be shown as numbers: all but text, bytes, structures, objects and x86 long doubles.
+[[nodiscard]] bool has_picture(const DType& dtype);
+
+/// Throws invalid_argument for axes that are not there, an empty selection, and an array without dimensions;
+/// unsupported where has_picture() is false; and what reading throws.
+[[nodiscard]] Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io = {});
+
+/// The names of an array's dimensions: v3's, or xarray's attribute; empty for none.
+[[nodiscard]] std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source);
+
+enum class ColourMap : std::uint8_t { viridis, grey, diverging };
+/// Throws invalid_argument for a word that is none of these.
+[[nodiscard]] ColourMap parse_colour_map(std::string_view word);
+
+struct Rgb {
+    std::uint8_t red = 0, green = 0, blue = 0;
+    friend bool operator==(const Rgb&, const Rgb&) = default;
+};
+/// The colour of `at`, from 0 to 1; beyond these the colours of the ends.
+[[nodiscard]] Rgb map_colour(ColourMap map, double at);
+/// What NaN is drawn as, in every map.
+inline constexpr Rgb nan_colour{235, 95, 225};
+
+/// The values at the two ends of the colours. `range`: "" for the extremes, or LOW,HIGH, each a number or a percentile
+/// of the cells' values: "-10,50", "2%,98%". Without a range the diverging map is centred on 0. Throws
+/// invalid_argument.
+[[nodiscard]] std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map);
+/// Where a value lies between two others, from 0 to 1; 0.5 where these are equal.
+[[nodiscard]] double place_in_range(double value, std::pair<double, double> range);
+/// A value as a person reads it: a date for times; else with as many digits as tell neighbours apart that lie `step`
+/// from each other.
+[[nodiscard]] std::string picture_text(const Picture& picture, double value, double step);
+/// Round values from `low` to `high`, at most `most` of them: multiples of 1, 2 or 5 times a power of ten.
+struct Ticks {
+    std::vector<double> at;
+    double step = 1;
+};
+[[nodiscard]] Ticks round_ticks(double low, double high, int most, bool whole_numbers = false);
+
+struct DrawOptions {
+    ColourMap map = ColourMap::viridis;
+    std::string range = {};  ///< see picture_range()
+    int width = 960;         ///< of the whole drawing, at most
+    int height = 720;
+};
+
+/// The smallest width and height that a drawing may have.
+inline constexpr int least_drawing = 240;
+inline constexpr int most_drawing = 8192;
+
+/// How many pixels (height, width) of a drawing of this size are for the slice itself: what read_picture() is to be
+/// asked for. Throws invalid_argument for a size out of bounds.
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options);
+/// u1 pixels (height, width, 3): the picture with a title, its axes in indices, a bar of colours, and what NaN and the
+/// fill value are drawn as. `options` as for drawing_room().
+[[nodiscard]] NDArray draw_picture(const Picture& picture, const DrawOptions& options);
+/// Where the slice's first pixel (row, column) is in a drawing.
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_origin(const DrawOptions& options);
+
+/// Counts of values in bins, as bars: bin i begins at start + i·width.
+struct Bars {
+    std::string title;
+    std::string label;  ///< of the values
+    std::string how;    ///< see Picture
+    double start = 0;
+    double width = 1;
+    std::vector<std::int64_t> counts;
+};
+[[nodiscard]] NDArray draw_bars(const Bars& bars, const DrawOptions& options);
+
+}  // namespace tessera

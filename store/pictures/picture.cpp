@@ -1,0 +1,337 @@
+#include <tessera/picture.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/copy.h>
+#include <tessera/copy_elements.h>
+#include <tessera/error.h>
+#include <tessera/memory_account.h>
+#include <tessera/slices.h>
+
+#include "element_number.h"
+#include "picture_plan.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+
+/// What is known of the elements of one cell.
+struct Cell {
+    double sum = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -std::numeric_limits<double>::infinity();
+    std::int64_t count = 0;
+    bool has_nan = false;
+    bool has_missing = false;
+
+    void add(const double* numbers, std::int64_t n, const std::vector<double>& missing) {
+        for (std::int64_t i = 0; i < n; ++i) {
+            const double v = numbers[i];
+            if (v != v) {
+                has_nan = true;
+            } else if (!missing.empty() && std::ranges::find(missing, v) != missing.end()) {
+                has_missing = true;
+            } else {
+                sum += v;
+                low = v < low ? v : low;
+                high = v > high ? v : high;
+                ++count;
+            }
+        }
+    }
+    void merge(const Cell& o) {
+        sum += o.sum;
+        low = std::min(low, o.low);
+        high = std::max(high, o.high);
+        count += o.count;
+        has_nan = has_nan || o.has_nan;
+        has_missing = has_missing || o.has_missing;
+    }
+    [[nodiscard]] CellState state() const {
+        if (count > 0) return CellState::value;
+        return has_missing ? CellState::missing : CellState::nan;
+    }
+    [[nodiscard]] double value(Coarsening with) const {
+        if (count == 0) return nothing;
+        if (with == Coarsening::min) return low;
+        if (with == Coarsening::max) return high;
+        return sum / static_cast<double>(count);
+    }
+};
+
+/// Takes blocks of the slice, from several threads, and sums them up cell by cell.
+class CellSink final : public ArraySink {
+public:
+    /// `windows`: of each dimension of the slice.
+    CellSink(ArrayInfo info, std::string name, const Shape& windows, std::vector<double> missing)
+        : info_(std::move(info)),
+          name_(std::move(name)),
+          windows_(windows),
+          missing_(std::move(missing)),
+          complex_(info_.dtype.kind() == Kind::complex),
+          numbers_(to_doubles(info_.dtype)) {
+        grid_ = coarsened(info_.shape, windows_);
+        held_.add(static_cast<std::uint64_t>(byte_count(grid_, sizeof(Cell))));
+        cells_.resize(static_cast<std::size_t>(element_count(grid_)));
+    }
+
+    [[nodiscard]] ArrayInfo info() const override { return info_; }
+    [[nodiscard]] const std::string& name() const override { return name_; }
+    void finish() override {}
+
+    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
+        if (region.empty()) return;
+        Region box = region;  // of cells
+        for (int d = 0; d < region.rank(); ++d) {
+            box.start[d] = region.start[d] / windows_[d];
+            box.extent[d] = (region.start[d] + region.extent[d] - 1) / windows_[d] - box.start[d] + 1;
+        }
+        const MemoryHold held(static_cast<std::uint64_t>(byte_count(box.extent, sizeof(Cell))));
+        std::vector<Cell> part(static_cast<std::size_t>(box.count()));
+        const bool flat = region.rank() == 1;
+        const int across = flat ? 0 : 1;
+        for (std::int64_t i = 0; i < (flat ? 1 : region.extent[0]); ++i) {
+            const std::int64_t row = flat ? 0 : (region.start[0] + i) / windows_[0] - box.start[0];
+            add_row(in.data + (flat ? 0 : i * in.strides[0]), in.strides[across], region.extent[across],
+                    region.start[across], windows_[across], part.data() + row * box.extent[across] - box.start[across]);
+        }
+        merge(box, part);
+    }
+
+    [[nodiscard]] const Cell& at(std::int64_t i) const { return cells_[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] const Shape& grid() const { return grid_; }
+
+private:
+    /// A row of elements `stride` bytes apart, the first of which is number `first` of the slice's row, into the cells,
+    /// of which `cells` would be number 0.
+    void add_row(const std::byte* elements, std::int64_t stride, std::int64_t n, std::int64_t first,
+                 std::int64_t window, Cell* cells) const {
+        const std::int64_t size = info_.dtype.size();
+        std::byte packed[piece * 16];  // complex numbers of doubles are the largest
+        double numbers[2 * piece];
+        std::int64_t cell = first / window;
+        std::int64_t left = (cell + 1) * window - first;
+        for (std::int64_t done = 0; done < n; done += piece) {
+            const std::int64_t m = std::min(piece, n - done);
+            const std::byte* p = elements + done * stride;
+            if (stride != size) {
+                for (std::int64_t j = 0; j < m; ++j) {
+                    std::memcpy(packed + j * size, p + j * stride, static_cast<std::size_t>(size));
+                }
+                p = packed;
+            }
+            numbers_(p, m, numbers);
+            for (std::int64_t j = 0; complex_ && j < m; ++j) {
+                numbers[j] = std::hypot(numbers[2 * j], numbers[2 * j + 1]);
+            }
+            for (std::int64_t j = 0; j < m;) {
+                const std::int64_t together = std::min(left, m - j);
+                cells[cell].add(numbers + j, together, missing_);
+                j += together;
+                left -= together;
+                if (left > 0) continue;
+                ++cell;
+                left = window;
+            }
+        }
+    }
+
+    void merge(const Region& box, const std::vector<Cell>& part) {
+        const bool flat = box.rank() == 1;
+        const int across = flat ? 0 : 1;
+        const std::lock_guard lock(mutex_);
+        for (std::int64_t i = 0; i < (flat ? 1 : box.extent[0]); ++i) {
+            const std::int64_t to = (flat ? 0 : (box.start[0] + i) * grid_[1]) + box.start[across];
+            for (std::int64_t j = 0; j < box.extent[across]; ++j) {
+                cells_[static_cast<std::size_t>(to + j)].merge(
+                    part[static_cast<std::size_t>(i * box.extent[across] + j)]);
+            }
+        }
+    }
+
+    ArrayInfo info_;
+    std::string name_;
+    Shape windows_, grid_;
+    std::vector<double> missing_;
+    bool complex_;
+    ToDoubles numbers_;
+    MemoryHold held_;
+    std::mutex mutex_;
+    std::vector<Cell> cells_;
+};
+
+/// The slice with windows of one element: what each step of the selection leads to.
+NDArray read_stepped(const ArraySource& source, const Selection& selection, const DType& dtype, const IoOptions& io) {
+    NDArray elements(dtype, selection.full_shape());
+    if (const auto* array = dynamic_cast<const Array*>(&source)) {
+        array->read_into(selection, elements.view(), io);
+    } else {
+        read_selection_into(source, selection, elements.view(), io);
+    }
+    return std::move(elements).reshaped(selection.shape());
+}
+
+/// What the sink is: in chunks as the source is, so that each block that it gets is one.
+ArrayInfo slice_info(const ArrayInfo& info, const PicturePlan& plan) {
+    ArrayInfo slice{.dtype = native_dtype(info.dtype), .shape = plan.selection.shape(), .chunks = {}};
+    if (plan.stepped || !plan.selection.is_region() || info.chunks.rank() != info.shape.rank()) return slice;
+    for (int d = 0; d < info.shape.rank(); ++d) {
+        const Selection::Axis& axis = plan.selection.axes()[static_cast<std::size_t>(d)];
+        if (axis.dropped) continue;
+        slice.chunks.push_back(info.chunks[d]);
+        slice.chunk_offset.push_back(axis.start % info.chunks[d]);
+    }
+    return slice;
+}
+
+double as_number(const DType& dtype, const ElementBytes& element) {
+    double numbers[2];
+    const DType native = native_dtype(dtype);
+    ElementBytes copy = element;
+    if (!(native == dtype)) swap_elements(dtype, copy.data(), 1);
+    to_doubles(native)(copy.data(), 1, numbers);
+    return dtype.kind() == Kind::complex ? std::hypot(numbers[0], numbers[1]) : numbers[0];
+}
+
+/// The values that are shown apart.
+std::vector<double> missing_values(const ArraySource& source, const std::string& missing) {
+    if (missing == "none") return {};
+    const DType dtype = source.info().dtype;
+    std::optional<double> fill;
+    if (const auto* array = dynamic_cast<const Array*>(&source)) {
+        if (const auto bytes = array->metadata().fill.bytes) fill = as_number(dtype, *bytes);
+    }
+    if (missing == "fill") {
+        if (!fill) throw invalid_argument(source.name() + ": it has no fill value that --missing could name");
+        return {*fill};
+    }
+    if (missing != "auto") {
+        try {
+            return {Value::parse(missing).as_double()};
+        } catch (const Error&) {
+            throw invalid_argument(
+                fmt::format("--missing: expected auto, fill, none or a number, found '{}'", missing));
+        }
+    }
+    std::vector<double> values;
+    if (fill && *fill != 0 && *fill == *fill) values.push_back(*fill);
+    const Value attributes = source.attribute_values();
+    for (const char* key : {"_FillValue", "missing_value"}) {
+        const Value* value = attributes.find(key);
+        if (value != nullptr && value->is_number() && std::ranges::count(values, value->as_double()) == 0) {
+            values.push_back(value->as_double());
+        }
+    }
+    return values;
+}
+
+std::string text_attribute(const Value& attributes, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+        const Value* value = attributes.find(key);
+        if (value != nullptr && value->is_string()) return value->as_string();
+    }
+    return "";
+}
+
+/// From the sink, whose dimensions are in the order of the array's, into the picture's rows and columns.
+void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
+    const Shape cells{picture.rows.cells(), picture.columns.cells()};
+    picture.values = NDArray(DType::of<double>(), cells);
+    picture.states = NDArray(DType::of<std::uint8_t>(), cells);
+    if (picture.line) {
+        picture.low = NDArray(DType::of<double>(), cells);
+        picture.high = NDArray(DType::of<double>(), cells);
+    }
+    const bool turned = !picture.line && picture.rows.dimension > picture.columns.dimension;
+    const auto values = picture.values.values<double>();
+    const auto states = picture.states.values<std::uint8_t>();
+    for (std::int64_t i = 0; i < cells[0]; ++i) {
+        for (std::int64_t j = 0; j < cells[1]; ++j) {
+            const Cell& cell = sink.at(turned ? j * cells[0] + i : i * cells[1] + j);
+            const auto to = static_cast<std::size_t>(i * cells[1] + j);
+            values[to] = cell.value(with);
+            // The mean of both infinities is none.
+            const bool undefined = cell.count > 0 && values[to] != values[to];
+            states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : cell.state());
+            if (!picture.line) continue;
+            picture.low.values<double>()[to] = cell.count > 0 ? cell.low : nothing;
+            picture.high.values<double>()[to] = cell.count > 0 ? cell.high : nothing;
+        }
+    }
+}
+
+}  // namespace
+
+double Picture::value(std::int64_t row, std::int64_t column) const {
+    return values.values<double>()[static_cast<std::size_t>(row * columns.cells() + column)];
+}
+
+CellState Picture::state(std::int64_t row, std::int64_t column) const {
+    return static_cast<CellState>(
+        states.values<std::uint8_t>()[static_cast<std::size_t>(row * columns.cells() + column)]);
+}
+
+bool Picture::has(CellState state) const {
+    const std::span<const std::uint8_t> all = states.values<std::uint8_t>();
+    return std::ranges::count(all, static_cast<std::uint8_t>(state)) > 0;
+}
+
+bool has_picture(const DType& dtype) {
+    return is_number(dtype) || is_time(dtype);
+}
+
+Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io) {
+    const ArrayInfo info = source.info();
+    if (!has_picture(info.dtype)) {
+        throw unsupported(fmt::format("{}: elements of {} are no numbers that a picture could show", source.name(),
+                                      info.dtype.to_string()));
+    }
+    const PicturePlan plan = plan_picture(source, options);
+    Picture picture{.name = source.name(),
+                    .slice = plan.slice,
+                    .dtype = info.dtype,
+                    .rows = plan.rows,
+                    .columns = plan.columns,
+                    .line = plan.line,
+                    .sampled = plan.sampled,
+                    .how = plan.how};
+    const Value attributes = source.attribute_values();
+    picture.label = text_attribute(attributes, {"long_name", "standard_name"});
+    if (!is_time(info.dtype)) picture.units = text_attribute(attributes, {"units", "unit"});
+
+    const ArrayInfo slice = slice_info(info, plan);
+    CellSink sink(slice, source.name(), plan.windows, missing_values(source, options.missing));
+    if (plan.stepped) {
+        const NDArray elements = read_stepped(source, plan.selection, slice.dtype, io);
+        sink.write(Region::whole(slice.shape), elements.view(), io);
+    } else {
+        copy_array(source, sink, {.io = io, .selection = plan.selection, .ample = passing_block, .repeatable = false});
+    }
+    take_cells(sink, picture, plan.with);
+    return picture;
+}
+
+std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source) {
+    const auto* array = dynamic_cast<const Array*>(&source);
+    if (array != nullptr && !array->metadata().dimension_names.empty()) return array->metadata().dimension_names;
+    const Value attributes = source.attribute_values();
+    const Value* listed = attributes.find(dimensions_attribute);
+    std::vector<std::optional<std::string>> names;
+    if (listed == nullptr || !listed->is_array()) return names;
+    for (const Value& name : listed->as_array()) {
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : decltype(names){};
+}
+
+}  // namespace tessera

@@ -1,0 +1,253 @@
+#include "picture_plan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/error.h>
+#include <tessera/memory_account.h>
+
+namespace tessera {
+
+namespace {
+
+using Axes = std::vector<Selection::Axis>;
+
+// A picture of a sparse array decodes little, and yet each chunk has to be looked for.
+constexpr double most_chunks = 100'000;
+
+std::string axis_name(const std::vector<std::optional<std::string>>& names, int d) {
+    if (names.empty() || !names[static_cast<std::size_t>(d)] || names[static_cast<std::size_t>(d)]->empty()) {
+        return fmt::format("axis {}", d);
+    }
+    return *names[static_cast<std::size_t>(d)];
+}
+
+/// The dimension that a word names.
+int parse_axis(const std::string& word, const std::vector<std::optional<std::string>>& names, const Axes& axes) {
+    const int rank = static_cast<int>(axes.size());
+    const auto named = std::ranges::find(names, std::optional(word));
+    int d = static_cast<int>(named - names.begin());
+    if (named == names.end()) {
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), d);
+        if (error != std::errc() || end != word.data() + word.size() || d < -rank || d >= rank) {
+            std::string known;
+            for (int k = 0; k < rank; ++k) known += (k == 0 ? "" : ", ") + axis_name(names, k);
+            throw invalid_argument(
+                fmt::format("--axes: expected dimensions by name or number, of {}, found '{}'", known, word));
+        }
+        if (d < 0) d += rank;
+    }
+    if (axes[static_cast<std::size_t>(d)].dropped) {
+        throw invalid_argument(fmt::format("--axes: the selection has one index of {}; a slice such as ':' shows it",
+                                           axis_name(names, d)));
+    }
+    return d;
+}
+
+/// The dimensions that are shown, down and across, or one for a line.
+std::vector<int> shown_axes(const PictureOptions& options, const std::vector<std::optional<std::string>>& names,
+                            const Axes& axes) {
+    std::vector<int> shown;
+    for (const std::string& word : options.axes) shown.push_back(parse_axis(word, names, axes));
+    if (shown.size() > 2 || (shown.size() == 2 && shown[0] == shown[1])) {
+        throw invalid_argument("--axes: expected one dimension or two different ones, as in 'y,x' or 0,2");
+    }
+    if (!shown.empty()) return shown;
+    std::vector<int> all;
+    for (int d = 0; d < static_cast<int>(axes.size()); ++d) {
+        if (axes[static_cast<std::size_t>(d)].dropped) continue;
+        all.push_back(d);
+        if (axes[static_cast<std::size_t>(d)].count > 1) shown.push_back(d);
+    }
+    if (shown.empty()) shown = all;
+    if (shown.size() > 2) shown.erase(shown.begin(), shown.end() - 2);
+    return shown;
+}
+
+std::int64_t fitting_window(std::int64_t count, std::int64_t room) {
+    return std::max<std::int64_t>(1, ceil_div(count, room));
+}
+
+std::int64_t fitting_zoom(std::int64_t count, std::int64_t room) {
+    return std::max<std::int64_t>(1, room / count);
+}
+
+/// Windows and zoom: the same along both axes, unless one of them would then be a mere line.
+void fit(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width) {
+    rows.window = columns.window = std::max(fitting_window(rows.count, height), fitting_window(columns.count, width));
+    if (rows.window == 1) {
+        rows.zoom = columns.zoom = std::min(fitting_zoom(rows.count, height), fitting_zoom(columns.count, width));
+    }
+    constexpr std::int64_t thin = 6;  // of its room
+    constexpr std::int64_t part = 3;
+    const auto widen = [](PictureAxis& axis, std::int64_t room) {
+        if (axis.pixels() * thin >= room || room < part) return;
+        axis.window = fitting_window(axis.count, room / part);
+        axis.zoom = axis.window == 1 ? fitting_zoom(axis.count, room / part) : 1;
+    };
+    widen(rows, height);
+    widen(columns, width);
+}
+
+/// How many chunks `n` elements touch that lie `stride` apart.
+double touched(std::int64_t n, std::int64_t stride, std::int64_t chunk) {
+    if (stride >= chunk) return static_cast<double>(n);
+    const double span = static_cast<double>(n - 1) * static_cast<double>(stride) + 1;
+    return std::min(static_cast<double>(n), std::ceil(span / static_cast<double>(chunk)));
+}
+
+/// What reading takes.
+class Cost {
+public:
+    Cost(const ArraySource& source, const PicturePlan& plan, std::int64_t limit)
+        : source_(source), info_(source.info()), plan_(plan), limit_(static_cast<double>(limit)) {}
+
+    /// Whether all elements of the slice can be read. A stream is read through to its end whatever is wanted of it.
+    bool whole_fits() {
+        if (info_.access != Access::any) return true;
+        const double elements = static_cast<double>(plan_.rows.count) * static_cast<double>(plan_.columns.count);
+        if (!chunked()) return elements * item() <= limit_;
+        // Absent chunks are not decoded, but filled.
+        constexpr double filled = 4;
+        return elements * item() <= filled * limit_ && chunks_fit(1, 1);
+    }
+    /// Whether the first element of each cell can be read.
+    bool cells_fit() { return !chunked() || chunks_fit(plan_.rows.window, plan_.columns.window); }
+
+    [[nodiscard]] double bytes() const { return bytes_; }  ///< that what was asked for last would have decoded
+
+private:
+    [[nodiscard]] bool chunked() const {
+        return info_.access == Access::any && info_.chunks.rank() == info_.shape.rank();
+    }
+    [[nodiscard]] double item() const { return static_cast<double>(info_.dtype.size()); }
+
+    bool chunks_fit(std::int64_t row_window, std::int64_t column_window) {
+        const double chunks = along(plan_.rows, row_window) * along(plan_.columns, column_window);
+        bytes_ = chunks * static_cast<double>(byte_count(info_.chunks, info_.dtype.size()));
+        if (chunks > most_chunks) return false;
+        if (bytes_ <= limit_) return true;
+        bytes_ *= stored_part();
+        return bytes_ <= limit_;
+    }
+    [[nodiscard]] double along(const PictureAxis& axis, std::int64_t window) const {
+        if (axis.dimension < 0) return 1;
+        return touched(ceil_div(axis.count, window), std::abs(axis.step) * window, info_.chunks[axis.dimension]);
+    }
+    double stored_part() {
+        if (stored_part_) return *stored_part_;
+        stored_part_ = 1;
+        if (const auto* array = dynamic_cast<const Array*>(&source_)) {
+            const StoredSize stored = array->stored_size(0);
+            if (stored.chunks_possible > 0) {
+                stored_part_ = static_cast<double>(stored.chunks) / static_cast<double>(stored.chunks_possible);
+            }
+        }
+        return *stored_part_;
+    }
+
+    const ArraySource& source_;
+    ArrayInfo info_;
+    const PicturePlan& plan_;
+    double limit_;
+    double bytes_ = 0;
+    std::optional<double> stored_part_;
+};
+
+std::string window_text(const PicturePlan& plan) {
+    return plan.line ? fmt::format("{}", plan.columns.window)
+                     : fmt::format("{}×{}", plan.rows.window, plan.columns.window);
+}
+
+/// Chooses between all elements and one of each cell, and says so.
+void choose_reading(const ArraySource& source, const PictureOptions& options, PicturePlan& plan) {
+    Cost cost(source, plan, options.limit);
+    const bool shrunk = plan.rows.window > 1 || plan.columns.window > 1;
+    const bool reduces = options.with != Coarsening::nearest && shrunk;
+    const bool whole = reduces && cost.whole_fits();
+    plan.with = options.with.value_or(Coarsening::mean);
+    if (whole) {
+        plan.how = plan.line && plan.with == Coarsening::mean
+                       ? fmt::format("minimum to maximum of {} elements", window_text(plan))
+                       : fmt::format("{} of {} elements", coarsening_name(plan.with), window_text(plan));
+        return;
+    }
+    const double too_much = reduces ? cost.bytes() : 0;
+    plan.stepped = true;
+    plan.sampled = reduces;
+    plan.with = Coarsening::nearest;
+    const std::int64_t height = plan.rows.pixels();
+    const std::int64_t width = plan.columns.pixels();
+    while (!cost.cells_fit() && plan.rows.cells() * plan.columns.cells() > 1) {
+        PictureAxis& more = plan.rows.cells() > plan.columns.cells() ? plan.rows : plan.columns;
+        plan.sampled = true;
+        more.window *= 2;
+        more.zoom = std::max<std::int64_t>(1, (&more == &plan.rows ? height : width) / more.cells());
+    }
+    if (plan.rows.window == 1 && plan.columns.window == 1) return;
+    plan.how = fmt::format("the first of {} elements", window_text(plan));
+    if (plan.sampled) {
+        plan.how += too_much > 0 && too_much < 1e18 ? fmt::format(", a sample: all would be {} to decode",
+                                                                  memory_text(static_cast<std::uint64_t>(too_much)))
+                                                    : ", a sample: all would be too much to decode";
+    }
+}
+
+}  // namespace
+
+PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options) {
+    const ArrayInfo info = source.info();
+    const auto names = dimension_names_of(source);
+    const Selection given = Selection::parse(options.selection, info.shape);
+    Axes axes = given.axes();
+    const std::vector<int> shown = shown_axes(options, names, axes);
+    if (shown.empty()) {
+        throw invalid_argument(source.name() + ": one element has no dimension that a picture could show");
+    }
+    for (const Selection::Axis& axis : axes) {
+        if (axis.count > 0) continue;
+        throw invalid_argument(
+            fmt::format("{}: nothing is selected, of shape {}", source.name(), given.shape().to_string()));
+    }
+    PicturePlan plan;
+    plan.line = shown.size() == 1;
+    const auto axis_of = [&](int d) {
+        const Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
+        return PictureAxis{
+            .dimension = d, .name = axis_name(names, d), .start = axis.start, .step = axis.step, .count = axis.count};
+    };
+    plan.columns = axis_of(shown.back());
+    if (plan.line) {
+        const std::int64_t width = options.line_width > 0 ? options.line_width : options.width;
+        plan.columns.window = fitting_window(plan.columns.count, width);
+        plan.columns.zoom = fitting_zoom(plan.columns.cells(), width);
+    } else {
+        plan.rows = axis_of(shown.front());
+        fit(plan.rows, plan.columns, options.height, options.width);
+    }
+    choose_reading(source, options, plan);
+
+    for (int d = 0; d < info.shape.rank(); ++d) {
+        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
+        const bool is_shown = std::ranges::count(shown, d) > 0;
+        if (is_shown) {
+            const std::int64_t window = d == plan.columns.dimension ? plan.columns.window : plan.rows.window;
+            plan.slice += (d == 0 ? "" : ", ") + Selection({axis}).to_string();
+            if (plan.stepped) axis = {axis.start, axis.step * window, ceil_div(axis.count, window)};
+            plan.windows.push_back(plan.stepped ? 1 : window);
+        } else {
+            axis = {axis.start + axis.step * (axis.count / 2), 1, 1, true};
+            plan.slice += (d == 0 ? "" : ", ") + std::to_string(axis.start);
+        }
+    }
+    plan.slice = "[" + plan.slice + "]";
+    plan.selection = Selection(std::move(axes));
+    return plan;
+}
+
+}  // namespace tessera

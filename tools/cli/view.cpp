@@ -1,0 +1,312 @@
+// tessera view
+#include <fmt/format.h>
+
+#include <tessera/array.h>
+#include <tessera/byte_io.h>
+#include <tessera/copy.h>
+#include <tessera/file_system.h>
+#include <tessera/json.h>
+#include <tessera/picture.h>
+#include <tessera/png.h>
+#include <tessera/statistics.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "command.h"
+#include "element_table.h"
+#include "histogram.h"
+#include "options.h"
+#include "report.h"
+#include "retry.h"
+#include "terminal_picture.h"
+
+namespace tessera::cli {
+
+namespace {
+
+struct ViewOptions {
+    std::string path, selection, range, map = "viridis", missing = "auto", color = "auto", limit = "2G", bins = "32";
+    std::optional<std::string> axes, with, size, png;
+    bool hist = false;
+    bool overwrite = false;
+};
+
+/// "960x720": width and height.
+std::optional<std::pair<int, int>> parse_size(const std::optional<std::string>& text) {
+    if (!text) return std::nullopt;
+    const std::size_t x = text->find('x');
+    if (x == std::string::npos) {
+        throw invalid_argument(fmt::format("--size: expected WIDTHxHEIGHT, as in 960x720, found '{}'", *text));
+    }
+    return std::pair{parse_number("--size", text->substr(0, x), 1, most_drawing),
+                     parse_number("--size", text->substr(x + 1), 1, most_drawing)};
+}
+
+std::vector<std::string> parse_axis_words(const std::optional<std::string>& text) {
+    std::vector<std::string> words;
+    if (!text) return words;
+    for (std::size_t at = 0; at <= text->size();) {
+        const std::size_t end = std::min(text->find(',', at), text->size());
+        std::string word = text->substr(at, end - at);
+        word.erase(0, std::min(word.size(), word.find_first_not_of(' ')));
+        word.erase(word.find_last_not_of(' ') + 1);
+        words.push_back(std::move(word));
+        at = end + 1;
+    }
+    return words;
+}
+
+PictureOptions picture_options(const ViewOptions& o) {
+    PictureOptions options{
+        .selection = o.selection, .axes = parse_axis_words(o.axes), .with = std::nullopt, .missing = o.missing};
+    if (o.with) {
+        options.with = in_context([] { return "--with"; }, [&] { return parse_coarsening(*o.with); });
+        if (options.with == Coarsening::mode) {
+            throw invalid_argument("--with: expected mean, min, max or nearest, found 'mode'");
+        }
+    }
+    options.limit =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(parse_bytes("--limit", o.limit), std::uint64_t{1} << 60U));
+    return options;
+}
+
+DrawOptions draw_options(const ViewOptions& o) {
+    DrawOptions draw{.map = parse_colour_map(o.map), .range = o.range};
+    if (const auto size = parse_size(o.size)) {
+        draw.width = size->first;
+        draw.height = size->second;
+    }
+    return draw;
+}
+
+/// What is there before anything is read for it.
+void require_free(const ViewOptions& o) {
+    if (!o.overwrite && std::filesystem::exists(std::filesystem::symlink_status(*o.png))) {
+        throw Error(ErrorCode::already_exists,
+                    fmt::format("{}: is there already; --overwrite replaces it, another name keeps both", *o.png));
+    }
+}
+
+Value axis_value(const PictureAxis& axis) {
+    Value value = Value::object();
+    value.set("name", axis.name);
+    value.set("dimension", axis.dimension);
+    value.set("start", axis.start);
+    value.set("step", axis.step);
+    value.set("count", axis.count);
+    value.set("window", axis.window);
+    value.set("cells", axis.cells());
+    return value;
+}
+
+Value picture_value(const std::string& path, const Picture& picture, std::pair<double, double> range) {
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("slice", picture.slice);
+    value.set("dtype", picture.dtype.to_string());
+    value.set("label", picture.label);
+    value.set("units", picture.units);
+    value.set("rows", picture.line ? Value() : axis_value(picture.rows));
+    value.set("columns", axis_value(picture.columns));
+    value.set("cells_are", picture.how);
+    value.set("sampled", picture.sampled);
+    Value ends = Value::array();
+    ends.push_back(range.first);
+    ends.push_back(range.second);
+    value.set("range", std::move(ends));
+    return value;
+}
+
+/// Rows of values: "nan", or null where the fill value is.
+Value cells_value(const Picture& picture) {
+    Value rows = Value::array();
+    for (std::int64_t i = 0; i < picture.rows.cells(); ++i) {
+        Value row = Value::array();
+        for (std::int64_t j = 0; j < picture.columns.cells(); ++j) {
+            row.push_back(picture.state(i, j) == CellState::missing ? Value() : Value(picture.value(i, j)));
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+int save_drawing(Session& session, const ViewOptions& o, const NDArray& drawing, const std::string& text, Value value) {
+    const Buffer bytes = encode_png(drawing.view(), *o.png);
+    const auto file = create_file(*o.png, session.options().durability != Durability::none);
+    file->append(bytes);
+    file->finish();
+    session.clear_progress();
+    if (session.options().json) {
+        value.set("png", path_value(*o.png));
+        value.set("width", drawing.shape()[1]);
+        value.set("height", drawing.shape()[0]);
+        value.set("bytes", static_cast<std::int64_t>(bytes.size()));
+        print_json(value);
+    } else if (!session.options().quiet) {
+        print(fmt::format("{} → {} ({}×{} pixels)\n", text, printable(*o.png), drawing.shape()[1], drawing.shape()[0]));
+    }
+    return exit_done;
+}
+
+std::string described(const Picture& picture) {
+    return printable(picture.name) + " " + picture.slice + (picture.how.empty() ? "" : ", " + picture.how);
+}
+
+/// Screen of --size, in characters, or of the terminal.
+Screen screen_of(const ViewOptions& o) {
+    Screen screen = screen_of_output(o.color);
+    if (const auto size = parse_size(o.size)) {
+        screen.columns = size->first;
+        screen.lines = size->second + screen_lines_beside_picture;
+    }
+    return screen;
+}
+
+int view_slice(Session& session, const ViewOptions& o, const ArraySource& source) {
+    PictureOptions options = picture_options(o);
+    const DrawOptions draw = draw_options(o);
+    const Screen screen = screen_of(o);
+    if (o.png) {
+        std::tie(options.height, options.width) = drawing_room(draw);
+    } else {
+        std::tie(options.height, options.width) = slice_room(screen);
+    }
+    // A line has dots, of which there are more.
+    options.line_width = o.png ? options.width : line_room(screen);
+    Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
+    picture.name = o.path;
+    const std::pair<double, double> range = picture_range(picture, o.range, draw.map);
+    Value value = picture_value(o.path, picture, range);
+    if (o.png) return save_drawing(session, o, draw_picture(picture, draw), described(picture), std::move(value));
+    session.clear_progress();
+    if (session.options().json) {
+        value.set("values", cells_value(picture));
+        print_json(value);
+    } else {
+        print(picture_lines(picture, range, draw.map, screen));
+    }
+    return exit_done;
+}
+
+int view_histogram(Session& session, const ViewOptions& o, const ArraySource& source) {
+    const int bins = parse_number("--bins", o.bins, 4, 10'000);
+    PictureOptions options = picture_options(o);
+    const DrawOptions draw = draw_options(o);
+    // Of elements, not of means: all of a slice of a million, else every so manieth.
+    constexpr std::int64_t side = 1024;
+    options.height = options.width = side;
+    options.line_width = side * side;
+    options.with = Coarsening::nearest;
+    Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
+    picture.name = o.path;
+    picture.sampled = !picture.how.empty();
+    const auto values = view_source(picture.values.view(), picture.name);
+    const Statistics found = statistics(*values, std::nullopt, bins, session.io()).front();
+    session.clear_progress();
+    const Histogram h = found.histogram.value_or(Histogram{.start = 0, .width = 1, .counts = {}});
+    Value value = picture_value(o.path, picture, picture_range(picture, "", ColourMap::viridis));
+    Value histogram = Value::object();
+    histogram.set("start", h.start);
+    histogram.set("width", h.width);
+    histogram.set("counts", Value::Array(h.counts.begin(), h.counts.end()));
+    value.set("histogram", std::move(histogram));
+    if (o.png) {
+        std::string label = picture.label.empty() ? "value" : picture.label;
+        if (!picture.units.empty()) label += " (" + picture.units + ")";
+        const Bars bars{.title = picture.name + " " + picture.slice,
+                        .label = label,
+                        .how = picture.how,
+                        .start = h.start,
+                        .width = h.width,
+                        .counts = h.counts};
+        return save_drawing(session, o, draw_bars(bars, draw), described(picture), std::move(value));
+    }
+    if (session.options().json) {
+        print_json(value);
+        return exit_done;
+    }
+    print(described(picture) + "\n");
+    if (h.counts.empty()) {
+        print("no finite values\n");
+    } else {
+        print_histogram(h);
+    }
+    return exit_done;
+}
+
+int view_table(Session& session, const ViewOptions& o, const ArraySource& source) {
+    const DType dtype = source.info().dtype;
+    const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, source.info().shape); });
+    if (o.png || o.hist) {
+        throw unsupported(
+            fmt::format("{}: elements of {} are shown as text alone, without --png and --hist; "
+                        "PATH::FIELD shows one field",
+                        o.path, dtype.to_string()));
+    }
+    if (session.options().json) {
+        throw unsupported(
+            fmt::format("{}: `tessera get --json` gives elements of {} as JSON", o.path, dtype.to_string()));
+    }
+    const Screen screen = screen_of(o);
+    IoOptions io = session.io();
+    io.progress = nullptr;
+    print(element_table(source, selection, {.lines = screen.lines, .columns = screen.columns}, io));
+    return exit_done;
+}
+
+int view(Session& session, const ViewOptions& o) {
+    if (o.png) require_free(o);
+    const auto source = about_path(o.path, [&] { return open_source(o.path); });
+    const Shape shape = about_path(o.path, [&] { return Selection::parse(o.selection, source->info().shape); }).shape();
+    if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
+    return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
+}
+
+}  // namespace
+
+Run declare_view(CLI::App& app) {
+    auto o = std::make_shared<ViewOptions>();
+    app.add_option("PATH", o->path, "an array, an array file, a member or a field of one")
+        ->required()
+        ->option_text(" ");
+    app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
+        ->option_text(" ");
+    app.add_option("--axes", o->axes,
+                   "the dimensions that are shown, down and across, or one for a line, by name or\n"
+                   "number: y,x or 0,2 (default: the last two that have more than one element)")
+        ->option_text("A,B");
+    app.add_option("--with", o->with,
+                   "what is shown of several elements: mean, min, max or nearest (default: mean, unless\n"
+                   "that takes more than --limit)")
+        ->option_text("WORD");
+    app.add_option("--range", o->range,
+                   "values at the ends of the colours, numbers or percentiles: -10,50 or 2%,98%\n"
+                   "(default: minimum and maximum of what is shown)")
+        ->option_text("LOW,HIGH");
+    app.add_option("--missing", o->missing,
+                   "what is shown apart: fill (the fill value), none, a number, or auto: the fill value\n"
+                   "unless that is 0, and the attributes _FillValue and missing_value (default auto)")
+        ->option_text("VALUE");
+    app.add_option("--map", o->map, "colours: viridis, grey or diverging (default viridis)")->option_text("MAP");
+    app.add_option("--size", o->size, "of the picture in characters, or of --png in pixels (default 960x720)")
+        ->option_text("WxH");
+    app.add_option("--limit", o->limit,
+                   "bytes of elements that may be decoded (default 2G); what would take more is\n"
+                   "sampled")
+        ->option_text("2G");
+    app.add_option("--png", o->png, "draw a PNG picture with axes and a bar of colours")->option_text("FILE");
+    app.add_flag("--overwrite", o->overwrite, "replace the file of --png");
+    app.add_flag("--hist", o->hist, "a histogram of the elements of the slice");
+    app.add_option("--bins", o->bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");
+    app.add_option("--color", o->color, "half blocks in true colour: auto (where the terminal says so), always, never")
+        ->option_text("WHEN");
+    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return view(session, *o); }); };
+}
+
+}  // namespace tessera::cli
