@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""The examples in the docstrings of the Python module and in its page run, and mypy finds nothing in it."""
-import contextlib
+"""The examples in the docstrings of the Python module run (its page: tests/cli/test_pages.py), and mypy finds nothing in it."""
 import doctest
 import importlib
-import io
 import os
 import pkgutil
-import re
 import shutil
 import subprocess
 import sys
@@ -47,23 +44,6 @@ def test_everything_public_has_a_docstring():
                     f"Cached.{p}" for p in ("chunks", "fill_value", "format", "info")):
                 bare.append(path)
     assert not bare, bare
-
-
-def test_page():
-    with open(os.path.join(os.environ["TESSERA_SOURCE"], "tools/docs/python.md"), encoding="utf-8") as file:
-        blocks = re.findall(r"```pycon\n(.*?)```", file.read(), re.DOTALL)
-    assert blocks
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "python.md", "python.md", 0)
-    assert doctest.DocTestRunner(optionflags=OPTIONS).run(test).failed == 0
-
-
-def test_readme():
-    with open(os.path.join(os.environ["TESSERA_SOURCE"], "README.md"), encoding="utf-8") as file:
-        block = re.search(r"```python\n(.*?)```", file.read(), re.DOTALL)[1]
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(block, {})  # noqa: S102
-    assert printed.getvalue() == "True 1.0\n", printed.getvalue()
 
 
 def test_types():

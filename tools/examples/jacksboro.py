@@ -3,7 +3,7 @@
 
     jacksboro.py [FOLDER]      FOLDER (default: a new temporary one) keeps what is made
 
-Editors that know `# %%` run it as a notebook. tools/docs/tutorial.md says what each cell does.
+Editors that know `# %%` run it as a notebook. tools/docs/dask.md says what each cell does.
 """
 # %% What there is: an archive of NumPy's, with the elevations and where they lie
 import os
