@@ -19,8 +19,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import typing
 import unittest
+import warnings
 
 from program import EXAMPLES, PROGRAM
 
@@ -66,7 +68,9 @@ class PageRun:
 
     def __init__(self, test, page, folder, languages=LANGUAGES):
         self.test, self.page, self.folder, self.languages = test, pathlib.Path(page), pathlib.Path(folder), languages
-        self.namespace = {"__name__": "page"}
+        # A module, so that functions of a page can be sent to other processes.
+        sys.modules["page"] = module = types.ModuleType("page")
+        self.namespace = vars(module)
         self.printed = ""  # by Python
         self.ran = 0
         tools = pathlib.Path(tempfile.mkdtemp(prefix="tessera-bin-"))
@@ -134,7 +138,9 @@ class PageRun:
         before = os.getcwd()
         os.chdir(self.folder)
         try:
-            yield
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)  # json.load(open(...)) reads well
+                yield
         except ModuleNotFoundError as error:
             raise unittest.SkipTest(str(error)) from error
         finally:

@@ -1,8 +1,9 @@
-"""The examples in the public headers and in tools/docs/cpp.md must compile.
+"""The examples in the public headers and in the pages of tools/docs must compile.
 
     examples.py COMPILER ROOT
 
-An example is a run of comment lines that are indented by four more spaces, or a block of C++ in the page. What comes before
+An example is a run of comment lines that are indented by four more spaces, or a block of C++ in a page that
+is no excerpt of a file (those are in cli/test_pages.py). What comes before
 the last TESSERA_STRUCTURE of an example stands outside of all functions, the rest within one.
 """
 import pathlib
@@ -59,9 +60,9 @@ def page_examples(text):
 
 def main():
     headers = sorted(path for module in ("core", "codecs", "store") for path in root.glob(f"{module}/**/include/tessera/*.h"))
-    page = root / "tools/docs/cpp.md"
+    pages = sorted((root / "tools/docs").rglob("*.md"))
     examples = [(path, *example) for path in headers for example in header_examples(path.read_text())
-                if ";" in example[1]] + [(page, *example) for example in page_examples(page.read_text())]
+                if ";" in example[1]] + [(page, *example) for page in pages for example in page_examples(page.read_text())]
     if len(examples) < 6:
         sys.exit(f"only {len(examples)} examples found")
     source = [PRELUDE]
