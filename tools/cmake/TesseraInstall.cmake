@@ -19,7 +19,7 @@ endif()
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in" "${PROJECT_BINARY_DIR}/tesseraConfig.cmake"
   INSTALL_DESTINATION "${tessera_package_dir}")
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY ${tessera_compatibility})
 install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/TesseraDependencies.cmake" DESTINATION "${tessera_package_dir}")
 

@@ -1,3 +1,12 @@
+# Before 1.0 a minor version may change the binary interface, afterwards a major one: tools/docs/stability.md.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(tessera_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  set(tessera_compatibility SameMinorVersion)
+else()
+  set(tessera_soversion ${PROJECT_VERSION_MAJOR})
+  set(tessera_compatibility SameMajorVersion)
+endif()
+
 # tessera_module(NAME [ROOMS FOLDER...] PUBLIC ... PRIVATE ...): one library of the project, its sources and public
 # headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
 # compiled with its own headers and theirs alone, so that none includes what stands above it. Headers in "internal" are
@@ -36,14 +45,13 @@ function(tessera_module name)
   endforeach()
   target_sources(tessera_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${public_folders} FILES ${public_headers})
   target_include_directories(tessera_${name} INTERFACE "$<BUILD_INTERFACE:${internal_folders}>")
-  # Before 1.0 a minor version may change the binary interface.
   set_target_properties(
     tessera_${name}
     PROPERTIES EXPORT_NAME ${name}
                POSITION_INDEPENDENT_CODE ON
                LINKER_LANGUAGE CXX
                VERSION ${PROJECT_VERSION}
-               SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+               SOVERSION ${tessera_soversion}
                TESSERA_FOLDERS "${folders}") # for tests of what is private
   target_compile_features(tessera_${name} PUBLIC cxx_std_20)
   target_link_libraries(tessera_${name} PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
