@@ -17,6 +17,10 @@ GOLDEN = pathlib.Path(os.environ["TESSERA_GOLDEN"])
 EXAMPLES = pathlib.Path(os.environ["TESSERA_SOURCE"]) / "tools" / "examples"
 
 
+# How often a test that draws its cases draws. Under a sanitizer one in eight finds what only a sanitizer would.
+FEWER = int(os.environ.get("TESSERA_FEWER_CASES", "1"))
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-test-"))
