@@ -270,7 +270,8 @@ bool Verifier::check_own(const std::string& path) {
     const std::string own = join_key(path, ".tessera");
     const Listing listing = store_->list(place(own));
     check_temporaries(path, own);
-    for (const std::string_view name : {"lock", "batch", "damaged", "undo"}) check_place(path, join_key(own, name));
+    for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"})
+        check_place(path, join_key(own, name));
     if (holds(listing.prefixes, "undo")) check_place(path, join_key(own, "undo/journal"));
     for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;

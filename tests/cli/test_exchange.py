@@ -175,7 +175,7 @@ class Groups(ExchangeTest):
         self.assertIn("h/torn is left out: ", notes)
         self.assertIn("h/strange is left out: ", notes)
         self.assertEqual(zarr.open_group(self.path("copy"))["good"][:].tolist(), list(range(6)))
-        self.assertEqual(sorted(p.name for p in (self.folder / "copy").iterdir()), [".zgroup", "good"])
+        self.assertEqual(sorted(p.name for p in (self.folder / "copy").iterdir()), [".tessera", ".zgroup", "good"])
 
     def test_an_incomplete_copy_replaces_nothing(self):
         self.hierarchy_with_a_bad_array()

@@ -33,6 +33,7 @@ Run declare_append(CLI::App& app);
 Run declare_resize(CLI::App& app);
 Run declare_edit(CLI::App& app);
 Run declare_undo(CLI::App& app);
+Run declare_log(CLI::App& app);
 Run declare_snapshot(CLI::App& app);
 Run declare_group(CLI::App& app);
 Run declare_mv(CLI::App& app);
@@ -213,7 +214,8 @@ constexpr Command table[] = {
      "one\n"
      "more.\n"
      "All are looked at before anything is written; DST is as in `copy`, and FILES stay as they are. An unfinished\n"
-     "stack is gone on with by --resume. Attributes come from the first file. --virtual copies nothing: DST.json says in\n"
+     "stack is gone on with by --resume. Attributes come from the first file. --virtual copies nothing: DST.json says "
+     "in\n"
      "which bytes of the files the chunks lie, and is read like an array as long as the files stay where they are.\n\n"
      "Examples:\n"
      "  tessera stack 'frames/frame-*.npy' movie.zarr --chunks 16,217,181\n"
@@ -317,6 +319,14 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},
+    {"log", edit, "who changed what, and when", "log PATH [options]",
+     "A line for each command that changed PATH or an array or group below it: the time (UTC), the user and the host, "
+     "and\n"
+     "its words. It is plain text in `.tessera/log`; commands write it, programs with the library do not. --no-log\n"
+     "leaves a command out. A log is for people and no proof: whoever may write the array may write it, too.\n\n"
+     "Example:\n"
+     "  tessera log survey.zarr",
+     declare_log},
     {"snapshot", edit, "keep what is there now, and put it back",
      "snapshot PATH create|list|restore|accept|rm NAME [options]",
      "A snapshot of an array, or of a group with all below it, is a plain Zarr store, PATH.snapshots/NAME; of what "

@@ -11,10 +11,12 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 
 #include "command.h"
 #include "help.h"
 #include "interrupt.h"
+#include "log.h"
 #include "options.h"
 #include "progress.h"
 #include "report.h"
@@ -87,6 +89,7 @@ struct CommonTexts {
     bool no_locks = false;
     bool follow_links = false;
     bool allow_outside = false;
+    bool no_log = false;
     bool quiet = false;
     bool json = false;
 
@@ -113,6 +116,8 @@ struct CommonTexts {
             ->group(group);
         app.add_flag("--allow-outside", allow_outside,
                      "references (x.refs.json) may lead to files outside of the folder that they lie in")
+            ->group(group);
+        app.add_flag("--no-log", no_log, "do not note the command in the log of what it changes (`tessera log`)")
             ->group(group);
         app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
             ->group(group);
@@ -226,11 +231,15 @@ int run(int argc, char** argv) {
     Session session(texts.parsed());
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
+        std::optional<ChangeNote> note;
+        if (!texts.no_log) note.emplace(*sub, typed);
         try {
             const int code = command(session);
+            if (note) note->write();
             flush_output();
             return code;
         } catch (const Error& e) {
+            if (note && e.code() == ErrorCode::recorded) note->write();
             // So that a program that reads our JSON, and does not look at the exit code, does not repeat it either.
             if (e.code() == ErrorCode::recorded && session.options().json) {
                 Value value = Value::object();

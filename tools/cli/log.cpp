@@ -1,0 +1,178 @@
+// tessera log, and what commands note there
+#include "log.h"
+
+#include <fmt/format.h>
+
+#include <tessera/array_file.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "options.h"
+#include "report.h"
+
+namespace tessera::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A command that changes a directory, and the argument that names it.
+struct Changing {
+    std::string_view command;
+    const char* place;
+    /// Arguments of which one must be there for it to change anything, and those that keep it from that.
+    std::vector<std::string> only_with = {};
+    std::vector<std::string> not_with = {"--dry-run"};
+};
+
+const std::vector<Changing>& changing_commands() {
+    static const std::vector<Changing> table{
+        {"create", "PATH"},
+        {"import", "PATH"},
+        {"copy", "DST"},
+        {"rechunk", "DST"},
+        {"stack", "FILES…"},
+        {"concat", "FILES…"},
+        {"calc", "OUT"},
+        {"reduce", "DST"},
+        {"coarsen", "DST"},
+        {"pyramid", "DST"},
+        {"set", "PATH"},
+        {"append", "PATH"},
+        {"resize", "PATH"},
+        {"edit", "PATH"},
+        {"undo", "PATH"},
+        {"attrs", "PATH", {"set", "rm", "mv", "copy"}},
+        {"dims", "PATH", {"NAMES", "--remove"}},
+        {"snapshot", "PATH", {"create", "restore", "accept", "rm"}},
+        {"group", "PATH"},
+        {"mv", "DST"},
+        {"consolidate", "PATH", {}, {"--check"}},
+        {"repair", "PATH"},
+        {"seal", "PATH", {}, {"--bagit"}},
+    };
+    return table;
+}
+
+bool is_given(const CLI::App& command, const std::string& name) {
+    const CLI::Option* option = command.get_option_no_throw(name);
+    return option != nullptr && option->count() > 0;
+}
+
+/// Whether an action ("set") or an option is among the arguments.
+bool has_one_of(const CLI::App& command, const std::vector<std::string>& names) {
+    const CLI::Option* action = command.get_option_no_throw("ACTION");
+    return std::ranges::any_of(names, [&](const std::string& name) {
+        return is_given(command, name) || (action != nullptr && action->count() > 0 && action->results()[0] == name);
+    });
+}
+
+/// As a shell takes it.
+std::string quoted(const std::string& word) {
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
+    std::string text = "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return text + "'";
+}
+
+}  // namespace
+
+ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) : words_(std::move(words)) {
+    const auto& table = changing_commands();
+    const auto row = std::ranges::find(table, command.get_name(), &Changing::command);
+    if (row == table.end() || has_one_of(command, row->not_with)) return;
+    if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return;
+    if (!is_given(command, row->place)) return;
+    directory_ = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
+    const bool replaces = is_given(command, "--overwrite") || command.get_name() == "snapshot";
+    try {
+        if (replaces) before_ = read_log(*directory_);
+    } catch (const Error&) {
+        before_.clear();  // the command is not kept from its work
+    }
+}
+
+void ChangeNote::write() const noexcept {
+    try {
+        if (!directory_ || !fs::is_directory(*directory_)) return;  // an archive, or an array file
+        if (!before_.empty() && read_log(*directory_).empty()) {
+            for (const LogLine& line : before_) append_log(*directory_, line);
+        }
+        std::string command = "tessera";
+        for (const std::string& word : words_) command += " " + quoted(word);
+        append_log(*directory_, log_line(std::move(command)));
+    } catch (const std::exception&) {
+        return;  // what was done is done
+    }
+}
+
+namespace {
+
+struct Entry {
+    std::string node;
+    LogLine line;
+};
+
+/// The lines of a directory, and of all arrays and groups below it, in the order of their times.
+std::vector<Entry> entries_of(const std::string& path) {
+    std::vector<Entry> entries;
+    const auto add = [&](const std::string& node) {
+        for (LogLine& line : read_log(node.empty() ? fs::path(path) : fs::path(path) / node)) {
+            entries.push_back({node, std::move(line)});
+        }
+    };
+    add("");
+    const Place place = find_place(path, {.read_only = true});
+    if (!place.store->folder_id(place.prefix)) {
+        throw unsupported(fmt::format("{}: only directories have a log; an archive is never changed", path));
+    }
+    for (const Node& node : hierarchy_below(*place.store, place.prefix).nodes) {
+        if (!node.path.empty()) add(node.path);
+    }
+    std::ranges::stable_sort(entries, {}, [](const Entry& e) { return e.line.time; });
+    return entries;
+}
+
+int show_log(Session& session, const std::string& path) {
+    const std::vector<Entry> entries = about_path(path, [&] { return entries_of(path); });
+    if (session.options().json) {
+        Value list = Value::array();
+        for (const Entry& e : entries) {
+            Value one = Value::object();
+            one.set("node", path_value(e.node));
+            one.set("time", path_value(e.line.time));
+            one.set("who", path_value(e.line.who));
+            one.set("command", path_value(e.line.change));
+            list.push_back(std::move(one));
+        }
+        Value value = Value::object();
+        value.set("path", path_value(path));
+        value.set("changes", std::move(list));
+        print_json(value);
+        return exit_done;
+    }
+    for (const Entry& e : entries) {
+        print(printable(fmt::format("{}  {}  {}{}", e.line.time, e.line.who, e.line.change,
+                                    e.node.empty() ? "" : fmt::format("  [{}]", e.node))) +
+              "\n");
+    }
+    return exit_done;
+}
+
+}  // namespace
+
+Run declare_log(CLI::App& app) {
+    auto path = std::make_shared<std::string>();
+    app.add_option("PATH", *path, "an array or a group in a directory")->required()->option_text(" ");
+    return [path](Session& session) { return show_log(session, *path); };
+}
+
+}  // namespace tessera::cli

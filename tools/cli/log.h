@@ -1,0 +1,31 @@
+// What commands note in the log of what they change (.tessera/log).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/change_log.h>
+
+namespace CLI {
+class App;
+}
+
+namespace tessera::cli {
+
+/// The directory that a command is about to change, and its log if that may be replaced with it.
+class ChangeNote {
+public:
+    /// `command` is parsed, from `words`. Looks at nothing where the command changes no directory.
+    ChangeNote(const CLI::App& command, std::vector<std::string> words);
+    /// Notes the command in the log, once it has done its work. Never fails.
+    void write() const noexcept;
+
+private:
+    std::vector<std::string> words_;
+    std::optional<std::filesystem::path> directory_;
+    std::vector<LogLine> before_;  ///< what the log held, where the directory may be replaced
+};
+
+}  // namespace tessera::cli
