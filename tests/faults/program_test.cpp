@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <set>
 #include <sstream>
@@ -31,6 +32,8 @@ struct Command {
     std::vector<std::string> words;  ///< "SRC" and "DST" stand for the array and for what is made
     std::string destination;
     bool replaces = false;  ///< something is at the destination before
+    /// It makes other elements, or several arrays: complete is what an undisturbed run makes, file by file.
+    bool computes = false;
 };
 
 void PrintTo(const Command& command, std::ostream* out) {
@@ -41,6 +44,19 @@ std::vector<Command> array_commands() {
     return {{"copy", {"copy", "SRC", "DST", "--format", "v2"}, "copy.zarr"},
             {"copy_sharded", {"copy", "SRC", "DST", "--format", "v3", "--shard", "12,10"}, "copy.zarr"},
             {"replace", {"copy", "SRC", "DST", "--format", "v3", "--overwrite"}, "copy.zarr", true}};
+}
+
+std::vector<Command> computing_commands() {
+    return {{"concat", {"concat", "SRC", "DST"}, "concat.zarr"},
+            {"stack", {"stack", "SRC", "SRC", "DST", "--axis", "1", "--chunks", "9,1,9"}, "stack.zarr", false, true},
+            {"calc", {"calc", "DST", "where(a > 5, a * 2, 7)", "a=SRC", "--chunks", "9,9"}, "calc.zarr", false, true},
+            {"reduce",
+             {"reduce", "SRC", "DST", "--axis", "0", "--with", "max", "--chunks", "4"},
+             "reduce.zarr",
+             false,
+             true},
+            {"coarsen", {"coarsen", "SRC", "DST", "--by", "2,3", "--chunks", "4,4"}, "coarsen.zarr", false, true},
+            {"pyramid", {"pyramid", "SRC", "DST", "--levels", "2"}, "pyramid.zarr", false, true}};
 }
 
 /// Array files are left to the system: a power failure may cost them.
@@ -54,6 +70,21 @@ std::vector<Command> file_commands() {
 const std::vector<std::pair<const char*, std::vector<int>>> failures = {
     {"open", {EMFILE, EACCES, EIO}}, {"read", {EIO}},      {"write", {ENOSPC, EIO}},  {"sync", {EIO}},
     {"close", {EIO, ENOSPC}},        {"rename", {ENOSPC}}, {"unlink", {EACCES, EIO}}, {"mkdir", {ENOSPC, EACCES}}};
+
+/// The content of all files below a directory by their names, but for what is Tessera's own and for temporary files,
+/// which a killed writer leaves and every listing skips.
+std::map<std::string, std::string> files_of(const fs::path& root) {
+    std::map<std::string, std::string> files;
+    if (!fs::is_directory(root)) return files;
+    for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
+        if (entry->path().filename() == ".tessera") {
+            entry.disable_recursion_pending();
+        } else if (entry->is_regular_file() && !entry->path().filename().string().starts_with(temporary_prefix)) {
+            files.emplace(entry->path().lexically_relative(root), text_of(entry->path()));
+        }
+    }
+    return files;
+}
 
 class Program : public testing::TestWithParam<Command> {
 protected:
@@ -86,9 +117,10 @@ protected:
         std::vector<std::string> words{program()};
         const fs::path below = root.empty() ? folder_.data() : root;
         for (const std::string& word : GetParam().words) {
-            words.push_back(word == "SRC"   ? below / "source.zarr"
-                            : word == "DST" ? below / GetParam().destination
-                                            : fs::path(word));
+            words.push_back(word == "SRC"     ? (below / "source.zarr").string()
+                            : word == "a=SRC" ? "a=" + (below / "source.zarr").string()
+                            : word == "DST"   ? (below / GetParam().destination).string()
+                                              : word);
         }
         if (!more.empty()) words.push_back(more);
         words.insert(words.end(), {"--threads", "1", "--quiet"});
@@ -97,11 +129,15 @@ protected:
 
     [[nodiscard]] bool is_complete(const fs::path& root) const {
         const fs::path path = root / GetParam().destination;
+        if (GetParam().computes) return files_of(path) == files_of(folder_ / "complete");
         if (directory()) return occupant(path) == Occupant::array && holds(path, {table_});
         return text_of(path) == complete_;
     }
     [[nodiscard]] bool is_old(const fs::path& root) const {
         const fs::path path = root / GetParam().destination;
+        if (GetParam().computes && !fs::exists(path / ".tessera/unfinished.json")) {
+            return !fs::exists(path / "zarr.json") && !fs::exists(path / "__zmeta__");  // nobody opens it
+        }
         if (!GetParam().replaces) {
             return directory() ? occupant(path) == Occupant::nothing || occupant(path) == Occupant::unfinished
                                : !fs::exists(path);
@@ -115,8 +151,8 @@ protected:
             if (!is_complete(root) && !is_old(root)) return AssertionFailure() << "neither old nor complete";
             std::string more;
             if (directory() && occupant(root / GetParam().destination) == Occupant::unfinished) {
-                more = resume ? "--resume" : "--overwrite";
-            } else if (!GetParam().replaces && is_complete(root)) {
+                more = resume && !GetParam().computes ? "--resume" : "--overwrite";
+            } else if (!GetParam().replaces && (is_complete(root) || GetParam().computes)) {
                 more = "--overwrite";
             }
             const Ended again = run_command(Fault{}, more, root);
@@ -331,6 +367,7 @@ std::string command_name(const testing::TestParamInfo<Command>& command) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Arrays, Program, testing::ValuesIn(array_commands()), command_name);
+INSTANTIATE_TEST_SUITE_P(Computed, Program, testing::ValuesIn(computing_commands()), command_name);
 INSTANTIATE_TEST_SUITE_P(Files, Program, testing::ValuesIn(file_commands()), command_name);
 INSTANTIATE_TEST_SUITE_P(Arrays, DurableProgram, testing::ValuesIn(array_commands()), command_name);
 

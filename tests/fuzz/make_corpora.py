@@ -5,9 +5,11 @@ folder. The same every time."""
 import gzip
 import hashlib
 import itertools
+import json
 import pathlib
 import random
 import struct
+import zlib
 
 import numpy as np
 from numcodecs import Zstd
@@ -185,7 +187,78 @@ def texts():
         write("script", name, text)
 
 
+# ---- pictures, tables, references
+
+def picture(width, height, depth, kind, rows, interlaced=0, extra=b"", checked=True):
+    def chunk(name, data):
+        crc = zlib.crc32(name + data) if checked else 0
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc)
+
+    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlaced)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def pictures():
+    rnd = random.Random(18)
+
+    def rows(height, size):
+        return b"".join(bytes([rnd.randrange(5)]) + rnd.randbytes(size) for _ in range(height))
+
+    palette = struct.pack(">I", 6) + b"PLTE" + bytes(range(6)) + struct.pack(">I", zlib.crc32(b"PLTE" + bytes(range(6))))
+    alpha = struct.pack(">I", 1) + b"tRNS" + b"\x07" + struct.pack(">I", zlib.crc32(b"tRNS\x07"))
+    for name, data in {
+        "grey1": picture(9, 3, 1, 0, rows(3, 2)), "grey2": picture(5, 3, 2, 0, rows(3, 2)), "grey4": picture(3, 2, 4, 0, rows(2, 2)),
+        "grey8": picture(3, 4, 8, 0, rows(4, 3)), "grey16": picture(3, 4, 16, 0, rows(4, 6)),
+        "grey-alpha": picture(2, 2, 8, 4, rows(2, 4)), "colours": picture(4, 2, 8, 2, rows(2, 12)),
+        "colours16": picture(2, 2, 16, 2, rows(2, 12)), "rgba": picture(2, 3, 8, 6, rows(3, 8)),
+        "palette": picture(8, 2, 1, 3, rows(2, 1), extra=palette), "transparent": picture(8, 2, 1, 3, rows(2, 1), extra=palette + alpha),
+        "no-palette": picture(8, 2, 1, 3, rows(2, 1)), "interlaced": picture(1, 1, 8, 0, b"\0\5", interlaced=1),
+        "interlaced-short": picture(9, 9, 8, 0, b"\0\5", interlaced=1), "short": picture(30, 40, 8, 0, rows(3, 30)),
+        "long": picture(2, 2, 8, 0, rows(50, 30)), "huge": picture(2**31 - 1, 2**31 - 1, 16, 6, b"\0"),
+        "wide": picture(2**31 - 1, 1, 8, 0, b"\0" * 99), "empty": picture(0, 5, 8, 0, b""), "depth": picture(2, 2, 3, 0, rows(2, 2)),
+        "kind": picture(2, 2, 8, 7, rows(2, 8)), "sum": picture(3, 4, 8, 0, rows(4, 3), checked=False),
+        "signature": b"\x89PNG\r\n\x1a\n", "cut": picture(3, 4, 8, 0, rows(4, 3))[:45],
+        "long-chunk": picture(3, 4, 8, 0, rows(4, 3))[:33] + b"\xff\xff\xff\xffIDAT",
+    }.items():
+        write("png", name, data)
+
+
+def tables():
+    for name, text in {
+        "integers": "1,2,3\n4,5,6\n", "floats": "1.5,-0.0\nnan,1e-300\ninf,-inf\n", "header": "a,b\n1,x\n2,y\n", "dates": "2006-09-16T12:00:00\nNaT\n",
+        "quotes": '"a,b","c""d"\n"two\nlines",e\n', "open": '"a,b\n', "short": "1,2\n3\n", "long": "1\n2,3\n", "return": "1,2\r\n3,4\r\n",
+        "empty": "", "blank": "\n\n", "commas": ",,\n,,\n", "one": "5", "wide": "1" + ",1" * 5000 + "\n", "digits": "9" * 4000 + "\n",
+        "beyond": "9223372036854775808\n-9223372036854775809\n", "bool": "true,false\nFalse,True\n", "hex": "0x6162\n0x\n0xg\n",
+        "utf": "é,日本\n\ud83d\n".encode("utf-8", "surrogatepass"), "latin": b"\xe9,\xff\n", "nul": b"a\0b,c\n", "bom": b"\xef\xbb\xbf1,2\n",
+        "late": "1\n" * 300 + "x\n", "names": "a,a\n1,2\n", "nested": "a.b,a.c,d[0],d[1]\n1,2,3,4\n", "space": " 1 , 2 \n",
+    }.items():
+        write("csv", name, text)
+
+
+def references():
+    zarray = '{"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<i2", "order": "C", "compressor": null, ' \
+             '"filters": null, "fill_value": 0}'
+    good = {".zarray": zarray, ".zattrs": "{}", "0": "base64:AAECAwQF"}
+    for name, document in {
+        "inline": {"version": 1, "refs": good}, "file": {"version": 1, "refs": {"0": ["data"], "1": ["data", 0, 5]}},
+        "above": {"version": 1, "refs": {"0": ["../../etc/passwd"]}}, "root": {"version": 1, "refs": {"0": ["/etc/passwd", 0, 9]}},
+        "self": {"version": 1, "refs": {"0": ["0"], "1": ["1", 0, 1], "2": ["2", 2**64 - 1, 1]}},
+        "url": {"version": 1, "refs": {"0": ["https://example.org/"]}}, "template": {"version": 1, "templates": {"u": "x"}, "refs": {}},
+        "gen": {"version": 1, "gen": [{"key": "a"}], "refs": {}}, "version": {"version": 2, "refs": {}}, "none": {"version": 1},
+        "keys": {"version": 1, "refs": {"../a": "b", "": "c", "a//b": "d", "a\0": "e"}}, "negative": {"version": 1, "refs": {"0": ["a", -1, 2]}},
+        "folder": {"version": 1, "refs": {"a": "1", "a/b": "2", "a.b": "3", "a/b/c": "4"}}, "own": {"version": 1, "refs": {".tessera/log": "x"}},
+        "base64": {"version": 1, "refs": {"0": "base64:A", "1": "base64:====", "2": "base64:"}}, "list": [1, 2],
+        "wrong": {"version": 1, "refs": {"0": 5, "1": [], "2": [1, 2, 3], "3": None, "4": {}}},
+    }.items():
+        write("references", name, json.dumps(document))
+    write("references", "deep", '{"version": 1, "refs": ' * 300)
+    write("references", "cut", json.dumps({"version": 1, "refs": good})[:80])
+
+
 if __name__ == "__main__":
     shards()
     journals()
     texts()
+    pictures()
+    tables()
+    references()

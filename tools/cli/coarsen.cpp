@@ -167,6 +167,18 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     return stored != nullptr && stored->dialect().name == "v2" ? "v2" : "v3";
 }
 
+/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
+bool holds_only_levels(const std::string& path, std::size_t levels) {
+    return std::ranges::all_of(fs::directory_iterator(path), [&](const fs::directory_entry& entry) {
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
+        for (std::size_t level = 0; level < levels; ++level) {
+            if (name == std::to_string(level)) return true;
+        }
+        return false;
+    });
+}
+
 void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {
     const std::string& path = o.out.destination;
     if (names_array_file(path)) {
@@ -181,6 +193,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     if (!o.out.overwrite) {
         throw already_exists(fmt::format("{}: a group is there already; --overwrite replaces its levels", path));
     }
+    if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
     if (there->dialect() != &dialect_named(format)) {
         throw already_exists(fmt::format("{} is a group of {}, and the pyramid would be {}", path,
                                          there->dialect() == nullptr ? "no format" : there->dialect()->name, format));

@@ -1,0 +1,31 @@
+// References: the document, and every value that it leads to. They lie in a folder of descriptors, below which nothing
+// else is theirs to read.
+#include <tessera/error.h>
+#include <tessera/reference_store.h>
+
+#include "fuzz.h"
+#include "memory_file.h"
+
+using namespace tessera;
+
+namespace {
+
+void read_below(const KeyValueStore& store, const std::string& prefix) {
+    const Listing listing = store.list(prefix);
+    for (const std::string& name : listing.keys) {
+        try {
+            Buffer value;
+            if (!store.get(join_key(prefix, name), value, fuzz_limit)) __builtin_trap();  // it is listed
+        } catch (const Error&) {
+            continue;
+        }
+    }
+    for (const std::string& name : listing.prefixes) read_below(store, join_key(prefix, name));
+}
+
+}  // namespace
+
+void fuzz_one(ByteSpan input) {
+    const MemoryFile file(input);
+    read_below(*reference_store(file.path()), "");
+}
