@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Everyday jobs of the program beside what a user would write with NumPy and zarr-python 2, on an array larger than memory
+that either may take.
+
+    /usr/bin/python3 tests/bench/jobs.py [--program build/measure/tools/tessera] [--folder /dev/shm] [--mib 2048]
+
+The array is float32, in chunks of about 1 MiB (blosc lz4). The program works within --max-memory 256M, with as many
+threads as there are cores; the loops of NumPy take one row of chunks at a time. Each job runs once after one that is not
+counted. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
+nothing else is asserted.
+"""
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+try:
+    import zarr
+    from numcodecs import Blosc
+except ImportError:
+    sys.exit("jobs.py needs zarr-python 2 (Debian's python3-zarr)")
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--program", default="build/measure/tools/tessera")
+parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+parser.add_argument("--mib", type=int, default=2048)
+parser.add_argument("--max-memory", default="256M")
+options = parser.parse_args()
+PROGRAM = os.path.abspath(options.program)
+
+STEPS = 16  # the array is so many frames
+CHUNK = 512
+
+
+def side():
+    return max(CHUNK, int((options.mib * 2**20 / 4 / STEPS) ** 0.5) // CHUNK * CHUNK)
+
+
+def source():
+    """Smooth fields with noise, as measurements are."""
+    n = side()
+    random = np.random.default_rng(18)
+    array = zarr.open("a.zarr", mode="w", shape=(STEPS, n, n), chunks=(1, CHUNK, CHUNK), dtype="<f4",
+                      compressor=Blosc("lz4", 5, Blosc.SHUFFLE))
+    x = np.linspace(0, 20, n, dtype="f4")
+    for i in range(STEPS):
+        frame = np.sin(x + i)[:, None] * np.cos(x)[None] * 100
+        array[i] = np.round(frame + random.normal(size=(n, n)).astype("f4"), 2)
+        np.save(f"frame-{i:02}.npy", array[i])
+    return array
+
+
+def like(name, shape, chunks, dtype="<f4"):
+    return zarr.open(name, mode="w", shape=shape, chunks=chunks, dtype=dtype, compressor=Blosc("lz4", 5, Blosc.SHUFFLE))
+
+
+def rows(array):
+    for i in range(array.shape[0]):
+        for y in range(0, array.shape[1], CHUNK):
+            yield i, slice(y, y + CHUNK)
+
+
+def calc(a):
+    out = like("their-calc.zarr", a.shape, a.chunks)
+    for i, y in rows(a):
+        block = a[i, y]
+        out[i, y] = np.where(block < 0, np.float32(0), block * np.float32(0.1) + 1)
+
+
+def reduce(a):
+    out = like("their-reduce.zarr", a.shape[1:], a.chunks[1:])
+    for y in range(0, a.shape[1], CHUNK):
+        total = np.zeros((min(CHUNK, a.shape[1] - y), a.shape[2]))
+        for i in range(a.shape[0]):
+            total += a[i, y:y + CHUNK]
+        out[y:y + CHUNK] = total / a.shape[0]
+
+
+def coarsen(a):
+    out = like("their-coarsen.zarr", (a.shape[0], a.shape[1] // 4, a.shape[2] // 4), a.chunks)
+    for i, y in rows(a):
+        block = a[i, y]
+        small = block.reshape(block.shape[0] // 4, 4, -1, 4).mean((1, 3), dtype="f8")
+        out[i, y.start // 4:y.start // 4 + small.shape[0]] = small
+
+
+def stack(a):
+    out = like("their-stack.zarr", a.shape, a.chunks)
+    for i in range(STEPS):
+        out[i] = np.load(f"frame-{i:02}.npy", mmap_mode="r")
+
+
+def stats(a):
+    low, high, total, squares = np.inf, -np.inf, 0.0, 0.0
+    for i, y in rows(a):
+        block = a[i, y].astype("f8")
+        low, high = min(low, block.min()), max(high, block.max())
+        total, squares = total + block.sum(), squares + np.square(block).sum()
+    mean = total / a.size
+    return low, high, mean, (squares / a.size - mean**2) ** 0.5
+
+
+JOBS = {
+    "calc": (["calc", "calc.zarr", "where(a < 0, 0, a * 0.1 + 1)", "a=a.zarr", "--overwrite"], calc),
+    "reduce": (["reduce", "a.zarr", "reduce.zarr", "--axis", "0", "--with", "mean", "--overwrite"], reduce),
+    "coarsen": (["coarsen", "a.zarr", "coarsen.zarr", "--by", "1,4,4", "--overwrite"], coarsen),
+    "stack": (["stack", "frame-*.npy", "stack.zarr", "--chunks", f"1,{CHUNK},{CHUNK}", "--codec", "blosc:lz4:5:shuffle",
+               "--format", "v2", "--overwrite"], stack),
+    "stats": (["stats", "a.zarr", "--bins", "0"], stats),
+}
+
+
+def ours(words):
+    """Seconds, processor seconds, and MiB at most."""
+    begin = time.perf_counter()
+    child = subprocess.Popen([PROGRAM, *words, "--quiet", "--max-memory", options.max_memory, "--durability", "none"],
+                             stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode != 0:
+        sys.exit(f"tessera {' '.join(words)}: {child.returncode}")
+    return time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def theirs(job, array):
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    begin = time.perf_counter()
+    job(array)
+    seconds = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def compare(name):
+    """Both results, which may differ in the last place where sums are rounded."""
+    if name == "stats":
+        return
+    made, wanted = zarr.open(f"{name}.zarr", mode="r"), zarr.open(f"their-{name}.zarr", mode="r")
+    assert made.shape == wanted.shape, (name, made.shape, wanted.shape)
+    for index in range(made.shape[0]) if made.ndim == 3 else [...]:
+        np.testing.assert_allclose(made[index], wanted[index], rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def main():
+    array = source()
+    print(f"{array.shape} float32, {array.nbytes >> 20} MiB, {array.nbytes_stored >> 20} MiB stored")
+    print(f"{'':10}{'tessera s':>12}{'cpu s':>9}{'MiB':>8}{'zarr s':>12}{'cpu s':>9}{'times':>8}")
+    for name, (words, job) in JOBS.items():
+        ours(words)
+        seconds, cpu, memory = ours(words)
+        theirs(job, array)
+        other, other_cpu = theirs(job, array)
+        compare(name)
+        print(f"{name:10}{seconds:12.2f}{cpu:9.2f}{memory:8.0f}{other:12.2f}{other_cpu:9.2f}{other / seconds:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    folder = tempfile.mkdtemp(prefix="tessera-jobs-", dir=options.folder)
+    back = os.getcwd()
+    try:
+        os.chdir(folder)
+        main()
+    finally:
+        os.chdir(back)
+        shutil.rmtree(folder, ignore_errors=True)
