@@ -1,13 +1,13 @@
 // The log of an array or a group: a line for each change that somebody wants to be remembered. The program writes one
-// for each command; the library none by itself.
-//
-//     2026-11-23T09:30:00Z <tab> ada@lovelace <tab> tessera set grid.zarr 0:10 5
+// for each command; the library none by itself. A line is the time, user and host, and the words of a command, with a
+// tab between them:
+// "2026-11-23T09:30:00Z", "ada@lovelace", "tessera set grid.zarr 0:10 5".
 //
 // It lies in `.tessera/log`, which readers, copies, seals and sums pass by, and may be read, cut or removed by anybody.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
