@@ -143,18 +143,18 @@ public:
         std::int64_t x = at_.left;
         const std::int64_t y = at_.top + bar_height_ + at_.bottom - at_.text - at_.gap;
         const std::int64_t side = std::int64_t{7} * at_.scale;
-        const auto entry = [&](const char* text) {
+        const auto entry = [&](const std::string& text) {
             canvas_.frame(x - at_.scale, y - at_.scale, side + 2 * at_.scale, side + 2 * at_.scale, at_.scale, faint);
             canvas_.text(x + side + at_.gap, y, text, at_.scale, ink);
             x += side + 4 * at_.gap + text_width(text, at_.scale);
         };
         if (picture.has(CellState::nan)) {
             canvas_.box(x, y, side, side, nan_colour);
-            entry("NaN");
+            entry(picture.nan_name);
         }
         if (picture.has(CellState::missing)) {
             canvas_.chequer(x, y, side, side);
-            entry("fill value");
+            entry(picture.missing_name);
         }
     }
 

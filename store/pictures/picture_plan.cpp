@@ -77,23 +77,6 @@ std::int64_t fitting_zoom(std::int64_t count, std::int64_t room) {
     return std::max<std::int64_t>(1, room / count);
 }
 
-/// Windows and zoom: the same along both axes, unless one of them would then be a mere line.
-void fit(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width) {
-    rows.window = columns.window = std::max(fitting_window(rows.count, height), fitting_window(columns.count, width));
-    if (rows.window == 1) {
-        rows.zoom = columns.zoom = std::min(fitting_zoom(rows.count, height), fitting_zoom(columns.count, width));
-    }
-    constexpr std::int64_t thin = 6;  // of its room
-    constexpr std::int64_t part = 3;
-    const auto widen = [](PictureAxis& axis, std::int64_t room) {
-        if (axis.pixels() * thin >= room || room < part) return;
-        axis.window = fitting_window(axis.count, room / part);
-        axis.zoom = axis.window == 1 ? fitting_zoom(axis.count, room / part) : 1;
-    };
-    widen(rows, height);
-    widen(columns, width);
-}
-
 /// How many chunks `n` elements touch that lie `stride` apart.
 double touched(std::int64_t n, std::int64_t stride, std::int64_t chunk) {
     if (stride >= chunk) return static_cast<double>(n);
@@ -200,42 +183,68 @@ void choose_reading(const ArraySource& source, const PictureOptions& options, Pi
 
 }  // namespace
 
-PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options) {
+void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width) {
+    rows.window = columns.window = std::max(fitting_window(rows.count, height), fitting_window(columns.count, width));
+    if (rows.window == 1) {
+        rows.zoom = columns.zoom = std::min(fitting_zoom(rows.count, height), fitting_zoom(columns.count, width));
+    }
+    constexpr std::int64_t thin = 6;  // of its room
+    constexpr std::int64_t part = 3;
+    const auto widen = [](PictureAxis& axis, std::int64_t room) {
+        if (axis.pixels() * thin >= room || room < part) return;
+        axis.window = fitting_window(axis.count, room / part);
+        axis.zoom = axis.window == 1 ? fitting_zoom(axis.count, room / part) : 1;
+    };
+    widen(rows, height);
+    widen(columns, width);
+}
+
+SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
     const ArrayInfo info = source.info();
-    const auto names = dimension_names_of(source);
+    SliceAxes slice{.axes = {}, .names = dimension_names_of(source), .rows = {}, .columns = {}};
     const Selection given = Selection::parse(options.selection, info.shape);
-    Axes axes = given.axes();
-    const std::vector<int> shown = shown_axes(options, names, axes);
+    slice.axes = given.axes();
+    const std::vector<int> shown = shown_axes(options, slice.names, slice.axes);
     if (shown.empty()) {
         throw invalid_argument(source.name() + ": one element has no dimension that a picture could show");
     }
-    for (const Selection::Axis& axis : axes) {
+    for (const Selection::Axis& axis : slice.axes) {
         if (axis.count > 0) continue;
         throw invalid_argument(
             fmt::format("{}: nothing is selected, of shape {}", source.name(), given.shape().to_string()));
     }
-    PicturePlan plan;
-    plan.line = shown.size() == 1;
     const auto axis_of = [&](int d) {
-        const Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
-        return PictureAxis{
-            .dimension = d, .name = axis_name(names, d), .start = axis.start, .step = axis.step, .count = axis.count};
+        const Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];
+        return PictureAxis{.dimension = d,
+                           .name = axis_name(slice.names, d),
+                           .start = axis.start,
+                           .step = axis.step,
+                           .count = axis.count};
     };
-    plan.columns = axis_of(shown.back());
+    slice.line = shown.size() == 1;
+    slice.columns = axis_of(shown.back());
+    if (!slice.line) slice.rows = axis_of(shown.front());
+    return slice;
+}
+
+PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options) {
+    SliceAxes slice = slice_axes(source, options);
+    PicturePlan plan;
+    plan.rows = slice.rows;
+    plan.columns = slice.columns;
+    plan.line = slice.line;
     if (plan.line) {
         const std::int64_t width = options.line_width > 0 ? options.line_width : options.width;
         plan.columns.window = fitting_window(plan.columns.count, width);
         plan.columns.zoom = fitting_zoom(plan.columns.cells(), width);
     } else {
-        plan.rows = axis_of(shown.front());
-        fit(plan.rows, plan.columns, options.height, options.width);
+        fit_axes(plan.rows, plan.columns, options.height, options.width);
     }
     choose_reading(source, options, plan);
 
-    for (int d = 0; d < info.shape.rank(); ++d) {
-        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
-        const bool is_shown = std::ranges::count(shown, d) > 0;
-        if (is_shown) {
+    for (int d = 0; d < static_cast<int>(slice.axes.size()); ++d) {
+        Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];
+        if (d == plan.rows.dimension || d == plan.columns.dimension) {
             const std::int64_t window = d == plan.columns.dimension ? plan.columns.window : plan.rows.window;
             plan.slice += (d == 0 ? "" : ", ") + Selection({axis}).to_string();
             if (plan.stepped) axis = {axis.start, axis.step * window, ceil_div(axis.count, window)};
@@ -246,7 +255,7 @@ PicturePlan plan_picture(const ArraySource& source, const PictureOptions& option
         }
     }
     plan.slice = "[" + plan.slice + "]";
-    plan.selection = Selection(std::move(axes));
+    plan.selection = Selection(std::move(slice.axes));
     return plan;
 }
 

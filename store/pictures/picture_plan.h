@@ -1,7 +1,9 @@
 // What of an array a picture takes, and how it is read. Private to the store module.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/picture.h>
 #include <tessera/selection.h>
@@ -19,6 +21,19 @@ struct PicturePlan {
     Coarsening with = Coarsening::mean;
     std::string slice, how;
 };
+
+/// The slice that options choose, before its axes are fitted into the picture.
+struct SliceAxes {
+    std::vector<Selection::Axis> axes;  ///< of every dimension, as selected
+    std::vector<std::optional<std::string>> names;
+    PictureAxis rows, columns;
+    bool line = false;
+};
+
+/// Throws as read_picture().
+[[nodiscard]] SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options);
+/// Sets windows and zoom: the same along both axes, unless one of them would then be a mere line.
+void fit_axes(PictureAxis& rows, PictureAxis& columns, std::int64_t height, std::int64_t width);
 
 /// Throws as read_picture().
 [[nodiscard]] PicturePlan plan_picture(const ArraySource& source, const PictureOptions& options);

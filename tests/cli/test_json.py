@@ -94,6 +94,8 @@ class Json(ProgramTest):
                                       GOLDEN / "ra" / "trailing_metadata.ra", GOLDEN / "mldf" / "stride_204.mldf"]],
             ("tree",): [["v2"], ["h"], ["several.npz"], ["i8.npy"], ["."]],
             ("stats",): [[p] for p in [*stored, *files]],
+            ("view",): [[p, *more] for p in stored if p.split("/")[-1].split(".")[0] in ("i8", "u8", "f8", "f4", "b1", "c16", "dates")
+                        for more in ([], ["--hist"], ["--chunks"])],
             ("digest",): [["i8.npy"], ["i8.npy", "f8.npy"]],
             ("diff", "--places", 3): [[f"v2/{a}", f"{b}.npy"] for a in ("i8", "f8", "text", "dates", "records")
                                       for b in ("i8", "f8", "text", "dates", "u8")],

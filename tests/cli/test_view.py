@@ -294,6 +294,89 @@ class Png(View):
                 self.assertEqual(pixels[y, x].tolist(), [level] * 3)
 
 
+class Chunks(View):
+    def chunk_cells(self, *words, code=0):
+        shown = json.loads(self.tessera("view", *words, "--chunks", "--json", code=code))
+        return shown, np.array([[-np.inf if v is None else float(v) for v in row] for row in shown["values"]])
+
+    def test_stored_absent_and_damaged(self):
+        values = np.zeros((60, 80), "i4")
+        values[:20, 10:30] = RANDOM.integers(0, 1000, (20, 20))
+        values[40:, 70:] = 5
+        self.save("a.npy", values)
+        for form, keys in [("zmeta", "__zdata__/{}.{}.blosc"), ("v2", "{}.{}"), ("v3", "c/{}/{}")]:
+            with self.subTest(format=form):
+                self.tessera("import", "a.npy", "a.zarr", "--chunks", "10,10", "--format", form, "--overwrite", "--quiet")
+                shown, cells = self.chunk_cells("a.zarr")
+                self.assertEqual((shown["chunks"], shown["stored"], shown["damaged"], shown["unchecked"]), (48, 6, 0, 0))
+                self.assertEqual(cells.shape, (6, 8))
+                total = 0
+                for i, j in np.ndindex(6, 8):
+                    file = self.folder / "a.zarr" / keys.format(i, j)
+                    size = file.stat().st_size if file.exists() else 0
+                    total += size
+                    self.assertEqual(cells[i, j], 400 / size if size else -np.inf)
+                self.assertEqual((shown["bytes"], shown["decoded_bytes"]), (total, 2400))
+                (self.folder / "a.zarr" / keys.format(1, 2)).write_bytes(b"damaged")
+                (self.folder / "a.zarr" / keys.format(5, 7)).write_bytes(b"")
+                shown, cells = self.chunk_cells("a.zarr", code=1)
+                self.assertEqual([d["chunk"] for d in shown["damage"]], [[1, 2], [5, 7]])
+                self.assertTrue(np.isnan(cells[1, 2]) and np.isnan(cells[5, 7]) and np.isnan(cells).sum() == 2)
+                # A part of the array, and the terminal.
+                self.assertEqual(self.chunk_cells("a.zarr", "0:9, 15:35")[1].shape, (1, 3))
+                lines = self.tessera("view", "a.zarr", "--chunks", "--size", "16x6", code=1).splitlines()
+                self.assertEqual(lines[0], "a.zarr chunks [0:6, 0:8]")
+                self.assertEqual([len(line) for line in lines[2:5]], [6, 6, 0])
+                self.assertEqual(lines[3][4:6], "??")
+                self.assertEqual(lines[7][14:16], "??")
+                self.assertIn("6 of 48 chunks stored", lines[9])
+                self.assertIn("2 damaged", lines[9])
+
+    def test_shards(self):
+        values = np.zeros((40, 40), "u2")
+        values[:10] = RANDOM.integers(0, 9, (10, 40))
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v3", "--chunks", "5,5", "--shard", "20,20", "--quiet")
+        shown, cells = self.chunk_cells("a.zarr")
+        self.assertEqual((cells.shape, shown["stored"], shown["chunks"]), ((8, 8), 16, 64))
+        self.assertTrue((cells[:2] > 0).all() and np.isneginf(cells[2:]).all())
+        shard = self.folder / "a.zarr" / "c/0/1"
+        data = bytearray(shard.read_bytes())
+        index = np.frombuffer(bytes(data[-4 - 16 * 16:-4]), "<u8").reshape(4, 4, 2)
+        self.assertEqual([[400 // 8 / index[i, j, 1] if index[i, j, 1] < 2**60 else -np.inf for j in range(4)] for i in range(4)],
+                         cells[:4, 4:].tolist())
+        data[int(index[1, 2, 0]):int(index[1, 2, 0] + index[1, 2, 1])] = b"x" * int(index[1, 2, 1])
+        shard.write_bytes(data)
+        shown, cells = self.chunk_cells("a.zarr", code=1)
+        self.assertEqual([d["chunk"] for d in shown["damage"]], [[1, 6]])
+
+    def test_large_grids_and_limits(self):
+        self.tessera("create", "s.zarr", "--shape", "1000000,1000000", "--chunks", "1000,1000", "--dtype", "i4", "--quiet")
+        self.tessera("set", "s.zarr", "5, 5", "7")
+        shown, cells = self.chunk_cells("s.zarr")
+        self.assertTrue(shown["sampled"])
+        self.assertEqual(shown["stored"], 1)
+        self.save("a.npy", np.arange(10000))
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "100", "--quiet")
+        shown, cells = self.chunk_cells("a.zarr", "--limit", "8000")
+        self.assertEqual((shown["chunks"], shown["stored"], shown["unchecked"]), (100, 100, 90))
+        shown, cells = self.chunk_cells("a.zarr", "--size", "40x4")
+        self.assertEqual((cells.shape, shown["columns"]["window"], shown["unchecked"]), ((1, 20), 5, 0))
+        self.refused("view", "a.npy", "--chunks", says="a.npy")
+        self.refused("view", "none.zarr", "--chunks", says="none.zarr")
+        self.tessera("copy", "a.zarr", "a.zip", "--format", "v2", "--quiet")
+        self.assertEqual(self.chunk_cells("a.zip")[0]["stored"], 100)
+
+    def test_a_picture(self):
+        self.needs_png()
+        self.save("a.npy", np.arange(400).reshape(20, 20) % 7)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "5,5", "--quiet")
+        next((self.folder / "a.zarr" / "__zdata__").iterdir()).write_bytes(b"")
+        self.tessera("view", "a.zarr", "--chunks", "--png", "c.png", code=1)
+        pixels = decode((self.folder / "c.png").read_bytes())
+        self.assertGreater((pixels == NAN).all(2).sum(), 100 * 100)
+
+
 class Page(View):
     def test_the_page_shows_what_the_program_does(self):
         docs = pathlib.Path(os.environ["TESSERA_SOURCE"]) / "tools/docs"

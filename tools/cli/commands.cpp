@@ -116,11 +116,13 @@ constexpr Command table[] = {
      "Other\n"
      "dimensions are taken at their middle, unless the selection has an index for them. A slice that does not fit is\n"
      "averaged over whole blocks of elements. Only what the picture takes is read; where averaging would decode more\n"
-     "than --limit, single elements are shown, and the picture says so.\n\n"
+     "than --limit, single elements are shown, and the picture says so.\n"
+     "Exit code 1 when --chunks finds a damaged chunk.\n\n"
      "Examples:\n"
      "  tessera view dem.zarr\n"
      "  tessera view cube.zarr '5, ...' --axes y,x --range 2%,98%\n"
      "  tessera view dem.zarr --png dem.png --map grey\n"
+     "  tessera view dem.zarr --chunks\n"
      "  tessera view stations.zarr ':100'",
      declare_view},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",

@@ -6,6 +6,7 @@
 
 #include <tessera/error.h>
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -93,10 +94,11 @@ std::string range_line(const Picture& picture, std::pair<double, double> range, 
     line += " " + picture_text(picture, range.second, step) + units_text(picture);
     if (!picture.label.empty()) line += "  " + printable(picture.label);
     if (picture.has(CellState::nan)) {
-        line += screen.colour ? "   " + paper_code(nan_colour) + "  " + plain_code + " NaN"
-                              : fmt::format("   {} NaN", nan_character);
+        line +=
+            screen.colour ? "   " + paper_code(nan_colour) + "  " + plain_code : fmt::format("   {}", nan_character);
+        line += " " + picture.nan_name;
     }
-    if (picture.has(CellState::missing)) line += "   blank: the fill value";
+    if (picture.has(CellState::missing)) line += "   blank: " + picture.missing_name;
     return line + "\n";
 }
 
@@ -137,7 +139,7 @@ std::string line_plot(const Picture& picture, std::pair<double, double> range, c
     const std::int64_t width = std::max<std::int64_t>(1, line_room(screen) / 2);
     Braille plot(height, width);
     const auto y_of = [&](double v) {
-        return static_cast<std::int64_t>((1 - place_in_range(v, range)) * static_cast<double>(4 * height - 1) + 0.5);
+        return std::lround((1 - place_in_range(v, range)) * static_cast<double>(4 * height - 1));
     };
     std::optional<std::pair<std::int64_t, std::int64_t>> before;
     for (std::int64_t j = 0; j < picture.columns.cells(); ++j) {
@@ -224,7 +226,8 @@ std::string picture_lines(const Picture& picture, std::pair<double, double> rang
         const std::string label = picture.label + (picture.units.empty() ? "" : " (" + picture.units + ")");
         return text + (label.empty() ? "" : "   " + printable(label)) + "\n";
     }
-    text += fmt::format("down: {}   across: {}\n", axis_text(picture.rows), axis_text(picture.columns));
+    if (picture.rows.dimension >= 0) text += fmt::format("down: {}   ", axis_text(picture.rows));
+    text += fmt::format("across: {}\n", axis_text(picture.columns));
     const int step = screen.colour ? 2 : 1;
     for (std::int64_t y = 0; y < picture.rows.pixels(); y += step) {
         text += screen.colour ? half_blocks(picture, y, range, map) : character_row(picture, y, range);

@@ -3,8 +3,8 @@
 
 #include <tessera/array.h>
 #include <tessera/byte_io.h>
+#include <tessera/chunk_map.h>
 #include <tessera/copy.h>
-#include <tessera/file_system.h>
 #include <tessera/json.h>
 #include <tessera/picture.h>
 #include <tessera/png.h>
@@ -34,6 +34,7 @@ struct ViewOptions {
     std::string path, selection, range, map = "viridis", missing = "auto", color = "auto", limit = "2G", bins = "32";
     std::optional<std::string> axes, with, size, png;
     bool hist = false;
+    bool chunks = false;
     bool overwrite = false;
 };
 
@@ -146,7 +147,7 @@ int save_drawing(Session& session, const ViewOptions& o, const NDArray& drawing,
         value.set("png", path_value(*o.png));
         value.set("width", drawing.shape()[1]);
         value.set("height", drawing.shape()[0]);
-        value.set("bytes", static_cast<std::int64_t>(bytes.size()));
+        value.set("png_bytes", static_cast<std::int64_t>(bytes.size()));
         print_json(value);
     } else if (!session.options().quiet) {
         print(fmt::format("{} → {} ({}×{} pixels)\n", text, printable(*o.png), drawing.shape()[1], drawing.shape()[0]));
@@ -240,6 +241,72 @@ int view_histogram(Session& session, const ViewOptions& o, const ArraySource& so
     return exit_done;
 }
 
+Value index_value(const Index& index) {
+    return Value::Array(index.begin(), index.end());
+}
+
+Value chunk_map_value(const std::string& path, const ChunkMap& map, std::pair<double, double> range) {
+    Value value = picture_value(path, map.picture, range);
+    value.set("chunks", map.chunks);
+    value.set("stored", map.stored);
+    value.set("damaged", map.damaged);
+    value.set("unchecked", map.unchecked);
+    value.set("bytes", map.bytes);
+    value.set("decoded_bytes", map.decoded_bytes);
+    Value damage = Value::array();
+    for (const ChunkMap::Damage& d : map.damage) {
+        Value one = Value::object();
+        one.set("chunk", index_value(d.chunk));
+        one.set("message", path_value(d.text));
+        damage.push_back(std::move(one));
+    }
+    value.set("damage", std::move(damage));
+    return value;
+}
+
+std::string chunk_map_text(const ChunkMap& map) {
+    std::string text = fmt::format("{} of {} stored, {} → {}, ratio {}; {} damaged", map.stored,
+                                   count_text(map.chunks, "chunk"), bytes_text(map.decoded_bytes),
+                                   bytes_text(map.bytes), ratio_text(map.decoded_bytes, map.bytes), map.damaged);
+    if (map.unchecked > 0) text += fmt::format(" of {} decoded", map.stored - map.unchecked);
+    text += "\n";
+    constexpr std::size_t most = 10;
+    for (std::size_t k = 0; k < std::min(most, map.damage.size()); ++k) {
+        text += fmt::format("  {} {}\n", map.damage[k].chunk.to_string(), printable(map.damage[k].text));
+    }
+    if (map.damage.size() > most) {
+        text += fmt::format("  and {} more; `tessera verify` lists all\n", map.damage.size() - most);
+    }
+    return text;
+}
+
+int view_chunks(Session& session, const ViewOptions& o) {
+    PictureOptions options = picture_options(o);
+    const DrawOptions draw = draw_options(o);
+    const Screen screen = screen_of(o);
+    std::tie(options.height, options.width) = o.png ? drawing_room(draw) : slice_room(screen);
+    ChunkMap map = about_path(o.path, [&] {
+        return at_place(o.path, session.store(),
+                        [&](const Place& place) { return read_chunk_map(place, options, session.io()); });
+    });
+    map.picture.name = o.path;
+    const int code = map.damaged > 0 ? exit_differences : exit_done;
+    const std::pair<double, double> range = picture_range(map.picture, o.range, draw.map);
+    Value value = chunk_map_value(o.path, map, range);
+    if (o.png) {
+        save_drawing(session, o, draw_picture(map.picture, draw), described(map.picture), std::move(value));
+        return code;
+    }
+    session.clear_progress();
+    if (session.options().json) {
+        value.set("values", cells_value(map.picture));
+        print_json(value);
+    } else {
+        print(picture_lines(map.picture, range, draw.map, screen) + chunk_map_text(map));
+    }
+    return code;
+}
+
 int view_table(Session& session, const ViewOptions& o, const ArraySource& source) {
     const DType dtype = source.info().dtype;
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, source.info().shape); });
@@ -262,6 +329,7 @@ int view_table(Session& session, const ViewOptions& o, const ArraySource& source
 
 int view(Session& session, const ViewOptions& o) {
     if (o.png) require_free(o);
+    if (o.chunks) return view_chunks(session, o);
     const auto source = about_path(o.path, [&] { return open_source(o.path); });
     const Shape shape = about_path(o.path, [&] { return Selection::parse(o.selection, source->info().shape); }).shape();
     if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
@@ -304,6 +372,9 @@ Run declare_view(CLI::App& app) {
     app.add_flag("--overwrite", o->overwrite, "replace the file of --png");
     app.add_flag("--hist", o->hist, "a histogram of the elements of the slice");
     app.add_option("--bins", o->bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");
+    app.add_flag("--chunks", o->chunks,
+                 "the chunks that the slice touches: how well each compresses, which are not stored, which are\n"
+                 "damaged");
     app.add_option("--color", o->color, "half blocks in true colour: auto (where the terminal says so), always, never")
         ->option_text("WHEN");
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return view(session, *o); }); };

@@ -63,12 +63,14 @@ struct Picture {
     std::string units = {};  ///< "m"; may be empty
     PictureAxis rows = {};
     PictureAxis columns = {};
-    bool line = false;            ///< along one dimension: `columns` alone
-    bool sampled = false;         ///< not all elements were read, because that would have taken too much
-    std::string how = {};         ///< what a cell is: "mean of 3×3 elements"; empty where it is an element
-    NDArray values = {};          ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
-    NDArray low = {}, high = {};  ///< of a line: the extremes of each cell
-    NDArray states = {};          ///< u1, CellState
+    bool line = false;             ///< along one dimension: `columns` alone
+    bool sampled = false;          ///< not all elements were read, because that would have taken too much
+    std::string how = {};          ///< what a cell is: "mean of 3×3 elements"; empty where it is an element
+    NDArray values = {};           ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
+    NDArray low = {}, high = {};   ///< of a line: the extremes of each cell
+    std::string nan_name = "NaN";  ///< what the states are called in the legend
+    std::string missing_name = "fill value";
+    NDArray states = {};  ///< u1, CellState
 
     [[nodiscard]] double value(std::int64_t row, std::int64_t column) const;
     [[nodiscard]] CellState state(std::int64_t row, std::int64_t column) const;
