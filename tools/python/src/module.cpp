@@ -1,5 +1,6 @@
 // tessera._tessera: what the package `tessera` calls of the library. Nobody else imports it.
 #include "handle.h"
+#include "pictures.h"
 
 PYBIND11_MODULE(_tessera, module) {
     module.doc() = "What the package tessera calls of the C++ library.";
@@ -13,4 +14,5 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_checks(module);
     tessera::python::bind_keys(module);
     tessera::python::bind_chunks(module);
+    tessera::python::bind_pictures(module);
 }

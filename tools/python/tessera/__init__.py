@@ -18,6 +18,7 @@ opening and making     open, create, create_group, save, load
 copying                copy, convert, refs
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
+looking                Array.view
 writing together       Array.update, Array.append, Array.cached
 =====================  ==========================================================
 
@@ -34,6 +35,7 @@ from ._array import Array, Cached, Converted, Edit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Unsupported)
 from ._group import Group, Members
+from ._picture import Picture
 from ._tessera import version as __version__
 from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, refs, repair,
                      remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "ZarrView",
+    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Unsupported",
     "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "refs", "repair",

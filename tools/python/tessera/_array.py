@@ -13,6 +13,7 @@ from . import _bfloat16, _indexing, _tessera
 from ._attrs import Attributes
 from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
+from ._picture import Picture, selection_text
 
 _BRIEF = _tessera.WorkOptions()
 
@@ -229,6 +230,48 @@ class Array:
         ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
         """
         return _indexing.OIndex(self)
+
+    def view(self, selection: Any = "", *, axes: Sequence[Union[int, str]] = (), reduce: Optional[str] = None,
+             range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",
+             missing: Union[float, str] = "auto", size: tuple[int, int] = (960, 720), limit: Union[int, str] = "2G",
+             threads: int = 0, max_memory: Union[int, str] = 0) -> Picture:
+        """A slice as a picture, which a notebook shows; what ``tessera view --png`` draws.
+
+        Only what the picture needs is read, whatever the size of the array.
+
+        Parameters
+        ----------
+        selection : str or key, optional
+            What is shown: ``"5, ..."`` or ``np.s_[5, ...]``, basic indexing. Other dimensions than two are taken at
+            their middle.
+        axes : sequence of int or str, optional
+            The dimensions that are shown, down and across, or one for a line. The last two longer than 1 by default.
+        reduce : {"mean", "min", "max", "nearest"}, optional
+            What is shown of several elements. The mean, unless that takes more than `limit`.
+        range : (low, high), optional
+            Values at the ends of the colours: numbers, or percentiles such as ``("2%", "98%")``.
+        map : {"viridis", "grey", "diverging"}
+            The colours.
+        missing : float or str
+            What is shown apart: a number, "fill", "none" or "auto", the fill value unless it is 0.
+        size : (width, height)
+            Pixels of the whole picture, at most.
+        limit : int or str
+            Bytes of elements that may be decoded; what would take more is sampled.
+
+        Examples
+        --------
+        >>> a = tessera.create("grid.zarr", shape=(40, 60), dtype="<f4")
+        >>> a[:20] = 1
+        >>> a.view(size=(300, 240))  # doctest: +SKIP
+        <tessera.Picture 240×233>
+        """
+        ends = "" if range is None else ",".join(str(end) for end in range)
+        data = _tessera.draw(self._handle, os.path.basename(self._path), selection_text(selection),
+                             [str(axis) for axis in axes],
+                             reduce or "", ends, map, str(missing), (int(size[0]), int(size[1])), memory(limit),
+                             work(threads, max_memory))
+        return Picture(data)
 
     def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:
         """A dask array of this array's elements, read block by block when it is computed.

@@ -1,0 +1,48 @@
+"""Pictures of arrays, as notebooks show them."""
+
+from __future__ import annotations
+
+import operator
+import os
+from typing import Any, Union
+
+
+def selection_text(selection: Any) -> str:
+    """A key of basic indexing as the text that the library reads: ``(5, slice(None, None, 2))`` is ``"5, ::2"``."""
+    if isinstance(selection, str):
+        return selection
+    words = []
+    for key in selection if isinstance(selection, tuple) else (selection,):
+        if key is Ellipsis:
+            words.append("...")
+        elif isinstance(key, slice):
+            parts = ["" if part is None else str(int(part)) for part in (key.start, key.stop, key.step)]
+            words.append(":".join(parts if key.step is not None else parts[:2]))
+        else:
+            words.append(str(operator.index(key)))
+    return ", ".join(words)
+
+
+class Picture:
+    """A PNG picture; a notebook shows it. See :meth:`tessera.Array.view`."""
+
+    def __init__(self, data: bytes):
+        self.data = data
+        """The bytes of the PNG file."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return int.from_bytes(self.data[16:20], "big"), int.from_bytes(self.data[20:24], "big")
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes it to a file, which must not be there yet."""
+        with open(path, "xb") as file:
+            file.write(self.data)
+
+    def _repr_png_(self) -> bytes:
+        return self.data
+
+    def __repr__(self) -> str:
+        width, height = self.size
+        return f"<tessera.Picture {width}×{height}>"
