@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ struct Layout {
           tick(3 * scale),
           bar(10 * scale),
           left(text + 2 * gap + 7 * letter + tick),
-          right(2 * gap + bar + tick + 10 * letter + gap + text + gap),
+          right(beside_bar() + 10 * letter + gap + text + gap),
           top(2 * (text + gap) + gap),
           bottom(tick + 3 * (text + gap) + gap) {
         for (const int size : {options.width, options.height}) {
@@ -40,9 +41,17 @@ struct Layout {
         }
     }
 
+    /// From the plot to the texts of the bar of colours.
+    [[nodiscard]] std::int64_t beside_bar() const { return 2 * gap + bar + tick + 2 * scale; }
+
     int scale, letter, text, gap, tick, bar;
     std::int64_t left, right, top, bottom;
 };
+
+/// The least height of a bar of colours, which a flat slice does not give it.
+std::int64_t bar_height_of(const Layout& at) {
+    return std::int64_t{4} * at.text;
+}
 
 std::string label_of(const std::string& label, const std::string& units) {
     if (units.empty()) return label;
@@ -53,16 +62,37 @@ bool needs_legend(const Picture& picture) {
     return picture.has(CellState::nan) || picture.has(CellState::missing);
 }
 
+/// What is written beside the bar of colours.
+struct BarMarks {
+    std::vector<std::pair<double, std::string>> at;
+    std::int64_t width = 0;  ///< of the longest text
+};
+
+BarMarks bar_marks(const Picture& picture, std::pair<double, double> range, const Layout& at, std::int64_t height) {
+    const int most = std::max<int>(2, static_cast<int>(height / (std::int64_t{2} * at.text)));
+    const bool time = picture.dtype.kind() == Kind::datetime || picture.dtype.kind() == Kind::timedelta;
+    Ticks ticks = round_ticks(range.first, range.second, std::min(most, 9));
+    if (time) ticks.at = {range.first, range.second};  // dates are not round where numbers are
+    BarMarks marks;
+    for (const double v : ticks.at) {
+        std::string text = fitted_text(picture_text(picture, v, ticks.step), at.scale, std::int64_t{10} * at.letter);
+        marks.width = std::max(marks.width, text_width(text, at.scale));
+        marks.at.emplace_back(v, std::move(text));
+    }
+    return marks;
+}
+
 /// A drawing round a plot of some pixels.
 class Drawing {
 public:
-    Drawing(const DrawOptions& options, std::int64_t height, std::int64_t width, bool has_bar, bool has_legend)
+    /// `beside`: pixels for the bar of colours and its texts; 0 for none.
+    Drawing(const DrawOptions& options, std::int64_t height, std::int64_t width, std::int64_t beside, bool has_legend)
         : at_(options),
           height_(height),
           width_(width),
           // The bar of colours of a flat slice is higher than that.
-          bar_height_(std::max<std::int64_t>(height, has_bar ? 4 * at_.text : 0)),
-          canvas_width_(std::max<std::int64_t>(at_.left + width + (has_bar ? at_.right : 4 * at_.letter),
+          bar_height_(std::max<std::int64_t>(height, beside > 0 ? bar_height_of(at_) : 0)),
+          canvas_width_(std::max<std::int64_t>(at_.left + width + (beside > 0 ? beside : 4 * at_.letter),
                                                std::min(options.width, 40 * at_.letter))),
           canvas_(at_.top + bar_height_ + at_.bottom - (has_legend ? 0 : at_.text), canvas_width_, paper) {}
 
@@ -111,7 +141,7 @@ public:
                         at_.scale, ink);
     }
 
-    void colour_bar(const Picture& picture, std::pair<double, double> range, ColourMap map) {
+    void colour_bar(const Picture& picture, std::pair<double, double> range, ColourMap map, const BarMarks& marks) {
         const std::int64_t x = at_.left + width_ + 2 * at_.gap;
         for (std::int64_t y = 0; y < bar_height_; ++y) {
             const double place = 1 - (static_cast<double>(y) + 0.5) / static_cast<double>(bar_height_);
@@ -119,24 +149,18 @@ public:
         }
         canvas_.frame(x - at_.scale, at_.top - at_.scale, at_.bar + 2 * at_.scale, bar_height_ + 2 * at_.scale,
                       at_.scale, ink);
-        const int most = std::max<int>(2, static_cast<int>(bar_height_ / (2 * at_.text)));
-        const bool time = picture.dtype.kind() == Kind::datetime || picture.dtype.kind() == Kind::timedelta;
-        Ticks ticks = round_ticks(range.first, range.second, std::min(most, 9));
-        if (time) ticks.at = {range.first, range.second};  // dates are not round where numbers are
-        for (const double v : ticks.at) {
+        for (const auto& [v, text] : marks.at) {
             const auto y = static_cast<std::int64_t>((1 - place_in_range(v, range)) *
                                                      static_cast<double>(bar_height_ - at_.scale));
             canvas_.box(x + at_.bar + at_.scale, at_.top + y, at_.tick, at_.scale, ink);
-            canvas_.text(x + at_.bar + at_.scale + 2 * at_.tick, at_.top + y - at_.text / 2 + at_.scale,
-                         fitted_text(picture_text(picture, v, ticks.step), at_.scale, std::int64_t{10} * at_.letter),
-                         at_.scale, ink);
+            canvas_.text(at_.left + width_ + at_.beside_bar(), at_.top + y - at_.text / 2 + at_.scale, text, at_.scale,
+                         ink);
         }
         const std::string label =
             fitted_text(label_of(picture.label, picture.units), at_.scale, bar_height_ + at_.bottom / 2);
-        canvas_.text_up(
-            x + at_.right - 2 * at_.gap - at_.text,
-            at_.top + std::max(text_width(label, at_.scale), (bar_height_ + text_width(label, at_.scale)) / 2), label,
-            at_.scale, ink);
+        const std::int64_t wide = text_width(label, at_.scale);
+        canvas_.text_up(at_.left + width_ + at_.beside_bar() + marks.width + at_.gap,
+                        at_.top + std::max(wide, (bar_height_ + wide) / 2), label, at_.scale, ink);
     }
 
     void legend(const Picture& picture) {
@@ -188,8 +212,10 @@ void mark_columns(Drawing& drawing, const PictureAxis& axis) {
 
 NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     const std::pair<double, double> range = picture_range(picture, options.range, options.map);
-    Drawing drawing(options, picture.rows.pixels(), picture.columns.pixels(), true, needs_legend(picture));
-    const Layout& at = drawing.at();
+    const Layout at(options);
+    const BarMarks marks = bar_marks(picture, range, at, std::max(picture.rows.pixels(), bar_height_of(at)));
+    const std::int64_t beside = at.beside_bar() + marks.width + at.gap + at.text + at.gap;
+    Drawing drawing(options, picture.rows.pixels(), picture.columns.pixels(), beside, needs_legend(picture));
     Canvas& canvas = drawing.canvas();
     const std::int64_t down = picture.rows.zoom;
     const std::int64_t across = picture.columns.zoom;
@@ -216,7 +242,7 @@ NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     mark_indices(picture.rows, picture.rows.pixels() / (2 * at.text),
                  [&](std::int64_t y, const std::string& text) { drawing.mark_left(y, text); });
     drawing.name_left(picture.rows.name);
-    drawing.colour_bar(picture, range, options.map);
+    drawing.colour_bar(picture, range, options.map, marks);
     drawing.legend(picture);
     return std::move(drawing).take();
 }
@@ -251,7 +277,7 @@ NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     }
     const PictureAxis& axis = picture.columns;
     const std::int64_t height = plot_height(options);
-    Drawing drawing(options, height, axis.pixels(), false, needs_legend(picture));
+    Drawing drawing(options, height, axis.pixels(), 0, needs_legend(picture));
     const Layout& at = drawing.at();
     mark_values(drawing, range, height, axis.pixels(), false,
                 [&](double v, double step) { return picture_text(picture, v, step); });
@@ -308,7 +334,7 @@ NDArray draw_bars(const Bars& bars, const DrawOptions& options) {
     const std::int64_t n = std::ssize(bars.counts);
     const std::int64_t each = n == 0 ? 1 : std::max<std::int64_t>(1, room / n);
     const std::int64_t width = std::max<std::int64_t>(1, each * n);
-    Drawing drawing(options, height, width, false, false);
+    Drawing drawing(options, height, width, 0, false);
     const Layout& at = drawing.at();
     const std::int64_t most = n == 0 ? 1 : std::max<std::int64_t>(1, *std::ranges::max_element(bars.counts));
     const double top = static_cast<double>(most) * 1.05;  // some air above

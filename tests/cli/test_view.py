@@ -20,7 +20,7 @@ VIRIDIS = {0: (0.26700401, 0.00487433, 0.32941519), 32: (0.27882618, 0.1754902, 
            192: (0.36074053, 0.78596419, 0.38781353), 255: (0.99324789, 0.90615657, 0.1439362)}
 NAN = (235, 95, 225)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-LEFT, TOP, WIDTH, HEIGHT = 122, 56, 644, 578  # of the slice in a drawing at the double scale
+LEFT, TOP, WIDTH, HEIGHT = 122, 56, 640, 578  # of the slice in a drawing at the double scale
 
 
 def block_means(values, window):
