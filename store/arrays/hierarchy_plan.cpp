@@ -44,7 +44,7 @@ std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::stri
         const ArrayFileOptions options{.reverse_dims = o.reverse_dims, .dtype = o.dtype, .header = o.header};
         if (o.file) {
             ArrayPath part = *o.file;
-            if (o.several_members) part.member = path.substr(o.source.size() + 2);
+            if (path.starts_with(o.source + "::")) part.member = path.substr(o.source.size() + 2);
             source = readable(open_array_file(part, options));
         } else {
             source = open_readable_source(path, options);
