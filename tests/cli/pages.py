@@ -72,7 +72,7 @@ class PageRun:
         sys.modules["page"] = module = types.ModuleType("page")
         self.namespace = vars(module)
         self.printed = ""  # by Python
-        self.ran = 0
+        self.skipped = False  # whether it ended before its last block
         tools = pathlib.Path(tempfile.mkdtemp(prefix="tessera-bin-"))
         test.addCleanup(shutil.rmtree, tools, ignore_errors=True)
         (tools / "tessera").symlink_to(PROGRAM)
@@ -91,8 +91,11 @@ class PageRun:
             if block.file or block.language not in self.languages:
                 continue
             with self.test.subTest(where):
+                self.skipped = True
                 getattr(self, block.language)(block, where)
-                self.ran += 1
+                self.skipped = False
+            if self.skipped:
+                break  # or failed: what follows may build on it
         return self
 
     def shell(self, command):

@@ -31,7 +31,9 @@ class Pages(ProgramTest):
         return run
 
     def test_readme(self):
-        self.assertEqual(self.page(README).printed, "True 1.0\n")
+        run = self.page(README)
+        if not run.skipped:  # for want of the module
+            self.assertEqual(run.printed, "True 1.0\n")
         self.assertEqual(np.load(self.folder / "dem.npy")[100, 150], 250)
 
     def test_compute(self):
@@ -62,7 +64,8 @@ class Pages(ProgramTest):
         shutil.copy(EXAMPLES / "jacksboro_fault_dem.npz", self.folder)
         program = f"{os.environ['TESSERA_EXAMPLES']}/example_tutorial"
         cpp = subprocess.run([program], cwd=self.folder, check=True, capture_output=True, text=True).stdout
-        self.assertEqual(cpp.splitlines()[1:5], python.splitlines()[1:5])
+        if python:  # else there is no module
+            self.assertEqual(cpp.splitlines()[1:5], python.splitlines()[1:5])
         edited = np.load(EXAMPLES / "jacksboro_fault_dem.npz")["elevation"]
         edited[100:180, 150:300] = 250
         for name in ("shell", "cpp", "python"):
