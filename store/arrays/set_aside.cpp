@@ -57,6 +57,14 @@ void move_aside(KeyValueStore& store, const std::string& from, const std::string
 
 }  // namespace
 
+std::string aside_key(const KeyValueStore& store, std::string_view prefix, const std::string& key) {
+    const std::string name = prefix.empty() ? key : key.substr(prefix.size() + 1);
+    const std::string first = join_key(join_key(prefix, damaged_folder), name);
+    std::string aside = first;
+    for (int n = 1; store.contains(aside); ++n) aside = fmt::format("{}.{}", first, n);
+    return aside;
+}
+
 SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix) {
     SetAside sum;
     const std::string folder = join_key(prefix, damaged_folder);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include <tessera/key_value_store.h>
@@ -10,6 +11,9 @@ namespace tessera {
 
 /// Where repair puts what is damaged, below an array or group.
 inline constexpr std::string_view damaged_folder = ".tessera/damaged";
+
+/// Where `key`, of an array or group at `prefix` or below, would be set aside in it: a key where nothing is yet.
+[[nodiscard]] std::string aside_key(const KeyValueStore& store, std::string_view prefix, const std::string& key);
 
 /// Moves what repair has set aside in `from`, and in all nodes below, on into the directory `to` beside it, each to the
 /// node of the same path, or to the root where there is none. `from` is an array or group that is to be removed,

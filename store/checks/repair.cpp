@@ -14,6 +14,7 @@
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
+#include "repair_seal.h"
 #include "resize.h"
 #include "set_aside.h"
 
@@ -60,6 +61,7 @@ public:
                 Group::open(store_, prefix_).consolidate();
                 return {true, "consolidated anew"};
             case Remedy::remove_foreign:  // remove_foreign() below did it
+            case Remedy::restore:         // findings_after_parity() did it
             case Remedy::none:
                 break;
         }
@@ -130,11 +132,7 @@ private:
 
     /// A key in .tessera/damaged where nothing is yet.
     [[nodiscard]] std::string aside_key(const std::string& key) const {
-        const std::string name = prefix_.empty() ? key : key.substr(prefix_.size() + 1);
-        const std::string first = join_key(join_key(prefix_, damaged_folder), name);
-        std::string aside = first;
-        for (int n = 1; store_->contains(aside); ++n) aside = fmt::format("{}.{}", first, n);
-        return aside;
+        return tessera::aside_key(*store_, prefix_, key);
     }
 
     Outcome set_aside(const std::string& key) {
@@ -223,6 +221,7 @@ std::string_view plan(Remedy remedy) {
             return "would be consolidated anew";
         case Remedy::remove_foreign:
             return "would be removed; what a link leads to stays";
+        case Remedy::restore:  // restore_from_parity() says it
         case Remedy::none:
             break;
     }
@@ -307,7 +306,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     // By node, those that hold others last: what is mended below may make consolidated metadata stale or fresh.
     Findings by_node;
     std::set<std::string> nodes;  // in which something was or may be set aside
-    for (Finding& finding : verify(store, prefix, {.io = options.io}).findings) {
+    for (Finding& finding : findings_after_parity(store, prefix, options, nodes, report)) {
         nodes.insert(finding.node);
         if (finding.remedy != Remedy::none) {
             by_node[finding.node].push_back(std::move(finding));

@@ -18,6 +18,8 @@
 #include "keys.h"
 #include "lines.h"
 #include "metadata_json.h"
+#include "parity_archive.h"
+#include "parity_seal.h"
 #include "replace_directory.h"
 #include "resize.h"
 #include "sha256.h"
@@ -44,7 +46,7 @@ std::string names_text(const SealState& state) {
 }  // namespace
 
 SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const std::optional<FileSums> manifest = load_sums(store, join_key(prefix, seal_key));
+    const std::optional<FileSums> manifest = sealed_sums(store, prefix);
     if (!manifest) return {};
     SealState state;
     state.present = true;
@@ -77,25 +79,66 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
     return state;
 }
 
+namespace {
+
+/// Throws already_exists where the files are not as they were sealed. Whether they are.
+bool is_sealed(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
+    const SealState state = seal_state(store, prefix, io);
+    if (state.intact()) return true;
+    if (!state.present) return false;
+    throw already_exists(
+        fmt::format("{}: sealed before, and since then changed, lost or added: {}; if that is as it should be, "
+                    "--overwrite seals it anew",
+                    join_key(store.name(), prefix), names_text(state)));
+}
+
+/// Whether all parity is there and whole.
+bool is_whole(const ParityArchive& archive, const IoOptions& io) {
+    if (!archive.roots_good() || !archive.manifest_good()) return false;
+    for (std::size_t i = 0; i < archive.segments(); ++i) {
+        const auto state = archive.state(i, io);
+        if (!state || !state->whole()) return false;
+    }
+    return true;
+}
+
+/// What is there already; nothing also where it cannot be used.
+std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::string_view prefix) {
+    try {
+        return ParityArchive::open(store, prefix);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::corrupt) throw;
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const IoOptions& io) {
+    return seal(store, prefix, {.overwrite = overwrite, .io = io});
+}
+
+Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
     const LockedNodes locked = lock_settled_nodes(store, prefix);
     std::vector<SummedFile> files = files_below(store, prefix);
     leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
     Sealed result{.files = std::ssize(files), .bytes = bytes_of(files)};
-    if (!overwrite) {
-        const SealState state = seal_state(store, prefix, io);
-        if (state.intact()) return result;
-        if (state.present) {
-            throw already_exists(
-                fmt::format("{}: sealed before, and since then changed, lost or added: {}; if that is as it should be, "
-                            "--overwrite seals it anew",
-                            join_key(store.name(), prefix), names_text(state)));
-        }
+    const std::optional<ParityArchive> archive = parity_there(store, prefix);
+    std::optional<Redundancy> parity = options.parity;
+    if (!parity && archive && !options.drop_parity) parity = archive->root().redundancy;
+    if (!options.overwrite && is_sealed(store, prefix, options.io)) {
+        const bool same = !parity || (archive && archive->root().redundancy == *parity);
+        if (same && !options.drop_parity && (!archive || is_whole(*archive, options.io))) return result;
     }
-    const std::string manifest = manifest_of(sums_of(store, prefix, files, io));
-    store.put(join_key(prefix, seal_key), std::as_bytes(std::span(manifest)));
-    store.sync();
+    if (parity) {
+        result.parity_bytes = seal_with_parity(store, prefix, files, *parity, options.io);
+    } else {
+        const std::string manifest = manifest_of(sums_of(store, prefix, files, options.io));
+        store.put(join_key(prefix, seal_key), std::as_bytes(std::span(manifest)));
+        store.sync();
+        drop_parity(store, prefix);
+    }
     result.written = true;
     return result;
 }

@@ -16,6 +16,7 @@
 #include "array_state.h"
 #include "check_chunk.h"
 #include "keys.h"
+#include "parity_restore.h"
 
 namespace tessera {
 
@@ -114,13 +115,17 @@ private:
     // ---- seals
 
     void check_seal(const std::string& path);
+    void check_parity(const std::string& path, const SealState& state);
+    void add_differing(const std::string& path, const Differing& file, bool times_prove);
+    void add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state);
     void check_snapshot(const std::string& path);
 
     std::shared_ptr<KeyValueStore> store_;
     mutable int deeper_looks_ = 10'000;  ///< that chunk_named() may still take below the folder that it is asked for
     std::string root_;
     const VerifyOptions& options_;
-    FolderWalk walk_;  ///< over the nodes
+    FolderWalk walk_;                        ///< over the nodes
+    std::vector<std::string> maybe_sealed_;  ///< nodes whose seals are looked at once all else is known
     std::mutex mutex_;
     VerifyReport report_;
 };

@@ -72,6 +72,7 @@ VerifyReport Verifier::run() {
         guarded({.node = path}, [&] { check_node(path); });
     }
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
+    for (const std::string& path : maybe_sealed_) check_seal(path);
     // The worst first, then by key, whatever the threads found first.
     std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
         return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));
@@ -96,7 +97,7 @@ void Verifier::check_node(const std::string& path) {
         check_group(path, probe_group_dialect(*store_, prefix), listing, unfinished);
     }
     if (!own_is_whole) return;
-    if (options_.seals) check_seal(path);
+    if (options_.seals) maybe_sealed_.push_back(path);
     check_snapshot(path);
 }
 
@@ -327,29 +328,6 @@ void Verifier::check_temporaries(const std::string& node, const std::string& fol
              .node = node,
              .key = join_key(folder, name),
              .text = "a temporary file of a writer that is at work or was killed"});
-    }
-}
-
-void Verifier::check_seal(const std::string& path) {
-    const std::string manifest = join_key(path, seal_key);
-    SealState state;
-    if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
-        return;
-    }
-    if (!state.present) return;
-    ++report_.seals;
-    report_.sealed += state.unchanged;
-    struct Row {
-        const std::vector<std::string>& files;
-        FindingKind kind;
-        std::string_view what;
-    };
-    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as it was sealed"},
-                           Row{state.missing, FindingKind::lost, "was sealed and is missing"},
-                           Row{state.added, FindingKind::added, "was added after the seal"}}) {
-        for (const std::string& file : row.files) {
-            add({.kind = row.kind, .node = path, .key = join_key(path, file), .text = std::string(row.what)});
-        }
     }
 }
 

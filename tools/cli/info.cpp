@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "command.h"
+#include "parity.h"
 #include "report.h"
 #include "retry.h"
 #include "tree.h"
@@ -210,7 +211,9 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
     const SetAside set_aside = set_aside_in(*place.store, place.prefix);
     if (session.options().json) {
-        print_json(info_array_value(path, array, stored, logical, set_aside));
+        Value report = info_array_value(path, array, stored, logical, set_aside);
+        add_parity(report, place, session.io());
+        print_json(report);
         return exit_done;
     }
     Facts facts;
@@ -229,6 +232,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
     add_set_aside(facts, path, set_aside);
+    add_parity(facts, place, session.io());
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
     return exit_done;
@@ -270,6 +274,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("consolidated", state_name(consolidated));
         report.set("set_aside_files", set_aside.files);
         report.set("set_aside_bytes", set_aside.bytes);
+        add_parity(report, place, session.io());
         print_json(report);
         return exit;
     }
@@ -293,6 +298,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         add_attributes(facts, attributes);
     }
     add_set_aside(facts, path, set_aside);
+    add_parity(facts, place, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
     return exit;

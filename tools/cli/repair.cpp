@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "command.h"
 #include "findings.h"
@@ -80,6 +81,8 @@ struct Options {
     bool dry_run = false;
     bool give_up_batches = false;
     bool drop_damaged = false;
+    bool to_seal = false;
+    std::vector<std::string> to_seal_names;
 };
 
 int repair_path(Session& session, const Options& o) {
@@ -90,7 +93,9 @@ int repair_path(Session& session, const Options& o) {
                                        {.io = session.io(),
                                         .dry_run = o.dry_run,
                                         .give_up_batches = o.give_up_batches,
-                                        .drop_damaged = o.drop_damaged});
+                                        .drop_damaged = o.drop_damaged,
+                                        .to_seal = o.to_seal,
+                                        .to_seal_names = o.to_seal_names});
     session.clear_progress();
     require_present(place);
     if (session.options().json) {
@@ -112,7 +117,17 @@ Run declare_repair(CLI::App& app) {
     app.add_flag("--drop-damaged", o->drop_damaged,
                  "delete what was set aside in .tessera/damaged, by this run and by those before: data is\nlost, and "
                  "the space returns");
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return repair_path(session, *o); }); };
+    auto* to_seal =
+        app.add_option("--to-seal", o->to_seal_names,
+                       "restore from the parity of a seal also files that may have been edited since: these, "
+                       "or all")
+            ->option_text("[NAMES]")
+            ->expected(0, 1 << 20);
+    return [o, to_seal](Session& session) {
+        o->to_seal = to_seal->count() > 0;
+        std::erase(o->to_seal_names, "");  // that is how "no name" comes
+        return retry_when_replaced({o->path}, [&] { return repair_path(session, *o); });
+    };
 }
 
 }  // namespace tessera::cli

@@ -21,14 +21,14 @@ namespace tessera::cli {
 
 namespace {
 
-struct SealOptions {
-    std::string path, bag;
+struct Options {
+    std::string path, bag, parity;
     bool overwrite = false;
     bool unchecked = false;
 };
 
 /// A seal over damage would vouch for it.
-bool is_sound(Session& session, const SealOptions& o, const Place& place) {
+bool is_sound(Session& session, const Options& o, const Place& place) {
     if (o.unchecked) return true;
     const VerifyReport report = verify(place.store, place.prefix, {.io = session.io(), .seals = false});
     session.clear_progress();
@@ -49,7 +49,7 @@ bool is_sound(Session& session, const SealOptions& o, const Place& place) {
     return false;
 }
 
-void report_sealed(const Session& session, const SealOptions& o, const Sealed& sealed) {
+void report_sealed(const Session& session, const Options& o, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
     const std::string manifest =
         (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
@@ -60,9 +60,11 @@ void report_sealed(const Session& session, const SealOptions& o, const Sealed& s
         value.set("files", sealed.files);
         value.set("bytes", sealed.bytes);
         value.set("written", sealed.written);
+        value.set("parity_bytes", sealed.parity_bytes);
         print_json(value);
     } else if (!session.options().quiet) {
-        const std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
+        std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
+        if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));
         print(printable(!sealed.written
                             ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
                         : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
@@ -71,7 +73,28 @@ void report_sealed(const Session& session, const SealOptions& o, const Sealed& s
     }
 }
 
-int seal_path(Session& session, const SealOptions& o) {
+/// Small files take whole records of the index, and their ends share blocks.
+void note_cost(Session& session, const Sealed& sealed) {
+    if (sealed.parity_bytes <= sealed.bytes || sealed.bytes == 0) return;
+    session.note(fmt::format("the parity takes {}, more than the {} that it protects: the files are small",
+                             bytes_text(sealed.parity_bytes), bytes_text(sealed.bytes)));
+}
+
+SealOptions seal_options(Session& session, const Options& o) {
+    SealOptions options{.overwrite = o.overwrite, .io = session.io()};
+    if (o.parity == "0") {
+        options.drop_parity = true;
+    } else if (!o.parity.empty()) {
+        options.parity = parse_redundancy(o.parity);
+    }
+    return options;
+}
+
+int seal_path(Session& session, const Options& o) {
+    const SealOptions how = seal_options(session, o);
+    if (!o.parity.empty() && !o.bag.empty()) {
+        throw invalid_argument("--parity: not for bags yet; seal the array or group with it, without --bagit");
+    }
     if (o.overwrite && !o.bag.empty()) {
         throw invalid_argument(fmt::format(
             "--overwrite: it seals {} anew, and --bagit leaves {} as it is; a bag is never replaced: choose "
@@ -83,22 +106,28 @@ int seal_path(Session& session, const SealOptions& o) {
     options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
     const Place place = find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
-    const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, o.overwrite, session.io())
+    const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, how)
                                         : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
                                                    o.bag, session.io(), session.store());
     session.clear_progress();
     require_present(place);
     report_sealed(session, o, sealed);
+    note_cost(session, sealed);
     return exit_done;
 }
 
 }  // namespace
 
 Run declare_seal(CLI::App& app) {
-    auto o = std::make_shared<SealOptions>();
+    auto o = std::make_shared<Options>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");
+    app.add_option(
+           "--parity", o->parity,
+           "write parity too, from which repair restores: a share as 5%, or how many files\nmay vanish, as 2; 0 "
+           "removes it (tools/docs/parity.md)")
+        ->option_text("HOW-MUCH");
     app.add_flag("--overwrite", o->overwrite, "seal anew what was changed since it was sealed; not with --bagit");
     app.add_flag("--unchecked", o->unchecked, "do not verify first: damage is sealed too");
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return seal_path(session, *o); }); };

@@ -103,6 +103,7 @@ py::dict sealed_to_python(const Sealed& sealed, const std::string& path, const s
     value["files"] = sealed.files;
     value["bytes"] = sealed.bytes;
     value["written"] = sealed.written;
+    value["parity_bytes"] = sealed.parity_bytes;
     return value;
 }
 

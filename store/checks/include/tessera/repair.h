@@ -23,6 +23,10 @@ struct RepairOptions {
     bool give_up_batches = false;
     /// Delete what was set aside, by this run and by those before: data is lost, and the space returns.
     bool drop_damaged = false;
+    /// Of a seal with parity: restores also files that may have been edited since.
+    bool to_seal = false;
+    /// Only these of them, by their keys below what is repaired; empty: all.
+    std::vector<std::string> to_seal_names = {};
 };
 
 /// One finding, and what became of it.

@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
+#include <tessera/parity.h>
 
 namespace tessera {
 
@@ -33,13 +35,22 @@ struct SealState {
     std::vector<std::string> added;
     [[nodiscard]] bool intact() const { return present && changed.empty() && missing.empty() && added.empty(); }
 };
-/// Throws corrupt for a manifest that is none.
+/// With parity, what its roots name counts, and not a manifest that is another one. Throws corrupt for a manifest that
+/// is none.
 [[nodiscard]] SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io = {});
 
 struct Sealed {
     std::int64_t files = 0;
     std::uint64_t bytes = 0;
-    bool written = false;  ///< false: it was sealed already, and nothing has changed
+    bool written = false;            ///< false: it was sealed already, and nothing has changed
+    std::uint64_t parity_bytes = 0;  ///< that were written
+};
+struct SealOptions {
+    bool overwrite = false;
+    /// Of a directory. Without, parity that is there is made anew as it was asked for then.
+    std::optional<Redundancy> parity = std::nullopt;
+    bool drop_parity = false;  ///< the parity that is there goes
+    IoOptions io = {};
 };
 /// Writes the manifest of what lies at `prefix` and below, in parallel, and in one step. Finishes batches of edits that
 /// are recorded, and holds the shape locks of all arrays and groups meanwhile: it waits for writers, and they for it.
@@ -47,6 +58,10 @@ struct Sealed {
 /// were sealed, unless `overwrite`; not_found when nothing is there; corrupt for a manifest that is none, unless
 /// `overwrite`.
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = false, const IoOptions& io = {});
+/// The same with parity (tools/docs/parity.md). What is sealed, unchanged and has whole parity of the same redundancy
+/// is left as it is. A kill at any moment leaves the old seal or the new one. Throws also invalid_argument for a
+/// redundancy that would take more than 255 blocks in a group, and for a file that a program writes to meanwhile.
+Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options);
 
 /// Makes a BagIt 1.0 bag (RFC 8493) of what lies at `prefix`, in the new directory `bag`: a copy of the files as
 /// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It

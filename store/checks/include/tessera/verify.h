@@ -44,6 +44,7 @@ enum class Remedy : std::uint8_t {
     cut_off,           ///< bytes that follow an encoded chunk; the old file is set aside
     consolidate,       ///< consolidated metadata anew
     remove_foreign,    ///< what stands in the place of Tessera's own files and is neither file nor directory
+    restore,           ///< from the parity of a seal
 };
 
 struct Finding {
@@ -54,6 +55,7 @@ struct Finding {
     std::optional<Index> chunk = std::nullopt;  ///< index in the grid of chunks; with shards, of shards
     std::optional<Index> inner = std::nullopt;  ///< of a chunk within the shard
     std::string text = {};                      ///< what is wrong
+    bool by_seal = false;                       ///< a comparison with a seal that has parity found it
 };
 
 struct VerifyReport {

@@ -1,0 +1,189 @@
+#include "parity_archive.h"
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace tessera {
+
+namespace {
+
+/// What a file of the parity says; nothing where it is not there, or not whole.
+template <class Read>
+auto read_if_whole(const KeyValueStore& store, const std::string& key, const Read& read)
+    -> std::optional<decltype(read(std::declval<const ByteSource&>()))> {
+    try {
+        const auto source = store.open(key);
+        if (source == nullptr) return std::nullopt;
+        return read(*source);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget)
+            throw e.within(join_key(store.name(), key));
+        return std::nullopt;
+    }
+}
+
+/// Adds a file of an index to what others said. Throws corrupt where they contradict each other.
+void add_record(std::map<std::string, SealedFile, std::less<>>& files, const SealedFile& file) {
+    const auto [there, fresh] = files.emplace(file.path, file);
+    if (fresh || there->second == file) return;
+    throw corrupt(
+        fmt::format("two segments of parity disagree about {}, and no root says which of them counts", file.path));
+}
+
+}  // namespace
+
+bool SegmentState::whole() const {
+    return bad_blocks() == 0 && std::ranges::count(whole_file, 0) == 0;
+}
+
+std::int64_t SegmentState::bad_blocks() const {
+    return std::ranges::count(good, 0);
+}
+
+std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std::string_view prefix) {
+    const std::string folder = join_key(prefix, parity_folder);
+    const Listing listing = store.list(folder);
+    if (listing.keys.empty()) return std::nullopt;
+    ParityArchive archive(store, prefix);
+    std::optional<Buffer> chosen;
+    for (int copy = 0; copy < parity_roots; ++copy) {
+        auto root = read_if_whole(store, join_key(prefix, root_key(copy)), read_root);
+        if (!root) continue;
+        Buffer encoded = encode_root(*root);
+        if (!chosen) {
+            archive.root_ = std::move(*root);
+            chosen = std::move(encoded);
+            archive.roots_good_[static_cast<std::size_t>(copy)] = 1;
+        } else if (std::ranges::equal(encoded.span(), chosen->span())) {
+            archive.roots_good_[static_cast<std::size_t>(copy)] = 1;
+        }
+    }
+    if (chosen) return archive;
+    const bool is_parity = std::ranges::any_of(listing.keys, [](const std::string& key) {
+        return key.starts_with("root.") || (key.size() == 20 && key[16] == '.');
+    });
+    if (!is_parity) return std::nullopt;
+    in_context([&] { return join_key(store.name(), folder); }, [&] { archive.find_segments(listing); });
+    return archive;
+}
+
+/// Without a root: every index that can be read counts.
+void ParityArchive::find_segments(const Listing& listing) {
+    std::set<std::string> tried;
+    std::map<std::string, SealedFile, std::less<>> files;
+    std::uint64_t covered = 0;
+    for (const std::string& key : listing.keys) {
+        if (key.size() != 20 || key[16] != '.' || tried.contains(key.substr(0, 16))) continue;
+        const auto named = read_if_whole(*store_, join_key(join_key(prefix_, parity_folder), key), read_named_segment);
+        if (!named || hex(named->name.sum).substr(0, 16) != key.substr(0, 16)) continue;
+        tried.insert(key.substr(0, 16));
+        const Segment& s = named->segment;
+        root_.redundancy = {Redundancy::Kind::share, s.parity * 1'000'000U / s.rows};
+        root_.segments.push_back(named->name);
+        for (const SealedFile& file : s.files) add_record(files, file);
+        for (const Piece& piece : s.pieces) covered += piece.length;
+    }
+    if (root_.segments.empty()) throw corrupt("no root and no index of the parity can be read: it restores nothing");
+    Sums sums;
+    for (const auto& [path, file] : files) {
+        root_.bytes += file.size;
+        sums.emplace_back(path, file.sum);
+    }
+    if (covered > root_.bytes) {
+        throw corrupt(
+            "no root can be read, and the parity of more than one seal is there: which one counts is not known");
+    }
+    root_.files = files.size();
+    const std::string manifest = manifest_of(sums);
+    Hasher hasher;
+    hasher.add(manifest.data(), manifest.size());
+    root_.manifest = hasher.finish();
+}
+
+bool ParityArchive::roots_good() const {
+    return std::ranges::count(roots_good_, 0) == 0;
+}
+
+std::optional<NamedSegment> ParityArchive::segment(std::size_t number) const {
+    const SegmentName& name = root_.segments[number];
+    for (std::uint32_t row = 0; row < name.parity; ++row) {
+        auto named = read_if_whole(*store_, join_key(prefix_, parity_key(name.sum, row)), read_named_segment);
+        if (named && named->name == name) return named;
+    }
+    return std::nullopt;
+}
+
+std::optional<SegmentState> ParityArchive::state(std::size_t number, const IoOptions& io) const {
+    auto named = segment(number);
+    if (!named) return std::nullopt;
+    SegmentState state;
+    state.named = std::move(*named);
+    const Segment& s = state.named.segment;
+    state.good.resize(s.parity_crc.size());
+    state.whole_file.resize(s.parity);
+    parallel_for(s.parity, io, [&](std::int64_t n) {
+        const auto row = static_cast<std::uint32_t>(n);
+        const std::string key = join_key(prefix_, parity_key(state.named.name.sum, row));
+        const auto there = read_if_whole(*store_, key, read_named_segment);
+        state.whole_file[row] = there && there->name == state.named.name ? 1 : 0;
+        (void)read_if_whole(*store_, key, [&](const ByteSource& file) {
+            Buffer block(s.block_size);
+            for (std::uint32_t g = 0; g < s.groups; ++g) {
+                const std::uint64_t at = parity_offset(s, state.named.name.index_size, g);
+                if (at + s.block_size > file.size()) break;
+                try {
+                    file.read(at, block.span());
+                } catch (const Error&) {
+                    continue;  // a bad sector
+                }
+                const std::size_t i = std::size_t{row} * s.groups + g;
+                state.good[i] = crc32_of(block.span()) == s.parity_crc[i] ? 1 : 0;
+            }
+            return true;
+        });
+    });
+    return state;
+}
+
+FileSums ParityArchive::sums(bool& complete) const {
+    FileSums sums;
+    complete = true;
+    for (std::size_t i = 0; i < segments(); ++i) {
+        const auto named = segment(i);
+        if (!named) complete = false;
+        if (named) {
+            for (const SealedFile& file : named->segment.files) sums.emplace(file.path, file.sum);
+        }
+    }
+    return sums;
+}
+
+bool ParityArchive::manifest_good() const {
+    try {
+        const auto sum = sum_of(*store_, join_key(prefix_, seal_sums_key));
+        return sum && *sum == root_.manifest;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+std::optional<FileSums> sealed_sums(const KeyValueStore& store, std::string_view prefix) {
+    const std::string key = join_key(prefix, seal_sums_key);
+    const auto archive = ParityArchive::open(store, prefix);
+    if (!archive || archive->manifest_good()) return load_sums(store, key);
+    bool complete = false;
+    FileSums sums = archive->sums(complete);
+    if (complete) return sums;
+    try {
+        if (auto manifest = load_sums(store, key)) sums.merge(*manifest);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::corrupt) throw;  // what the indices say is all there is
+    }
+    return sums;
+}
+
+}  // namespace tessera

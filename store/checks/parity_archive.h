@@ -1,0 +1,69 @@
+// The parity of one seal as it is on the disk: roots, indices, which parity blocks are good. Private to the store
+// module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+#include <tessera/parallel.h>
+
+#include "parity_index.h"
+#include "sums.h"
+
+namespace tessera {
+
+/// A segment, and which of its parity is as it was written.
+struct SegmentState {
+    NamedSegment named;
+    std::vector<char> good;        ///< of each parity block, row after row
+    std::vector<char> whole_file;  ///< of each row: its index is whole, too
+    [[nodiscard]] bool whole() const;
+    [[nodiscard]] std::int64_t bad_blocks() const;
+};
+
+/// Thread rule: const members may be called from several threads at once. The store outlives it.
+class ParityArchive {
+public:
+    /// Nothing where there is no parity. Throws corrupt where there is some, and neither a root nor an index of it can
+    /// be used.
+    [[nodiscard]] static std::optional<ParityArchive> open(const KeyValueStore& store, std::string_view prefix);
+
+    [[nodiscard]] const ParityRoot& root() const { return root_; }
+    /// Whether each copy of the root is there and whole, and the same as the others.
+    [[nodiscard]] bool root_good(int copy) const { return roots_good_[static_cast<std::size_t>(copy)] != 0; }
+    [[nodiscard]] bool roots_good() const;
+    [[nodiscard]] std::size_t segments() const { return root_.segments.size(); }
+    /// From any of its parity files; nothing where none has it whole.
+    [[nodiscard]] std::optional<NamedSegment> segment(std::size_t number) const;
+    /// The same, with every parity block compared with its CRC.
+    [[nodiscard]] std::optional<SegmentState> state(std::size_t number, const IoOptions& io) const;
+
+    /// What was sealed, of all indices that can be read; `complete` says whether these are all.
+    [[nodiscard]] FileSums sums(bool& complete) const;
+    /// Whether the manifest is the one that the root names.
+    [[nodiscard]] bool manifest_good() const;
+
+    [[nodiscard]] const KeyValueStore& store() const { return *store_; }
+    [[nodiscard]] const std::string& prefix() const { return prefix_; }
+
+private:
+    ParityArchive(const KeyValueStore& store, std::string_view prefix) : store_(&store), prefix_(prefix) {}
+    void find_segments(const Listing& listing);
+
+    const KeyValueStore* store_;
+    std::string prefix_;
+    ParityRoot root_;
+    std::vector<char> roots_good_ = std::vector<char>(parity_roots);
+};
+
+/// What a seal lists: the manifest, or where parity says that it is not the right one, what the indices say. Nothing
+/// without a seal.
+[[nodiscard]] std::optional<FileSums> sealed_sums(const KeyValueStore& store, std::string_view prefix);
+
+}  // namespace tessera

@@ -1,0 +1,210 @@
+#include "parity_layout.h"
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <queue>
+#include <set>
+#include <utility>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t largest_segment = std::uint64_t{1} << 30;
+constexpr std::uint32_t most_rows = 100;  ///< of a group
+constexpr double millionth = 1e-6;
+
+/// Puts extents into blocks, in order.
+class Packer {
+public:
+    /// Blocks of one file share none of `groups` groups while there is a choice; 0: not known yet.
+    Packer(std::uint32_t block_size, std::uint32_t groups) : block_size_(block_size), groups_(groups) {}
+
+    void add(std::uint32_t file, const Extent& extent) {
+        if (file != file_) used_.clear();
+        file_ = file;
+        std::uint64_t done = 0;
+        for (; extent.length - done >= block_size_; done += block_size_) {
+            put(extent.offset + done, blocks_++, 0, block_size_);
+        }
+        if (done < extent.length) add_end(extent.offset + done, static_cast<std::uint32_t>(extent.length - done));
+    }
+
+    [[nodiscard]] std::uint32_t blocks() const { return blocks_; }
+    [[nodiscard]] std::vector<Piece>& pieces() { return pieces_; }
+
+private:
+    struct Shared {
+        std::uint32_t block = 0;
+        std::uint32_t used = 0;
+    };
+
+    void put(std::uint64_t offset, std::uint32_t block, std::uint32_t place, std::uint32_t length) {
+        pieces_.push_back({file_, block, offset, length, place, 0});
+        if (groups_ > 0) used_.insert(block % groups_);
+    }
+
+    void add_end(std::uint64_t offset, std::uint32_t length) {
+        constexpr std::size_t most_open = 16;
+        const auto fits = [&](const Shared& s) {
+            return block_size_ - s.used >= length && (groups_ == 0 || !used_.contains(s.block % groups_));
+        };
+        auto best = open_.end();
+        for (auto s = open_.begin(); s != open_.end(); ++s) {
+            if (fits(*s) && (best == open_.end() || s->used > best->used)) best = s;
+        }
+        if (best == open_.end()) {
+            if (open_.size() == most_open) open_.erase(std::ranges::max_element(open_, {}, &Shared::used));
+            open_.push_back({blocks_++, 0});
+            best = open_.end() - 1;
+        }
+        put(offset, best->block, best->used, length);
+        best->used = std::min(block_size_, (best->used + length + 7) / 8 * 8);
+    }
+
+    std::uint32_t block_size_;
+    std::uint32_t groups_;
+    std::uint32_t blocks_ = 0;
+    std::uint32_t file_ = UINT32_MAX;
+    std::set<std::uint32_t> used_;  ///< groups of the file
+    std::vector<Shared> open_;
+    std::vector<Piece> pieces_;
+};
+
+Packer pack(std::span<const Extent> extents, const std::map<std::uint32_t, std::uint32_t>& place,
+            std::uint32_t block_size, std::uint32_t groups) {
+    Packer packer(block_size, groups);
+    for (const Extent& extent : extents) packer.add(place.at(extent.file), extent);
+    return packer;
+}
+
+/// The most blocks of one file: in the segment, and in one group. Pieces are sorted by file.
+std::uint32_t most_blocks(const std::vector<Piece>& pieces, std::uint32_t groups) {
+    std::map<std::uint32_t, std::uint32_t> counts;  // of the file, by group
+    std::uint32_t file = UINT32_MAX;
+    std::uint32_t most = 0;
+    for (const Piece& piece : pieces) {
+        if (piece.file != file) counts.clear();
+        file = piece.file;
+        most = std::max(most, ++counts[piece.block % groups]);
+    }
+    return most;
+}
+
+std::uint32_t rows_of(std::uint32_t blocks, std::uint32_t groups) {
+    return std::max(1U, (blocks + groups - 1) / groups);
+}
+
+}  // namespace
+
+Redundancy parse_redundancy(std::string_view text) {
+    const bool share = text.ends_with('%');
+    const std::string_view digits = share ? text.substr(0, text.size() - 1) : text;
+    double amount = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), amount);
+    const bool read = error == std::errc() && end == digits.data() + digits.size();
+    if (read && share && amount >= 0.01 && amount <= 100) {
+        return {Redundancy::Kind::share, static_cast<std::uint32_t>(std::lround(amount * 1e4))};
+    }
+    if (read && !share && amount >= 1 && amount <= 100 && amount == std::floor(amount)) {
+        return {Redundancy::Kind::files, static_cast<std::uint32_t>(amount)};
+    }
+    throw invalid_argument(
+        fmt::format("'{}' is no redundancy: expected a share from 0.01% to 100%, as 5%, or from 1 to 100 files that "
+                    "may vanish, as 2",
+                    text));
+}
+
+std::string redundancy_text(const Redundancy& redundancy) {
+    if (redundancy.kind == Redundancy::Kind::share) return fmt::format("{:.6g}%", redundancy.amount * 1e-4);
+    return fmt::format("{} file{}", redundancy.amount, redundancy.amount == 1 ? "" : "s");
+}
+
+std::uint32_t parity_block_size(std::uint64_t total) {
+    constexpr std::uint64_t large = std::uint64_t{64} << 20;
+    constexpr std::uint64_t least = 512;
+    if (total >= large) return 64U << 10U;
+    const std::uint64_t wanted = std::max(least, total / 1024);
+    const std::uint64_t below = std::bit_floor(wanted);
+    return static_cast<std::uint32_t>(wanted - below < 2 * below - wanted ? below : 2 * below);
+}
+
+std::vector<std::vector<Extent>> deal_extents(std::span<const SealedFile> files, const Redundancy& redundancy,
+                                              std::uint64_t memory) {
+    std::uint64_t total = 0;
+    std::uint64_t largest = 0;
+    std::uint64_t extents = 0;
+    for (const SealedFile& file : files) {
+        total += file.size;
+        largest = std::max(largest, file.size);
+        extents += std::max<std::uint64_t>(1, (file.size + extent_size - 1) / extent_size);
+    }
+    std::uint64_t count = total / largest_segment + 1;
+    if (redundancy.kind == Redundancy::Kind::share) {
+        const double parity = static_cast<double>(total) * redundancy.amount * millionth;
+        count = std::max(count, static_cast<std::uint64_t>(parity / static_cast<double>(memory)) + 1);
+    } else {
+        // As many groups as a file has blocks, and a parity block in each for every file that may vanish.
+        count = std::max(count, largest * redundancy.amount / memory + 1);
+        count = std::max(count, total / most_rows * redundancy.amount / memory + 1);
+    }
+    std::vector<std::vector<Extent>> segments(std::min(count, extents));
+    using Fill = std::pair<std::uint64_t, std::size_t>;  // bytes, number of the segment
+    std::priority_queue<Fill, std::vector<Fill>, std::greater<>> fills;
+    for (std::size_t i = 0; i < segments.size(); ++i) fills.emplace(0, i);
+    for (std::uint32_t f = 0; f < files.size(); ++f) {
+        std::uint64_t offset = 0;
+        do {
+            const std::uint64_t length = std::min(extent_size, files[f].size - offset);
+            const auto [bytes, number] = fills.top();
+            fills.pop();
+            fills.emplace(bytes + length, number);
+            segments[number].push_back({f, offset, length});
+            offset += length;
+        } while (offset < files[f].size);
+    }
+    std::erase_if(segments, [](const auto& segment) { return segment.empty(); });
+    return segments;
+}
+
+LaidOut lay_out(std::span<const Extent> extents, std::span<const SealedFile> files, std::uint32_t block_size,
+                const Redundancy& redundancy) {
+    LaidOut laid;
+    std::map<std::uint32_t, std::uint32_t> place;  // in the segment, by number
+    for (const Extent& extent : extents) {
+        if (!place.emplace(extent.file, static_cast<std::uint32_t>(laid.numbers.size())).second) continue;
+        laid.numbers.push_back(extent.file);
+        laid.segment.files.push_back(files[extent.file]);
+    }
+    Packer first = pack(extents, place, block_size, 0);
+    const bool share = redundancy.kind == Redundancy::Kind::share;
+    std::uint32_t groups = rows_of(first.blocks(), most_rows);
+    if (!share) groups = std::max(groups, most_blocks(first.pieces(), 1));
+    Packer packed = pack(extents, place, block_size, groups);
+    Segment& s = laid.segment;
+    s.block_size = block_size;
+    s.blocks = packed.blocks();
+    s.groups = groups;
+    s.rows = rows_of(s.blocks, groups);
+    s.pieces = std::move(packed.pieces());
+    const std::uint64_t parity =
+        share
+            ? std::max<std::uint64_t>(2, static_cast<std::uint64_t>(std::ceil(s.rows * redundancy.amount * millionth)))
+            : std::uint64_t{redundancy.amount} * std::max(1U, most_blocks(s.pieces, groups));
+    if (s.rows + parity > 255) {
+        throw invalid_argument(
+            fmt::format("parity of {}: a group of {} blocks would need {} parity blocks, and both together are at most "
+                        "255; ask for less",
+                        redundancy_text(redundancy), s.rows, parity));
+    }
+    s.parity = static_cast<std::uint32_t>(parity);
+    return laid;
+}
+
+}  // namespace tessera

@@ -1,0 +1,126 @@
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "parity_archive.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint32_t no_limit = UINT32_MAX;
+
+/// Where each file begins, if all are put one after another in the order of their paths.
+using Begins = std::map<std::string, std::uint64_t, std::less<>>;
+
+Begins begins_of(const ParityArchive& archive, std::uint64_t& total) {
+    Begins sizes;
+    for (std::size_t i = 0; i < archive.segments(); ++i) {
+        const auto named = archive.segment(i);
+        if (!named) continue;
+        for (const SealedFile& file : named->segment.files) sizes.emplace(file.path, file.size);
+    }
+    total = 0;
+    for (auto& [path, size] : sizes) {
+        const std::uint64_t begin = total;
+        total += size;
+        size = begin;
+    }
+    return sizes;
+}
+
+/// How many parity blocks of each group are good.
+std::vector<std::uint32_t> good_of(const SegmentState& state) {
+    const std::uint32_t groups = state.named.segment.groups;
+    std::vector<std::uint32_t> good(groups);
+    for (std::size_t i = 0; i < state.good.size(); ++i) good[i % groups] += state.good[i] != 0 ? 1 : 0;
+    return good;
+}
+
+/// The bytes in a row that a segment can always lose. A run that touches a piece is taken to cost its whole block.
+std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, const Begins& begins,
+                     std::uint64_t total) {
+    struct Span {
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0;
+        std::uint32_t block = 0;
+    };
+    std::vector<Span> pieces;
+    for (const Piece& piece : s.pieces) {
+        const std::uint64_t begin = begins.find(s.files[piece.file].path)->second + piece.offset;
+        pieces.push_back({begin, begin + piece.length, piece.block});
+    }
+    std::ranges::sort(pieces, {}, &Span::begin);
+    std::vector<std::uint32_t> touched(s.blocks);  // pieces of the window, by block
+    std::vector<std::uint32_t> lost(s.groups);     // blocks of the window, by group
+    std::uint64_t run = total;
+    std::size_t first = 0;
+    for (const Span& last : pieces) {
+        const std::uint32_t group = last.block % s.groups;
+        if (touched[last.block]++ == 0) ++lost[group];
+        while (lost[group] > good[group]) {
+            const Span& out = pieces[first++];
+            // From the last byte of the one to the first of the other is one byte too many.
+            run = std::min(run, last.begin + 1 > out.end ? last.begin + 1 - out.end : 0);
+            if (--touched[out.block] == 0) --lost[out.block % s.groups];
+        }
+    }
+    return run;
+}
+
+/// How many files a segment can always lose.
+std::uint32_t files_of(const Segment& s, const std::vector<std::uint32_t>& good) {
+    std::vector<std::map<std::uint32_t, std::uint32_t>> blocks(s.groups);  // of each file, by group
+    for (const Piece& piece : s.pieces) ++blocks[s.group_of(piece)][piece.file];
+    std::uint32_t least = no_limit;
+    for (std::uint32_t g = 0; g < s.groups; ++g) {
+        std::vector<std::uint32_t> counts;
+        for (const auto& [file, count] : blocks[g]) counts.push_back(count);
+        std::ranges::sort(counts, std::greater<>());
+        std::uint32_t files = 0;
+        std::uint64_t sum = 0;
+        for (const std::uint32_t count : counts) {
+            if ((sum += count) > good[g]) break;
+            ++files;
+        }
+        if (sum > good[g]) least = std::min(least, files);
+    }
+    return least;
+}
+
+}  // namespace
+
+std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
+    const auto archive = ParityArchive::open(store, prefix);
+    if (!archive) return std::nullopt;
+    ParityPromise promise;
+    promise.asked = archive->root().redundancy;
+    promise.segments = static_cast<std::int64_t>(archive->segments());
+    std::uint64_t total = 0;
+    const Begins begins = begins_of(*archive, total);
+    promise.run = total;
+    promise.blocks = no_limit;
+    promise.files = no_limit;
+    for (std::size_t i = 0; i < archive->segments(); ++i) {
+        const auto state = archive->state(i, io);
+        if (!state) {
+            ++promise.lost_segments;
+            promise.blocks = promise.files = 0;
+            promise.run = 0;
+            continue;
+        }
+        const Segment& s = state->named.segment;
+        const std::vector<std::uint32_t> good = good_of(*state);
+        promise.block_size = s.block_size;
+        promise.parity_bytes += s.parity * (parity_offset(s, state->named.name.index_size, s.groups));
+        promise.blocks = std::min(promise.blocks, *std::ranges::min_element(good));
+        promise.files = std::min(promise.files, files_of(s, good));
+        promise.run = std::min(promise.run, run_of(s, good, begins, total));
+    }
+    promise.files = std::min(promise.files, static_cast<std::uint32_t>(begins.size()));
+    return promise;
+}
+
+}  // namespace tessera

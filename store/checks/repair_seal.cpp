@@ -1,0 +1,175 @@
+#include "repair_seal.h"
+
+#include <fmt/format.h>
+#include <tessera/dialect.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "parity_restore.h"
+#include "replace_directory.h"
+
+namespace tessera {
+
+namespace {
+
+/// Restores what the parity of seals gives, seal by seal.
+class SealMender {
+public:
+    SealMender(KeyValueStore& store, std::string_view prefix, const RepairOptions& options,
+               const std::vector<Finding>& findings)
+        : store_(store), prefix_(prefix), options_(options), findings_(findings) {}
+
+    /// Whether there is anything to do.
+    [[nodiscard]] bool needed() const {
+        return std::ranges::any_of(findings_, [&](const Finding& f) { return is_wanted(f); });
+    }
+
+    void run(RepairReport& report) {
+        std::set<std::string> nodes;
+        for (const Finding& finding : findings_) {
+            if (is_wanted(finding)) nodes.insert(finding.node);
+        }
+        for (const std::string& node : nodes) restore(node, report);
+    }
+
+    /// Throws invalid_argument for a name that is none of what to_seal can restore.
+    static void require_names(const RepairOptions& options, const std::vector<Finding>& findings) {
+        for (const std::string& name : options.to_seal_names) {
+            const bool there = std::ranges::any_of(findings, [&](const Finding& f) {
+                return f.key == name && (f.kind == FindingKind::changed || f.remedy == Remedy::restore);
+            });
+            if (there) continue;
+            throw invalid_argument(fmt::format("--to-seal {}: no such file differs from a seal with parity", name));
+        }
+    }
+
+    /// Keys of files that parity gave back, or would.
+    [[nodiscard]] const std::set<std::string>& restored() const { return restored_; }
+
+private:
+    [[nodiscard]] bool is_wanted(const Finding& finding) const {
+        if (finding.remedy == Remedy::restore) return true;
+        if (finding.kind != FindingKind::changed || !options_.to_seal || !has_parity(finding.node)) return false;
+        return options_.to_seal_names.empty() || std::ranges::count(options_.to_seal_names, finding.key) > 0;
+    }
+
+    [[nodiscard]] bool has_parity(const std::string& node) const {
+        const std::string key = join_key(node, parity_folder);
+        return std::ranges::any_of(findings_, [&](const Finding& f) { return f.key == key; });
+    }
+
+    void restore(const std::string& node, RepairReport& report) {
+        const std::string place = join_key(prefix_, node);
+        const auto below = [&](const std::string& key) { return node.empty() ? key : key.substr(node.size() + 1); };
+        PathSet differing;
+        PathSet wanted;
+        for (const Finding& finding : findings_) {
+            const bool within = node.empty() || finding.key.starts_with(node + '/');
+            if (!within || finding.key.empty() || is_harmless(finding.kind)) continue;
+            differing.insert(below(finding.key));
+            if (finding.node == node && is_wanted(finding) && finding.key != join_key(node, parity_folder)) {
+                wanted.insert(below(finding.key));
+            }
+        }
+        LockedNodes locked;
+        if (!options_.dry_run) {
+            for (const std::string& path : wanted) store_.require_direct(join_key(place, path));
+            locked = lock_nodes(store_, place);
+        }
+        for (Restored& one : restore_from_parity(store_, place, differing, wanted, options_.dry_run, options_.io)) {
+            const std::string key = join_key(node, one.path);
+            if (one.done) restored_.insert(key);
+            report.done += one.done ? 1 : 0;
+            report.actions.push_back({finding_of(node, key), one.done, std::move(one.text)});
+        }
+    }
+
+    /// What was found of a key; of parity files, what was found of the parity.
+    [[nodiscard]] Finding finding_of(const std::string& node, const std::string& key) const {
+        for (const Finding& finding : findings_) {
+            if (finding.node == node && finding.key == key && is_wanted(finding)) return finding;
+        }
+        return {.remedy = Remedy::restore, .node = node, .key = key, .text = "is damaged or missing"};
+    }
+
+    KeyValueStore& store_;
+    std::string prefix_;
+    const RepairOptions& options_;
+    const std::vector<Finding>& findings_;
+    std::set<std::string> restored_;
+};
+
+/// Leaves chunks where they are that parity covers and cannot give back now: what of them is whole may count yet. And
+/// consolidated metadata as they were sealed, though nodes are missing.
+void keep_covered(std::vector<Finding>& findings, const std::set<std::string>& sealed) {
+    for (Finding& finding : findings) {
+        const bool writes = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
+                            finding.remedy == Remedy::cut_off || finding.remedy == Remedy::consolidate;
+        const bool covered = std::ranges::any_of(
+            sealed, [&](const std::string& node) { return node.empty() || finding.key.starts_with(node + '/'); });
+        if (writes && covered) finding.remedy = Remedy::none;
+    }
+}
+
+/// Whether something is wrong only because metadata of its node are missing or damaged, which parity gives back.
+bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>& restored) {
+    if (finding.kind != FindingKind::damage || finding.by_seal || finding.remedy != Remedy::none) return false;
+    const auto gives = [&](std::string_view document) { return restored.contains(join_key(finding.node, document)); };
+    return std::ranges::any_of(dialect_table(), [&](const Dialect& dialect) {
+        return gives(dialect.metadata_key) || gives(dialect.group_key) || std::ranges::any_of(dialect.documents, gives);
+    });
+}
+
+/// Restored metadata show which chunks do not decode: these are restored in the next round. `findings` become what is
+/// found afterwards.
+void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                       const RepairOptions& options, std::vector<Finding>& findings, RepairReport& report) {
+    constexpr int most = 3;
+    for (int round = 0; round < most; ++round) {
+        SealMender seals(*store, prefix, options, findings);
+        if (!seals.needed()) return;
+        std::erase_if(report.actions, [](const Repaired& r) { return !r.done; });  // it is tried anew
+        const std::int64_t before = report.done;
+        seals.run(report);
+        if (options.dry_run) {
+            std::erase_if(findings, [&](const Finding& f) {
+                return f.remedy == Remedy::restore || seals.restored().contains(f.key) ||
+                       is_for_want_of_metadata(f, seals.restored());
+            });
+            return;
+        }
+        findings = verify(store, prefix, {.io = options.io}).findings;
+        if (report.done == before) return;
+    }
+}
+
+}  // namespace
+
+std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                                           const RepairOptions& options, std::set<std::string>& nodes,
+                                           RepairReport& report) {
+    std::vector<Finding> findings = verify(store, prefix, {.io = options.io}).findings;
+    std::set<std::string> sealed;  // nodes with parity
+    for (const Finding& finding : findings) {
+        if (finding.key == join_key(finding.node, parity_folder)) sealed.insert(finding.node);
+    }
+    SealMender::require_names(options, findings);
+    if (options.to_seal || SealMender(*store, prefix, options, findings).needed()) {
+        nodes.insert(sealed.begin(), sealed.end());
+        restore_in_rounds(store, prefix, options, findings, report);
+        for (Finding& f : findings) {
+            if (f.remedy == Remedy::restore) f.remedy = Remedy::none;  // it was tried
+        }
+        // What could not be restored is said once.
+        std::erase_if(findings, [&](const Finding& f) {
+            return !is_harmless(f.kind) &&
+                   std::ranges::any_of(report.actions, [&](const Repaired& r) { return r.finding.key == f.key; });
+        });
+    }
+    keep_covered(findings, sealed);
+    return findings;
+}
+
+}  // namespace tessera

@@ -1,0 +1,20 @@
+// What repair does about files that a seal with parity covers. Private to the store module.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/repair.h>
+
+namespace tessera {
+
+/// Verifies, restores what parity gives, and returns what is found then, or would be. What became of it goes into
+/// `report`, nodes in which something may have been set aside into `nodes`.
+[[nodiscard]] std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store,
+                                                         std::string_view prefix, const RepairOptions& options,
+                                                         std::set<std::string>& nodes, RepairReport& report);
+
+}  // namespace tessera

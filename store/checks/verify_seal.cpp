@@ -1,0 +1,117 @@
+// What verify says of seals, with parity or without.
+#include <fmt/format.h>
+#include <tessera/parity.h>
+#include <tessera/seal.h>
+
+#include "verifier.h"
+
+namespace tessera {
+
+void Verifier::check_seal(const std::string& path) {
+    const std::string manifest = join_key(path, seal_key);
+    SealState state;
+    if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
+        return;
+    }
+    if (!state.present) return;
+    ++report_.seals;
+    report_.sealed += state.unchanged;
+    if (const auto added = store_->list(place(join_key(path, parity_folder))); !added.keys.empty()) {
+        guarded({.node = path, .key = join_key(path, parity_folder)}, [&] { check_parity(path, state); });
+        return;
+    }
+    struct Row {
+        const std::vector<std::string>& files;
+        FindingKind kind;
+        std::string_view what;
+    };
+    for (const Row& row : {Row{state.changed, FindingKind::changed, "is not as it was sealed"},
+                           Row{state.missing, FindingKind::lost, "was sealed and is missing"},
+                           Row{state.added, FindingKind::added, "was added after the seal"}}) {
+        for (const std::string& file : row.files) {
+            add({.kind = row.kind, .node = path, .key = join_key(path, file), .text = std::string(row.what)});
+        }
+    }
+}
+
+namespace {
+
+std::string promise_text(const ParityPromise& promise) {
+    if (promise.blocks == 0) return "nothing more can be lost for certain";
+    return fmt::format("any {} blocks of {} bytes in a group, any {} bytes in a row, or any {} files can be lost",
+                       promise.blocks, promise.block_size, promise.run, promise.files);
+}
+
+}  // namespace
+
+void Verifier::check_parity(const std::string& path, const SealState& state) {
+    const auto archive = ParityArchive::open(*store_, place(path));
+    if (!archive) return;
+    PathSet undecodable;
+    for (const Finding& finding : report_.findings) {
+        const bool within = path.empty() || finding.key.starts_with(path + '/');
+        if (finding.kind != FindingKind::damage || finding.key.empty() || !within) continue;
+        undecodable.insert(path.empty() ? finding.key : finding.key.substr(path.size() + 1));
+    }
+    const ParityState parity = parity_state(*archive, state, undecodable, options_.io);
+    for (const Differing& file : parity.files) add_differing(path, file, parity.times_prove);
+    for (const std::string& file : state.added) {
+        add({.kind = FindingKind::added,
+             .node = path,
+             .key = join_key(path, file),
+             .text = "was added after the seal"});
+    }
+    add_parity(path, *archive, parity);
+}
+
+void Verifier::add_differing(const std::string& path, const Differing& file, bool times_prove) {
+    Finding finding{.node = path, .key = join_key(path, file.path), .by_seal = true};
+    switch (file.kind) {
+        case Differing::Kind::missing:
+            finding.kind = FindingKind::lost;
+            finding.text = "was sealed and is missing";
+            break;
+        case Differing::Kind::damaged:
+            finding.kind = FindingKind::damage;
+            finding.text = "is damaged: not as it was sealed";
+            break;
+        case Differing::Kind::changed:
+            finding.kind = FindingKind::changed;
+            finding.text = "is not as it was sealed";
+            break;
+    }
+    if (!file.solvable) {
+        finding.text += "; more is lost than the parity can give back";
+    } else if (file.kind == Differing::Kind::changed) {
+        finding.text += times_prove ? ", perhaps by an edit; `tessera repair --to-seal` restores it"
+                                    : "; most files have lost the times of the seal, so that an edit cannot be told "
+                                      "from damage; `tessera repair --to-seal` restores it";
+    } else {
+        finding.text += "; `tessera repair` restores it from parity";
+        finding.remedy = Remedy::restore;
+    }
+    add(std::move(finding));
+}
+
+void Verifier::add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state) {
+    const auto promise = parity_promise(*store_, place(path), options_.io);
+    if (!promise) return;
+    Finding finding{.kind = FindingKind::note, .node = path, .key = join_key(path, parity_folder)};
+    const std::string about = fmt::format("parity of {}", redundancy_text(archive.root().redundancy));
+    if (state.whole()) {
+        finding.text = fmt::format("{}, all of it as it was written: {}", about, promise_text(*promise));
+    } else {
+        finding.kind = FindingKind::damage;
+        finding.remedy = Remedy::restore;
+        finding.text = fmt::format(
+            "{}: {} of {} parity blocks in {} files are damaged or missing{}{}; {}", about, state.bad_blocks,
+            state.blocks, state.bad_files, state.roots_good ? "" : ", and so are roots or the manifest",
+            state.lost_segments == 0
+                ? ""
+                : fmt::format(", and {} of {} segments wholly", state.lost_segments, archive.segments()),
+            promise_text(*promise));
+    }
+    add(std::move(finding));
+}
+
+}  // namespace tessera

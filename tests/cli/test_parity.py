@@ -1,0 +1,290 @@
+"""Seals with parity as a person uses them: sha256sum and an independent decoder check what repair restores."""
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+
+import numpy as np
+
+from program import EXAMPLES, ProgramTest, main
+
+SURVEY = np.random.default_rng(5).integers(0, 1 << 24, (300, 400)).astype("<i4")
+
+
+class ParityTest(ProgramTest):
+    def make(self, name="a.zarr", *words, parity="5%"):
+        self.save("survey.npy", SURVEY)
+        self.tessera("copy", "survey.npy", name, "--chunks", "50,50", "--quiet", *words)
+        self.tessera("seal", name, "--parity", parity, "--quiet")
+        root = self.folder / name
+        self.sealed = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*")
+                       if p.is_file() and ".tessera" not in p.parts}
+        return root
+
+    def damage(self, path, at=100, length=1, keep_time=True):
+        before = path.stat()
+        data = bytearray(path.read_bytes())
+        for i in range(at, at + length):
+            data[i] ^= 0xFF
+        path.write_bytes(data)
+        if keep_time:
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return bytes(data)
+
+    def assert_as_sealed(self, root):
+        subprocess.run(["sha256sum", "-c", "--quiet", ".tessera/sha256sums.txt"], cwd=root, check=True)
+        for path, data in self.sealed.items():
+            self.assertEqual((root / path).read_bytes(), data, path)
+
+    def texts(self, report, list_name="actions"):
+        return {entry["key"]: entry.get("outcome", entry["text"]) for entry in report[list_name]}
+
+
+class Parity(ParityTest):
+    def test_lost_and_damaged_files_return_bit_for_bit(self):
+        for format, chunk, metadata in (("zmeta", "__zdata__/0.0.blosc", "__zmeta__"), ("v1", "0.0", "meta"),
+                                        ("v2", "0.0", ".zarray"), ("v3", "c/0/0", "zarr.json")):
+            with self.subTest(format):
+                root = self.make(f"{format}.zarr", "--format", format)
+                (root / metadata).unlink()
+                (root / chunk).unlink()
+                self.tessera("verify", root, code=1)
+                planned = self.tessera_json("repair", root, "--dry-run", code=0)
+                self.assertEqual(self.texts(planned), {chunk: "would be restored from parity",
+                                                       metadata: "would be restored from parity"})
+                self.assertFalse((root / chunk).exists())
+                self.assertEqual(self.texts(self.tessera_json("repair", root)),
+                                 {chunk: "restored from parity", metadata: "restored from parity"})
+                self.assert_as_sealed(root)
+                np.testing.assert_array_equal(self.exported(root), SURVEY)
+                self.assertTrue(self.tessera_json("verify", root)["sound"])
+
+    def test_the_damaged_file_is_kept_and_the_restored_one_has_its_time_and_mode(self):
+        root = self.make()
+        chunk = root / "__zdata__" / "1.1.blosc"
+        chunk.chmod(0o640)
+        self.tessera("seal", root, "--overwrite", "--quiet")  # with parity still, as it was asked for
+        sealed = chunk.stat()
+        damaged = self.damage(chunk, 500, 2000)
+        self.tessera("repair", root)
+        self.assert_as_sealed(root)
+        restored = chunk.stat()
+        self.assertEqual((restored.st_mtime_ns, restored.st_mode), (sealed.st_mtime_ns, sealed.st_mode))
+        self.assertEqual((root / ".tessera/damaged/__zdata__/1.1.blosc").read_bytes(), damaged)
+
+    def test_an_edit_stays_until_it_is_named(self):
+        root = self.make()
+        self.tessera("set", root, "0, 0", "7")
+        edited = (root / "__zdata__/0.0.blosc").read_bytes()
+        self.assertNotEqual(edited, self.sealed["__zdata__/0.0.blosc"])
+        self.damage(root / "__zdata__/3.3.blosc")
+        report = self.tessera_json("repair", root, code=1)
+        self.assertEqual(list(self.texts(report)), ["__zdata__/3.3.blosc"])
+        self.assertEqual([(f["kind"], f["key"]) for f in report["remaining"]], [("changed", "__zdata__/0.0.blosc")])
+        self.assertIn("--to-seal", report["remaining"][0]["text"])
+        self.assertEqual((root / "__zdata__/0.0.blosc").read_bytes(), edited)
+        self.refused("repair", root, "--to-seal", "__zdata__/5.5.blosc", says="no such file differs")
+        self.tessera("repair", root, "--to-seal", "__zdata__/0.0.blosc")
+        self.assert_as_sealed(root)
+        self.assertEqual((root / ".tessera/damaged/__zdata__/0.0.blosc").read_bytes(), edited)
+
+    def test_after_a_plain_copy_times_prove_nothing(self):
+        self.make()
+        shutil.copytree(self.folder / "a.zarr", self.folder / "b.zarr", copy_function=shutil.copyfile)
+        root = self.folder / "b.zarr"
+        self.damage(root / "__zdata__/2.2.blosc", 20)  # in the frame: blosc may decode it to other elements
+        self.damage(root / "__zdata__/4.4.blosc", 5000)
+        self.tessera("repair", root, code=1)
+        self.assertIn("lost the times of the seal", self.tessera("verify", root, code=1))
+        self.tessera("repair", root, "--to-seal")
+        self.assert_as_sealed(root)
+
+    def test_two_files_may_vanish_and_a_third_is_named(self):
+        root = self.make(parity="2")
+        chunks = sorted((root / "__zdata__").iterdir())
+        chunks[3].unlink()
+        chunks[17].unlink()
+        self.tessera("repair", root)
+        self.assert_as_sealed(root)
+        for chunk in chunks:
+            chunk.unlink()
+        report = self.tessera_json("repair", root, code=1)
+        self.assertEqual(report["done"], 0)
+        left = self.texts(report, "remaining")
+        self.assertLessEqual(set(self.sealed) - {"__zmeta__"}, set(left))
+        self.assertIn("more is lost than the parity can give back", left[f"__zdata__/{chunks[0].name}"])
+
+    def test_parity_roots_and_manifest_are_made_anew(self):
+        root = self.make()
+        before = {p: p.read_bytes() for p in (root / ".tessera").rglob("*") if p.is_file() and p.name != "lock"}
+        files = sorted((root / ".tessera/parity").glob("*.0??"))
+        files[0].unlink()
+        self.damage(files[1], 10, 3)
+        for name in ("root.0", "root.1", "root.2"):
+            (root / ".tessera/parity" / name).unlink()
+        (root / ".tessera/sha256sums.txt").unlink()
+        (root / "__zdata__/0.0.blosc").unlink()
+        self.tessera("verify", root, code=1)
+        self.tessera("repair", root)
+        self.assert_as_sealed(root)
+        for path in before:
+            if "root." not in path.name:
+                self.assertEqual(path.read_bytes(), before[path], path)
+        self.assertTrue(self.tessera_json("verify", root)["sound"])
+
+    def test_what_can_be_lost_is_said(self):
+        root = self.make()
+        notes = [f["text"] for f in self.tessera_json("verify", root)["findings"]]
+        self.assertEqual(len(notes), 1)
+        self.assertRegex(notes[0], r"^parity of 5%, all of it as it was written: any 5 blocks of 512 bytes in a group, any "
+                                   r"\d+ bytes in a row, or any [1-9]\d* files can be lost$")
+        run = int(notes[0].split(" bytes in a row")[0].rsplit(" ", 1)[1])
+        self.assertGreaterEqual(run, 0.04 * sum(map(len, self.sealed.values())))
+        parity = self.tessera_json("info", root)["parity"]
+        self.assertEqual((parity["asked"], parity["blocks"], parity["run_bytes"]), ("5%", 5, run))
+        self.assertRegex(self.tessera("info", root), r"parity +5%: any 5 blocks")
+        next((root / ".tessera/parity").glob("*.001")).unlink()
+        self.assertEqual(self.tessera_json("info", root)["parity"]["blocks"], 4)
+
+    def test_a_run_of_the_promised_length_can_be_lost_anywhere(self):
+        root = self.make()
+        run = self.tessera_json("info", root)["parity"]["run_bytes"]
+        total = sum(map(len, self.sealed.values()))
+        for begin in np.random.default_rng(2).integers(0, total - run, 5):
+            at = 0
+            for path in sorted(self.sealed):
+                first, last = max(begin - at, 0), min(begin + run - at, len(self.sealed[path]))
+                at += len(self.sealed[path])
+                if first < last:
+                    self.damage(root / path, int(first), int(last - first))
+            self.tessera("repair", root, "--quiet")
+            self.assert_as_sealed(root)
+
+    def test_sealing_again_and_dropping(self):
+        root = self.make()
+        again = self.tessera_json("seal", root, "--parity", "5%")
+        self.assertEqual((again["written"], again["parity_bytes"]), (False, 0))
+        more = self.tessera_json("seal", root, "--parity", "10%")
+        self.assertTrue(more["written"])
+        self.assertEqual(len(list((root / ".tessera/parity").glob("*.0??"))), 10)
+        self.tessera("set", root, "0, 0", "7")
+        self.refused("seal", root, says="--overwrite")
+        self.assertTrue(self.tessera_json("seal", root, "--overwrite")["parity_bytes"] > 0)
+        self.assertTrue(self.tessera_json("verify", root)["sound"])
+        self.tessera("seal", root, "--parity", "0", "--quiet")
+        self.assertFalse((root / ".tessera/parity").exists() and any((root / ".tessera/parity").iterdir()))
+        self.assertTrue(self.tessera_json("verify", root)["sound"])
+        self.refused("seal", root, "--parity", "none", says="no redundancy")
+        self.refused("seal", root, "--parity", "5%", "--bagit", "bag", says="--parity: not for bags yet")
+
+    def test_a_file_of_many_extents(self):
+        data = np.random.default_rng(3).integers(0, 1 << 30, (7, 1 << 20)).astype("<i4")
+        self.save("survey.npy", data)
+        self.tessera("copy", "survey.npy", "big.zarr", "--format", "v2", "--codec", "none", "--chunks", "7,1048576",
+                     "--quiet")
+        root = self.folder / "big.zarr"
+        self.tessera("seal", root, "--parity", "5%", "--unchecked", "--max-memory", "4M", "--quiet")
+        self.assertGreater(len({p.name[:16] for p in (root / ".tessera/parity").glob("*.0??")}), 1)
+        whole = (root / "0.0").read_bytes()
+        self.damage(root / "0.0", 5_000_000, 600_000)
+        self.damage(root / "0.0", 20_000_000, 300_000)
+        self.tessera("repair", root, "--quiet")
+        self.assertEqual((root / "0.0").read_bytes(), whole)
+
+
+class Decoder(ParityTest):
+    def decode(self, root, code=0):
+        result = subprocess.run([sys.executable, "-B", EXAMPLES / "parity_decoder.py", root], capture_output=True, text=True)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result.stdout
+
+    def test_it_restores_without_tessera(self):
+        for words in (["--format", "zmeta"], ["--format", "v2"], ["--format", "v3", "--shard", "100,100"]):
+            with self.subTest(words):
+                root = self.make("d.zarr", *words, parity="20%")
+                names = sorted(self.sealed)
+                (root / names[0]).unlink()
+                self.damage(root / names[1], 1000, 500)
+                os.truncate(root / names[2], 10)
+                next((root / ".tessera/parity").glob("*.000")).unlink()
+                (root / ".tessera/parity/root.0").unlink()
+                self.assertEqual(self.decode(root).count("restored: "), 3)
+                self.assert_as_sealed(root)
+                shutil.rmtree(root)
+
+    def test_the_documented_bytes_of_the_root(self):
+        root = self.make()
+        data = (root / ".tessera/parity/root.0").read_bytes()
+        magic, major, minor, header, size, segments, kind, amount, _, files, total = struct.unpack_from("<8sHHIQIIIIQQ", data)
+        self.assertEqual((magic, major, minor, header, size), (b"\x89TSR\r\n\x1a\n", 1, 0, 128, len(data)))
+        self.assertEqual((segments, kind, amount), (1, 1, 50_000))
+        self.assertEqual((files, total), (len(self.sealed), sum(map(len, self.sealed.values()))))
+        self.assertEqual(data[64:96], hashlib.sha256((root / ".tessera/sha256sums.txt").read_bytes()).digest())
+        self.assertEqual(data[-32:], hashlib.sha256(data[:-32]).digest())
+
+
+class Hostile(ParityTest):
+    """Indices that somebody made up: their SHA-256 is right, what they say is not."""
+
+    def forge(self, root, change):
+        """Rewrites the index in every parity file, and names it in every root."""
+        folder = root / ".tessera/parity"
+        files = sorted(folder.glob("*.0??"))
+        old = files[0].read_bytes()
+        size = struct.unpack_from("<Q", old, 16)[0]
+        index = bytearray(old[:size - 32])
+        change(index)
+        digest = hashlib.sha256(index).digest()
+        for file in files:
+            data = file.read_bytes()
+            file.unlink()
+            (folder / (digest.hex()[:16] + file.suffix)).write_bytes(bytes(index) + digest + data[size:])
+        for i in range(3):
+            data = bytearray((folder / f"root.{i}").read_bytes()[:-32])
+            data[128:160] = digest
+            (folder / f"root.{i}").write_bytes(bytes(data) + hashlib.sha256(data).digest())
+
+    def test_none_leads_out_of_the_archive_or_is_believed(self):
+        def name_at(index):
+            files, pieces, groups, rows = (struct.unpack_from("<I", index, at)[0] for at in (44, 48, 36, 32))
+            return 64 + 64 * files + 32 * pieces + (4 * rows * groups + 7) // 8 * 8
+
+        def rename(to):
+            def change(index):
+                at = name_at(index)
+                index[at:at + len(to)] = to
+            return change
+
+        def number(at, value):
+            return lambda index: struct.pack_into("<I", index, at, value)
+
+        def piece(field, value):
+            return lambda index: struct.pack_into("<I", index, 64 + 64 * struct.unpack_from("<I", index, 44)[0] + field, value)
+
+        forged = [rename(b"../../evil"), rename(b"/tmp/evilx"), rename(b".tessera/lo"), number(24, 1 << 30), number(24, 0),
+                  number(28, 1), number(32, 254), number(36, 0), number(36, 1 << 31), number(40, 1 << 31),
+                  number(44, 1 << 31), number(48, 1 << 31), number(56, 1 << 31), piece(0, 1 << 20), piece(4, 1 << 20),
+                  piece(16, 1 << 20), piece(20, 4), piece(20, 1 << 31), piece(8, 1 << 31)]
+        self.make()
+        for number_of_case, change in enumerate(forged):
+            with self.subTest(number_of_case):
+                shutil.rmtree(self.folder / "h", ignore_errors=True)
+                (self.folder / "h").mkdir()
+                root = self.folder / "h" / "a.zarr"
+                shutil.copytree(self.folder / "a.zarr", root)
+                self.forge(root, change)
+                chunk = root / "__zdata__/0.0.blosc"
+                chunk.unlink()
+                result = self.run_program("repair", root, "--to-seal", "--max-memory", "64M")
+                self.assertIn(result.returncode, (1, 2), result.stdout + result.stderr)
+                self.assertFalse(chunk.exists())
+                self.assertEqual([p.name for p in (self.folder / "h").iterdir()], ["a.zarr"])
+                self.tessera("verify", root, code=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+#include "parity.h"
+
+#include <fmt/format.h>
+#include <tessera/error.h>
+
+namespace tessera::cli {
+
+namespace {
+
+/// Parity of which nothing can be read is verify's to report.
+std::optional<ParityPromise> promise_at(const Place& place, const IoOptions& io) {
+    try {
+        return parity_promise(*place.store, place.prefix, io);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::corrupt) throw;
+        return std::nullopt;
+    }
+}
+
+}  // namespace
+
+void add_parity(Facts& facts, const Place& place, const IoOptions& io) {
+    const auto promise = promise_at(place, io);
+    if (!promise) return;
+    facts.add(
+        "parity",
+        fmt::format("{}: any {} blocks of {} bytes in a group, any {} in a row, or any {} can be lost for certain",
+                    redundancy_text(promise->asked), promise->blocks, promise->block_size,
+                    count_text(static_cast<std::int64_t>(promise->run), "byte"), count_text(promise->files, "file")));
+    facts.more(fmt::format(
+        "{} in {}{}", bytes_text(promise->parity_bytes), count_text(promise->segments, "segment"),
+        promise->lost_segments == 0 ? "" : fmt::format(", of which {} cannot be read", promise->lost_segments)));
+}
+
+void add_parity(Value& report, const Place& place, const IoOptions& io) {
+    const auto promise = promise_at(place, io);
+    if (!promise) return;
+    Value parity = Value::object();
+    parity.set("asked", redundancy_text(promise->asked));
+    parity.set("bytes", promise->parity_bytes);
+    parity.set("segments", promise->segments);
+    parity.set("lost_segments", promise->lost_segments);
+    parity.set("block_bytes", static_cast<std::int64_t>(promise->block_size));
+    parity.set("blocks", static_cast<std::int64_t>(promise->blocks));
+    parity.set("run_bytes", promise->run);
+    parity.set("files", static_cast<std::int64_t>(promise->files));
+    report.set("parity", std::move(parity));
+}
+
+}  // namespace tessera::cli
