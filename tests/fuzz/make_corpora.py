@@ -255,9 +255,43 @@ def references():
     write("references", "cut", json.dumps({"version": 1, "refs": good})[:80])
 
 
+# ---- parity: indices and roots as tools/docs/parity.md has them, without the SHA-256, which the target adds
+
+def parity_index(block=512, rows=2, parity=2, groups=1, blocks=2, names=(b"0.0", b".zarray"), pieces=None, sizes=(512, 100)):
+    pieces = [(0, 0, 0, 512, 0, 1), (1, 1, 0, 100, 0, 2)] if pieces is None else pieces
+    text = b"".join(names)
+    text += bytes(-len(text) % 8)
+    head = b"\x89TSP\r\n\x1a\n" + struct.pack("<HHIQ8IQ", 1, 0, 64, 0, block, rows, parity, groups, blocks, len(names),
+                                                len(pieces), 0, len(text))
+    files, at = b"", 0
+    for name, size in zip(names, sizes):
+        files += struct.pack("<QqIIQ32s", size, 0, 0o644, len(name), at, b"s" * 32)
+        at += len(name)
+    crcs = bytes(min(parity * groups, 64) * 4)
+    return head + files + b"".join(struct.pack("<IIQIIII", *p, 0) for p in pieces) + crcs + bytes(-len(crcs) % 8) + text
+
+
+def parity():
+    for name, data in {
+        "index": parity_index(), "empty": parity_index(rows=1, blocks=0, names=(), pieces=()),
+        "above": parity_index(names=(b"../victim", b"a")), "own": parity_index(names=(b"a/.tessera/lock", b"a")),
+        "twice": parity_index(names=(b"a", b"a")), "rows": parity_index(rows=200, parity=100),
+        "blocks": parity_index(blocks=3), "groups": parity_index(groups=1 << 31), "beyond": parity_index(sizes=(511, 100)),
+        "overlap": parity_index(pieces=[(0, 0, 0, 512, 0, 1), (1, 0, 0, 100, 8, 2)]),
+        "unsorted": parity_index(pieces=[(1, 1, 0, 100, 0, 2), (0, 0, 0, 512, 0, 1)]),
+        "place": parity_index(pieces=[(0, 0, 0, 512, 8, 1)]), "far": parity_index(pieces=[(0, 0, 2**64 - 8, 16, 0, 1)]),
+        "cut": parity_index()[:100],
+        "root": b"\x89TSR\r\n\x1a\n" + struct.pack("<HHIQIIIIQQq32s32s", 1, 0, 128, 0, 1, 1, 50000, 0, 2, 612, 0, b"m" * 32, b"")
+                + struct.pack("<32sQII", b"i" * 32, 300, 2, 0),
+        "root-many": b"\x89TSR\r\n\x1a\n" + struct.pack("<HHIQIIIIQQq32s32s", 1, 0, 128, 0, 2**32 - 1, 1, 5, 0, 2, 6, 0, b"", b""),
+    }.items():
+        write("parity", name, data)
+
+
 if __name__ == "__main__":
     shards()
     journals()
+    parity()
     texts()
     pictures()
     tables()
