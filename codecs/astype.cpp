@@ -26,7 +26,7 @@ std::unique_ptr<ArrayToArrayCodec> make_astype_codec(const Value& configuration,
 
 constexpr CodecPart astype_parts[] = {{"encode_dtype", CodecPart::Type::text, {}, true}};
 
-/// The elements that come to it are those that it decodes to.
+/// "decode_dtype" defaults to the dtype of the elements that enter the codec.
 void complete(Value& configuration, const DType& dtype) {
     set_missing(configuration, "decode_dtype", dtype.str());
 }

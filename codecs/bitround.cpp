@@ -1,4 +1,4 @@
-// "numcodecs.bitround": floats with only the first bits of their significand, rounded.
+// "numcodecs.bitround": floats rounded to the first bits of their significand.
 #include <fmt/format.h>
 #include <tessera/error.h>
 

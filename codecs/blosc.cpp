@@ -1,6 +1,6 @@
-// The "blosc" codec, by c-blosc's context calls only: they share no global state and start no threads.
+// The "blosc" codec. It uses only c-blosc's context calls, which share no global state and start no threads.
 //
-// The frame says how it is decoded (blosc_frame.cpp describes it); the configuration counts for encoding only.
+// A frame describes its own decoding (blosc_frame.cpp has the format); the configuration is for encoding only.
 #include <blosc.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,8 +32,8 @@ std::vector<std::string_view> compressors() {
     return names;
 }
 
-/// Checks everything that the header claims, and returns the decoded size; `in` is cut to the frame: what follows it is
-/// ignored, as the original did.
+/// Checks all claims of the header and returns the decoded size. Cuts `in` to the frame, because trailing bytes are
+/// ignored, as in the original.
 std::size_t check_frame(ByteSpan& in) {
     const BloscHeader header = read_blosc_header(in, in.size());
     in = in.first(header.cbytes);
@@ -52,7 +52,7 @@ public:
         const BloscHeader old = read_blosc_header(in, in.size());
         if (old.nbytes <= old.blocksize) return false;  // a single block is encoded as a whole in any case
         const auto encode_block = [&](ByteSpan block, Buffer& frame) {
-            // With room for all of it, not compressed, behind the sizes of its splits.
+            // Room for the uncompressed block, after the sizes of its splits.
             compress(block, block.size(), 2 * block.size() + 2 * BLOSC_MAX_OVERHEAD, frame);
         };
         return edit_blosc_frame(in, header_of(decoded_size), runs, encode_block, scratch, out);
@@ -104,8 +104,8 @@ private:
         out.resize(static_cast<std::size_t>(size));
     }
 
-    /// The header of frames that encode so many bytes, but for their own size. What c-blosc makes of its settings is
-    /// seen from a frame.
+    /// The header of frames of `decoded_size` bytes, apart from cbytes. It is taken from a trial frame, which shows how
+    /// c-blosc applies its settings.
     [[nodiscard]] BloscHeader header_of(std::uint64_t decoded_size) const {
         const std::lock_guard guard(mutex_);
         if (header_.nbytes != decoded_size) {
@@ -119,7 +119,7 @@ private:
     }
 
     static void decompress(ByteSpan frame, MutableByteSpan out) {
-        // c-blosc's own memory: three blocks, whose size the frame says.
+        // c-blosc allocates three blocks of the size that the frame states.
         const std::size_t block = std::min<std::size_t>(read_blosc_header(frame, frame.size()).blocksize, out.size());
         constexpr std::size_t usual = std::size_t{2} << 20;
         const MemoryHold blocks(block > usual ? 3 * std::uint64_t{block} : 0);
@@ -136,7 +136,7 @@ private:
     std::size_t typesize_;
     std::size_t blocksize_;
     mutable std::mutex mutex_;
-    mutable BloscHeader header_;  ///< the last one that header_of() gave: of chunks, which all have one size
+    mutable BloscHeader header_;  ///< the last result of header_of(), kept because all chunks have one size
 };
 
 /// The codec for a compressor by name and a shuffle by number.
@@ -147,7 +147,8 @@ std::unique_ptr<BytesToBytesCodec> make(const Value& configuration, const std::s
         throw invalid_argument(fmt::format("no compressor \"{}\"; choose one of {}", cname, fmt::join(known, ", ")));
     }
     const auto clevel = static_cast<int>(integer_member(configuration, "clevel", 5, 0, 9));
-    // The header has one byte for it; c-blosc, and zarr 0.4 with it, then treat the data as plain bytes.
+    // The header has one byte for typesize. If it does not fit, c-blosc (and so zarr 0.4) treats the data as plain
+    // bytes.
     std::int64_t typesize =
         integer_member(configuration, "typesize", std::max<std::int64_t>(item_size, 1), 1, INT32_MAX);
     if (typesize > BLOSC_MAX_TYPESIZE) typesize = 1;

@@ -8,21 +8,21 @@
 //     |   +----------version of the compressor's format
 //     +--------------version of the frame's format: 2
 //
-// Stored: nbytes bytes follow, as they are (not shuffled, whatever the flags say). Otherwise:
+// Stored frames: nbytes raw bytes follow, not shuffled, whatever the flags say. All other frames:
 //
 //   bstarts     one int32 per block: where in the frame it begins (the document says "from the end of this section";
 //               c-blosc counts from the start of the frame)
-//   blocks      each one or more splits: an int32, the number of bytes that follow, and these. As many bytes as the
-//               split has decoded are the split as it is, not compressed.
+//   blocks      each one or more splits: an int32, the number of bytes that follow, and these bytes. If that number
+//               equals the decoded size of the split, the split is not compressed.
 //
-// A block holds blocksize bytes, the last one what is left. It has typesize splits, all of one size, where the flag 16
-// is not set, typesize is at most 16, a split has at least 128 bytes and the block is not a shorter last one; else one.
-// The splits, decoded and put together, are the block, shuffled by itself where a flag says so: first bytes of all
-// elements, second bytes, …, and at the end the bytes of an element that is not whole.
+// A block holds blocksize bytes; the last one may be shorter. It has typesize splits of equal size if flag 16 is clear,
+// typesize is at most 16, a split has at least 128 bytes and the block is not a shorter last one. Otherwise it has one.
+// The decoded splits, concatenated, are the block. If a flag says so, each block is shuffled by itself: the first bytes
+// of all elements, the second bytes, …, and at the end the bytes of an incomplete element.
 //
-// What is decoded here: stored frames, and LZ4 without bitshuffle. A block of any other kind becomes a frame of its
-// own, which c-blosc decodes. Writers put the blocks one behind the other in order; a frame in which they are not, or
-// in which a split ends beyond its block's, is left to c-blosc as a whole, so that the two never differ.
+// This file decodes stored frames, and LZ4 without bitshuffle. Any other block is wrapped as a frame of its own for
+// c-blosc to decode. Writers store the blocks in order, one after the other. If they lie otherwise, or if a split ends
+// beyond its block, c-blosc decodes the whole frame, so that the two decoders never differ.
 #include "blosc_frame.h"
 
 #include <blosc.h>
@@ -44,15 +44,15 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
-constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, of small frames everything
+constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, or all of a small frame
 constexpr std::size_t short_row = 256;
 constexpr std::size_t most_splits = 16;
 constexpr std::size_t least_split = 128;
-constexpr std::uint32_t stored_piece = 1 << 16;  // stored bytes have no blocks; so many are read at a time
+constexpr std::uint32_t stored_piece = 1 << 16;  // a stored frame has no blocks: it is read in such pieces
 
 enum Flag : std::uint8_t { shuffled = 1, stored = 2, bitshuffled = 4, reserved = 8, unsplit = 16 };
 
-/// A decoded block, or part of none.
+/// A decoded block, or a piece of a stored frame. Empty at first.
 struct Block {
     std::size_t begin = 0;  ///< in the decoded chunk
     std::size_t end = 0;
@@ -72,7 +72,7 @@ public:
 
     [[nodiscard]] const BloscHeader& header() const { return header_; }
 
-    /// Whether the frame is laid out as expected; reads where its blocks begin.
+    /// Reads where the blocks begin. Returns whether the frame has the expected layout.
     [[nodiscard]] bool read_starts() {
         BloscHeader& h = header_;
         if (h.nbytes == 0 || h.blocksize == 0 || h.blocksize > h.nbytes || h.blocksize > BLOSC_MAX_BLOCKSIZE ||
@@ -96,11 +96,11 @@ public:
         return std::ranges::adjacent_find(starts_, std::greater_equal<>()) == starts_.end();
     }
 
-    /// The encoded bytes, of a frame in memory.
+    /// The encoded bytes; only for a frame in memory.
     [[nodiscard]] ByteSpan bytes() const { return have_; }
 
-    /// Memory for a block, which it keeps until the next is asked for, decoded or (`keep` false) indeterminate. Nothing
-    /// where decoding fails.
+    /// The memory of block `k`: decoded, or indeterminate if `keep` is false. Valid until the next call. Empty if
+    /// decoding fails.
     [[nodiscard]] MutableByteSpan whole_block(std::size_t k, bool keep) {
         if (!keep) {
             scratch_.block.reset(block_size(k));
@@ -118,7 +118,7 @@ public:
         return std::min<std::size_t>(header_.blocksize, header_.nbytes - k * header_.blocksize);
     }
 
-    /// Decodes what the runs touch.
+    /// Decodes the bytes of the runs.
     [[nodiscard]] bool decode(const ByteRuns& runs) {
         swapped_ = runs.swapped() != 0;
         if (swapped_ && !has_shuffled(runs.swapped())) return false;
@@ -126,7 +126,8 @@ public:
         const std::size_t n = runs.size();
         const RunStores stores(runs);
         streaming_ = stores.streaming();
-        // Stores of short rows wait for memory; then only plain copies should stand in line, and few other stores.
+        // Stores of short rows stall on memory. Unshuffling whole blocks first leaves only plain copies, and few
+        // other stores, to wait in line.
         unshuffle_blocks_ = !streaming_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
         const bool done = stores.for_each([&](std::size_t from, std::byte* to) {
             if (block_.shuffle || streaming_ || from < block_.begin || from + n > block_.end)
@@ -139,7 +140,7 @@ public:
     }
 
 private:
-    /// Whether the blocks hold shuffled elements of so many bytes, which can be turned round on the way.
+    /// Whether the blocks hold shuffled elements of `number` bytes, whose byte order can be swapped while unshuffling.
     [[nodiscard]] bool has_shuffled(std::size_t number) const {
         return header_.flags >> 5 == BLOSC_LZ4_FORMAT && (header_.flags & (stored | shuffled)) == shuffled &&
                header_.typesize == number && header_.blocksize % number == 0 && header_.nbytes % number == 0;
@@ -153,7 +154,7 @@ private:
         have_at_ = offset;
     }
 
-    /// Which blocks will be needed, in order.
+    /// Lists the blocks that will be needed, in order.
     void plan(const ByteRuns& runs) {
         (void)runs.for_each([&](std::size_t from, const std::byte*) {
             const std::size_t last = block_of(from + runs.size() - 1);
@@ -163,7 +164,7 @@ private:
         });
     }
 
-    /// The encoded bytes of a block. Read together with the needed ones right behind it.
+    /// The encoded bytes of a block. Reads them together with the needed blocks that directly follow.
     [[nodiscard]] ByteSpan encoded(std::size_t block) {
         const std::uint64_t begin = starts_[block];
         const std::uint64_t end = starts_[block + 1];
@@ -247,7 +248,7 @@ private:
         return true;
     }
 
-    /// The block as a frame of one block.
+    /// Decodes the block by wrapping it as a frame of one block.
     [[nodiscard]] bool decode_by_blosc(ByteSpan in, bool whole, MutableByteSpan out) {
         Buffer& frame = scratch_.other;
         frame.reset(header_size + 4 + in.size());
@@ -274,14 +275,13 @@ private:
     std::vector<std::size_t> needed_;
     Block block_;
     bool streaming_ = false;
-    bool swapped_ = false;           ///< elements are turned round
-    bool unshuffle_blocks_ = false;  ///< as a whole, before rows are copied from them
+    bool swapped_ = false;           ///< elements come out in the other byte order
+    bool unshuffle_blocks_ = false;  ///< unshuffle whole blocks before rows are copied from them
 };
 
-/// Puts a frame together from blocks of an old one, and new ones. c-blosc encodes each block by itself, so that a block
-/// comes out as in the whole frame, with two exceptions, which are left to it: a shorter last block of a frame whose
-/// others are split, and a frame that is hardly smaller than its content, where a block may find less room than it
-/// would take.
+/// Assembles a frame from blocks of an old frame and new blocks. c-blosc encodes each block by itself, so a block comes
+/// out as in the whole frame. Two exceptions are left to c-blosc: a shorter last block in a frame whose other blocks
+/// are split, and a frame hardly smaller than its content, where a block may find less room than it needs.
 class FrameEditor {
 public:
     FrameEditor(FrameDecoder& old, const EncodeBlock& encode, CodecScratch& scratch, Buffer& out)
@@ -312,7 +312,7 @@ public:
     }
 
 private:
-    /// Calls each(block, offset in it, bytes, how many) for all that runs lead to, as long as it returns true.
+    /// Calls each(block, offset in the block, bytes, count) for every piece of the runs, until it returns false.
     template <class Each>
     bool each_piece(const ByteRuns& runs, const Each& each) const {
         return runs.for_each([&](std::size_t from, const std::byte* bytes) {
@@ -329,13 +329,13 @@ private:
         });
     }
 
-    /// Block k, which is the next, becomes the one to put new bytes in.
+    /// Opens block `k`, which must be the next one, for new bytes.
     [[nodiscard]] bool open(std::size_t k) {
         block_ = old_.whole_block(k, replaced_[k] < old_.block_size(k));
         return !block_.empty();
     }
 
-    /// Puts the open block, if any, behind the others.
+    /// Encodes and appends the open block, if any.
     [[nodiscard]] bool close() {
         if (block_.empty()) return true;
         const bool whole = block_.size() == header_.blocksize;
@@ -358,7 +358,7 @@ private:
         return true;
     }
 
-    /// Of the next block, encoded: its splits as they are, with their sizes.
+    /// The most bytes of the next encoded block: its splits uncompressed, with their sizes.
     [[nodiscard]] std::size_t most_bytes() const { return 4 * most_splits + old_.block_size(put_); }
     [[nodiscard]] bool has_room(std::size_t at) const {
         return at + most_bytes() <= header_.nbytes + BLOSC_MAX_OVERHEAD;
@@ -378,9 +378,9 @@ private:
     const EncodeBlock& encode_;
     CodecScratch& scratch_;
     Buffer& out_;
-    std::vector<std::size_t> replaced_;  ///< bytes of each block
-    MutableByteSpan block_;              ///< the open one, number put_
-    std::size_t put_ = 0;                ///< blocks
+    std::vector<std::size_t> replaced_;  ///< new bytes per block
+    MutableByteSpan block_;              ///< the open block, of number put_
+    std::size_t put_ = 0;                ///< blocks appended so far
     std::size_t end_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Our own decoder of blosc frames: block by block, straight to where the bytes go. See blosc_frame.cpp.
+// Our own decoder of blosc frames. It works block by block, straight into the destination. See blosc_frame.cpp.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,24 @@ struct BloscHeader {
     std::uint32_t cbytes = 0;     ///< of the frame
 };
 
-/// Reads and checks the first 16 of `available` bytes. Throws corrupt when there is no frame in them, or one that is
-/// longer than what is there.
+/// Reads and checks the first 16 of `available` bytes. Throws corrupt if they are no frame header, or if the frame is
+/// longer than `available`.
 [[nodiscard]] BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available);
 
-/// Decodes the blocks that `runs` touch and puts their bytes in place; of a source that is not in memory, reads only
-/// the front of the frame (at most 4 KiB, where its list of blocks has room in that) and those blocks. Returns false
-/// for a frame that is not laid out as writers do it, or is damaged: c-blosc then says what it is. What runs lead to is
-/// indeterminate then. Throws corrupt when the header is none, or `decoded_size` is not what it says.
+/// Decodes the blocks that `runs` touch, straight to their destinations. If the source is not in memory, reads only
+/// those blocks and the front of the frame (at most 4 KiB if that holds its list of blocks). Returns false if the frame
+/// is damaged or its layout is unusual; c-blosc then decides which. The destinations are then indeterminate. Throws
+/// corrupt if the header is invalid or differs from `decoded_size`.
 [[nodiscard]] bool decode_blosc_runs(const ByteSource& frame, std::uint64_t decoded_size, const ByteRuns& runs,
                                      CodecScratch& scratch);
 
-/// Makes a frame of one block, of which it is given the bytes: blosc's call with the settings of the whole.
+/// Encodes the given block as a frame of one block, with the settings of the whole frame.
 using EncodeBlock = std::function<void(ByteSpan block, Buffer& frame)>;
 
-/// Gives `out` the frame that encoding the whole gives where `frame` holds it but for the bytes that `runs` lead to;
-/// `ours` is the header of what is encoded in such a way. Only the blocks that they touch are decoded and encoded.
-/// Returns false where the frame was written in another way, or where its blocks depend on each other: where hardly any
-/// room is saved, c-blosc counts it from block to block.
+/// Sets `out` to the frame that encoding the whole chunk would give. `frame` is the old frame, `runs` lead to the new
+/// bytes, and `ours` is the header of frames that this codec encodes. Only the blocks that `runs` touch are decoded and
+/// encoded. Returns false if the frame was written in another way, or if its blocks depend on each other: when hardly
+/// any room is saved, c-blosc counts it from block to block.
 [[nodiscard]] bool edit_blosc_frame(ByteSpan frame, const BloscHeader& ours, const ByteRuns& runs,
                                     const EncodeBlock& encode, CodecScratch& scratch, Buffer& out);
 

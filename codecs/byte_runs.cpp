@@ -1,10 +1,9 @@
-// Rows of a chunk lie far apart in the caller's memory, and a line of the cache is read before it is written in part.
-// What a processor finds out about that by itself, it does for rows at one distance that is a number of lines; so the
-// lines of rows that follow are asked for beforehand, which is worth more than any other choice of stores.
+// Rows of a chunk lie far apart in the caller's memory, and a cache line is read before part of it is written. The
+// processor prefetches such lines itself only if the rows are a constant, whole number of lines apart. So the lines of
+// later rows are prefetched here, which gains more than any choice of stores.
 //
-// Stores around the caches need not read a line. They pay where rows are whole lines, or so long that the two lines at
-// their ends hardly count. The first line is asked for nonetheless: with it comes the translation of the page's
-// address.
+// Streaming stores need not read a line. They pay if rows are whole lines, or so long that the two lines at their ends
+// hardly count. The first line is prefetched even then, because that also loads the translation of the page's address.
 #include "byte_runs.h"
 
 #include <cstring>
@@ -17,9 +16,9 @@ namespace {
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t long_run = 1024;
-constexpr std::size_t fetched_ahead = 8192;   // bytes, a part of the nearest cache
-constexpr std::int64_t near_by = 1 << 18;     // what stays in a cache that is near
-constexpr std::int64_t read_again = 1 << 22;  // a chunk in one piece may be memory of ours, which is read at once
+constexpr std::size_t fetched_ahead = 8192;   // bytes; a fraction of the nearest cache
+constexpr std::int64_t near_by = 1 << 18;     // bytes that stay in a nearby cache
+constexpr std::int64_t read_again = 1 << 22;  // bytes; a single run may be our own memory, which is read at once
 
 }  // namespace
 

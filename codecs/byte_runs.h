@@ -1,4 +1,4 @@
-// Where the bytes of a part of a packed chunk go, run by run: what a codec that decodes block by block is asked for.
+// Destinations for a part of a packed chunk, run by run, for codecs that decode block by block.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,9 @@ namespace tessera {
 
 class ByteRuns {
 public:
-    /// The part `region` of a chunk of this shape, packed in C order, as it goes to `out` (shape region.extent).
-    /// Nothing where elements that follow each other in the chunk do not in `out`, so that every run would be one.
+    /// The runs of the part `region` of a chunk of this shape (packed in C order) to `out` (shape region.extent).
+    /// nullopt if the region is empty, or if adjacent elements of the chunk are not adjacent in `out`: every run would
+    /// be one element.
     [[nodiscard]] static std::optional<ByteRuns> of(const Shape& chunk, const Region& region,
                                                     const MutableArrayView& out) {
         ByteRuns runs;
@@ -41,8 +42,8 @@ public:
         return runs;
     }
 
-    /// The same for elements that the chunk has as `dtype`; nothing too where those of `out` differ from it in more
-    /// than the order of the bytes of a number, or are not made for turning that round.
+    /// The same for a chunk of `dtype`. Also nullopt if the dtype of `out` differs in more than byte order, or if it
+    /// differs in byte order and its elements are not single numbers of at most 8 bytes.
     [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& chunk, const Region& region,
                                                     const MutableArrayView& out) {
         const bool swap = !(out.dtype == dtype);
@@ -55,7 +56,7 @@ public:
 
     /// Bytes of every run.
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
-    /// Whether size and place of every run are.
+    /// Whether the size and the address of every run are multiples of `n`.
     [[nodiscard]] bool are_multiples_of(std::int64_t n) const {
         const auto fits = [&](const Loop& loop) { return loop.to % n == 0; };
         return size_ % n == 0 && reinterpret_cast<std::uintptr_t>(to_) % static_cast<std::uintptr_t>(n) == 0 &&
@@ -66,13 +67,13 @@ public:
         for (int d = 0; d < depth_; ++d) n *= static_cast<std::size_t>(loops_[static_cast<std::size_t>(d)].n);
         return n;
     }
-    /// Of the numbers of so many bytes that the runs consist of, each is to be turned round on the way; 0: none is.
+    /// The size of the numbers in the runs whose byte order is to be swapped on the way; 0 for none.
     [[nodiscard]] std::size_t swapped() const { return swapped_; }
-    /// Bytes of memory from the first run's start to the last one's end.
+    /// Bytes of memory from the start of the first run to the end of the last one.
     [[nodiscard]] std::int64_t spread() const { return spread_; }
 
-    /// Calls each(offset in the packed chunk, where to) in ascending order of the offsets, until it returns false;
-    /// returns whether it never did.
+    /// Calls each(offset in the packed chunk, destination) in ascending order of the offsets until it returns false.
+    /// Returns whether it never did.
     template <class Each>
     bool for_each(const Each& each) const {
         return run(depth_, static_cast<std::size_t>(first_), to_, each);
@@ -104,14 +105,14 @@ private:
     std::size_t swapped_ = 0;
 };
 
-/// How bytes are stored where runs lead, so that stores wait as little as may be.
+/// Chooses the stores for the destinations of runs, so that they stall as little as possible.
 class RunStores {
 public:
     explicit RunStores(const ByteRuns& runs);
 
-    /// By stores that go around the caches.
+    /// Whether to use streaming stores.
     [[nodiscard]] bool streaming() const { return streaming_; }
-    /// As ByteRuns::for_each, with the lines that a run will be written to on their way some runs before.
+    /// As ByteRuns::for_each, but prefetches the lines of each run some runs ahead.
     template <class Each>
     bool for_each(const Each& each) const {
         if (ahead_ == 0) return runs_.for_each(each);
@@ -139,7 +140,7 @@ private:
     std::size_t ahead_ = 0;
 };
 
-/// Copies bytes of a packed chunk to where the runs lead.
+/// Copies bytes of a packed chunk to the destinations of the runs.
 void copy_runs(ByteSpan packed, const ByteRuns& runs);
 
 }  // namespace tessera

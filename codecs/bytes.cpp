@@ -1,4 +1,4 @@
-// The "bytes" codec: the elements packed in C order, in the byte order that "endian" says, else in the dtype's.
+// The "bytes" codec: the elements packed in C order, in the byte order of "endian", or without that, of the dtype.
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>

@@ -42,7 +42,7 @@ public:
     }
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
-        const std::uint64_t bound = in_size + in_size / 100 + 600;  // as its manual says
+        const std::uint64_t bound = in_size + in_size / 100 + 600;  // from its manual
         if (bound > UINT32_MAX) {
             throw unsupported(
                 fmt::format("a chunk of {} bytes is more than bzip2 takes at once: choose smaller chunks", in_size));
@@ -60,7 +60,7 @@ protected:
     }
 
 private:
-    /// One stream from the start of `in`, which is cut by it; false when `out` is too small.
+    /// Decodes one stream and removes it from the front of `in`. Returns false if `out` is too small.
     static bool decompress_stream(ByteSpan& in, MutableByteSpan out, std::size_t& total) {
         Decompressor engine;
         bz_stream& s = engine.stream;

@@ -1,4 +1,4 @@
-// "numcodecs.categorize": texts as numbers: their place in a list of labels, from 1; 0 for any other text.
+// "numcodecs.categorize": texts as their position in a list of labels, counted from 1; 0 for any other text.
 #include <cstring>
 #include <unordered_map>
 
@@ -23,7 +23,7 @@ public:
         for (const Value& label : labels) {
             const std::string& text = label.as_string();
             labels_.push_back(element(text));
-            // A label that is longer than the elements is cut when it is read, and never found.
+            // A label longer than the elements is truncated when it is read, so it never matches.
             if (dtype.is_variable() || count_utf8(text) <= static_cast<std::size_t>(dtype.size() / 4)) {
                 codes_[labels_.back()] = labels_.size() - 1;
             }
@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    /// The bytes of a label as an element; its text where the elements are of variable length.
+    /// The bytes of a label as an element; its text if the elements have variable length.
     [[nodiscard]] std::string element(const std::string& text) const {
         const ElementBytes bytes = element_from_value(dtype_, text, Assign::numpy);
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -87,7 +87,7 @@ private:
     std::unordered_map<std::string, std::uint64_t> codes_;
 };
 
-/// The dtype of the elements, which Python's "|O" leaves open.
+/// The dtype of the elements. Python's "|O" leaves it open.
 DType decoded_dtype(const Value& configuration, const ChunkSpec& in) {
     const DType dtype = dtype_member(configuration, "dtype", in.dtype);
     if (in.dtype.kind() == Kind::variable_text && (dtype.kind() == Kind::object || dtype == in.dtype)) return in.dtype;

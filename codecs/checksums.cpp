@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-/// `seed` counts for jenkins_lookup3 only.
+/// Only jenkins_lookup3 uses `seed`.
 using Sum = std::uint32_t (*)(ByteSpan bytes, std::uint32_t seed);
 
 std::uint32_t crc32(ByteSpan bytes, std::uint32_t /*seed*/) {
@@ -130,7 +130,7 @@ private:
 
 constexpr std::array<std::string_view, 2> locations{"start", "end"};
 
-/// One of numcodecs' that let the place be chosen.
+/// A checksum of numcodecs whose location can be chosen.
 std::unique_ptr<BytesToBytesCodec> make_located(Sum sum, const Value& configuration, bool at_start) {
     require_known_members(configuration, {"location"});
     const std::string_view location = choice_member(configuration, "location", at_start ? "start" : "end", locations);

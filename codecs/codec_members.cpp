@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-/// Reads a member; what is wrong with it gets its name.
+/// Reads a member; errors get its name.
 template <class Read>
 decltype(auto) read_member(std::string_view name, Read&& read) {
     return in_context([&] { return std::string(name); }, std::forward<Read>(read));

@@ -1,4 +1,4 @@
-// Members of a codec's configuration, checked. All throw invalid_argument that names the member.
+// Checked members of a codec's configuration. All functions throw invalid_argument, naming the member.
 #pragma once
 
 #include <initializer_list>
@@ -10,19 +10,19 @@
 
 namespace tessera {
 
-/// Throws, naming the first member that is not among `known`.
+/// Throws invalid_argument, naming the first member that is not among `known`.
 void require_known_members(const Value& configuration, std::initializer_list<std::string_view> known);
 
-/// An integer within [least, most]; `otherwise` where the member is absent or null.
+/// An integer within [least, most]; `otherwise` if the member is absent or null.
 [[nodiscard]] std::int64_t integer_member(const Value& configuration, std::string_view name, std::int64_t otherwise,
                                           std::int64_t least, std::int64_t most);
 [[nodiscard]] bool bool_member(const Value& configuration, std::string_view name, bool otherwise);
-/// A dtype in NumPy's notation; `otherwise` where the member is absent or null.
+/// A dtype in NumPy's notation; `otherwise` if the member is absent or null.
 [[nodiscard]] DType dtype_member(const Value& configuration, std::string_view name, const DType& otherwise);
-/// One of `choices`; `otherwise` where the member is absent or null.
+/// One of `choices`; `otherwise` if the member is absent or null.
 [[nodiscard]] std::string_view choice_member(const Value& configuration, std::string_view name,
                                              std::string_view otherwise, std::span<const std::string_view> choices);
-/// A member that is there and not null, else nullptr.
+/// The member if it is present and not null, else nullptr.
 [[nodiscard]] const Value* given_member(const Value& configuration, std::string_view name);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What the file of a codec takes to write its row for the table in codec_table.cpp. Private to the module.
+// Helpers for the row that a codec's file adds to the table in codec_table.cpp. Private to the module.
 #pragma once
 
 #include <tessera/codec.h>
@@ -10,12 +10,12 @@
 
 namespace tessera {
 
-/// For CodecRow::complete.
+/// Sets a member that is absent or null; for CodecRow::complete.
 inline void set_missing(Value& configuration, std::string_view member, Value value) {
     if (!given_member(configuration, member)) configuration.set(member, std::move(value));
 }
 
-/// Dimension k of the result is dimension axes[k] of `dims`; without axes they stay as they are.
+/// Dimension k of the result is dimension axes[k] of `dims`. Empty axes leave the order unchanged.
 [[nodiscard]] Dims permuted(const Dims& dims, const Dims& axes);
 
 }  // namespace tessera

@@ -67,7 +67,7 @@ namespace {
 
 constexpr std::string_view numcodecs_prefix = "numcodecs.";
 
-/// A name as the notation has it: "numcodecs." may be left out where that is no other codec's name.
+/// Finds a codec by its name in the short notation, where "numcodecs." may be omitted if no other codec has that name.
 const CodecRow* find_short(std::string_view name) {
     if (const CodecRow* row = find_codec(name)) return row;
     return find_codec(std::string(numcodecs_prefix) + std::string(name));
@@ -109,12 +109,12 @@ Value part_value(const CodecPart& part, std::string_view text) {
                                        part.type == CodecPart::Type::whole ? "whole " : ""));
 }
 
-/// What a part stands for that is left out; null where the member is left out too.
+/// The value of an omitted part; null if the member is omitted too.
 Value otherwise(const CodecPart& part) {
     return part.otherwise.empty() ? Value() : Value::parse(part.otherwise);
 }
 
-/// The configuration that the parts of `text` (":lz4:5", or nothing) stand for.
+/// The configuration for the parts of `text` (":lz4:5", or nothing).
 Value parse_parts(const CodecRow& row, std::string_view text) {
     Value configuration = Value::object();
     for (const CodecPart& part : row.parts) {
@@ -134,7 +134,7 @@ Value parse_parts(const CodecRow& row, std::string_view text) {
     return configuration;
 }
 
-/// Whether a member outside the notation follows from the rest, so that the notation says all without it.
+/// Whether the member follows from the rest, so that the notation may omit it.
 bool follows(const std::string& member, const Value& value, const Value& configuration) {
     if (member == "typesize" || member == "dtype" || member == "decode_dtype" || value.is_null()) return true;
     if (member == "blocksize") return value == Value(0);
@@ -160,7 +160,7 @@ CodecConfig parse_codec(std::string_view text) {
     return in_context([&] { return fmt::format("codec \"{}\"", text); },
                       [&] {
                           CodecConfig codec{std::string(row->name), parse_parts(*row, text.substr(name.size()))};
-                          // It knows its choices and names them.
+                          // The codec checks the values and names the choices.
                           if (row->bytes_to_bytes) (void)row->bytes_to_bytes(codec.configuration, 1);
                           return codec;
                       });
@@ -185,7 +185,7 @@ std::vector<CodecConfig> parse_codecs(std::string_view text) {
 
 namespace {
 
-/// Puts in what a codec's configuration may leave out and the dtype that comes to it says.
+/// Adds the members that may be omitted because the dtype of the codec's input determines them.
 void complete_members(CodecConfig& codec, const DType& dtype) {
     const CodecRow* row = find_codec(codec.name);
     if (row != nullptr && row->complete != nullptr) row->complete(codec.configuration, dtype);
@@ -214,8 +214,8 @@ CodecConfig reversed_axes(int rank) {
 
 std::vector<CodecConfig> complete_codecs(const DType& dtype, int rank, Order order, std::vector<CodecConfig> chain) {
     if (order == Order::F && rank > 1) chain.insert(chain.begin(), reversed_axes(rank));
-    // By kind: array → array, array → bytes, bytes → bytes; those of a kind as they were given. What is not known is
-    // the pipeline's to refuse.
+    // Sorts by kind: array → array, array → bytes, bytes → bytes. The given order within a kind stays. The pipeline
+    // refuses unknown codecs.
     const auto kind = [](const CodecConfig& codec) {
         const CodecRow* row = find_codec(codec.name);
         return row == nullptr || row->bytes_to_bytes ? 2 : row->array_to_bytes ? 1 : 0;
@@ -272,7 +272,7 @@ std::string codec_text(const CodecConfig& codec) {
         return codec_to_json(codec).dump();
     }
     std::string text(short_name(codec.name));
-    std::string skipped;  // parts that need not be said unless one after them is
+    std::string skipped;  // parts that are written only if a later part is
     for (const CodecPart& part : row->parts) {
         const Value* given = given_member(codec.configuration, part.member);
         const Value value = given ? *given : otherwise(part);

@@ -20,13 +20,13 @@ bool Compressor::decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) c
     constexpr std::uint64_t least = std::uint64_t{64} << 10;
     const std::uint64_t unsuspicious = std::max<std::uint64_t>(least, 256 * std::uint64_t{in.size()});
     const std::optional<std::uint64_t> claimed = claimed_size(in);
-    // What it says is believed where it is too much.
+    // A claim that exceeds the memory left is believed and refused.
     if (claimed && *claimed <= limit && *claimed > out.capacity()) {
         in_context([&] { return fmt::format("it decodes to {}", memory_text(*claimed)); },
                    [&] { require_memory(*claimed - out.capacity()); });
     }
     const std::uint64_t guess = claimed.value_or(8 * std::uint64_t{in.size()});
-    // All that there is before more than that is asked for.
+    // Uses all memory that is left before it asks for more.
     const auto most = [&] {
         const std::uint64_t left = memory_left();
         return left > limit ? limit : std::max(out.capacity() + left, least);

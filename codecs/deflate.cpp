@@ -22,7 +22,7 @@ struct Free {
 /// One wrapping of DEFLATE, as libdeflate has it.
 struct Wrapping {
     std::string_view name;
-    bool members;  ///< whether several may follow one another, and zeros after the last
+    bool members;  ///< whether several members may follow each other, with zeros after the last
     decltype(&libdeflate_zlib_compress) compress;
     decltype(&libdeflate_zlib_compress_bound) bound;
     decltype(&libdeflate_zlib_decompress_ex) decompress;
@@ -50,7 +50,7 @@ public:
 
     [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan in, std::uint64_t decoded_size) const override {
         if (!wrapping_.members) return 0;
-        // A member ends with the size that it decodes to. Where that is the chunk's, nothing follows it.
+        // A member ends with its decoded size. If that is the chunk's, nothing follows the member.
         constexpr std::size_t field = sizeof(std::uint32_t);
         const auto size = static_cast<std::uint32_t>(decoded_size);
         if (size != 0 && in.size() >= field && load_little<std::uint32_t>(in.last(field).data()) == size) return 0;
@@ -66,7 +66,7 @@ protected:
     }
 
 private:
-    /// The same; cuts `in` down to what follows the last member: nothing, or zeros.
+    /// The same; cuts `in` to the bytes after the last member: none, or zeros.
     [[nodiscard]] std::optional<std::size_t> decompress_members(ByteSpan& in, MutableByteSpan out) const {
         const std::unique_ptr<libdeflate_decompressor, Free> engine(libdeflate_alloc_decompressor());
         if (!engine) throw std::bad_alloc();

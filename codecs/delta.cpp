@@ -1,4 +1,4 @@
-// "numcodecs.delta": each element less the one before it.
+// "numcodecs.delta": each element minus the one before it.
 #include "codec_row.h"
 #include "numeric_filter.h"
 
@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-/// A number in the other byte order.
+/// The number with its bytes reversed.
 template <class T>
 T turned(T v) {
     if constexpr (sizeof(T) == 2) return std::bit_cast<T>(__builtin_bswap16(std::bit_cast<std::uint16_t>(v)));
@@ -20,16 +20,15 @@ T turned(T v) {
     return v;
 }
 
-/// Calls row(where it begins, bytes from one element to the next, how many) for the rows of a view in C order, from
-/// dimension `d` on.
+/// Calls row(start, bytes between elements, count) for the rows of a view in C order, from dimension `d` on.
 template <class View, class Byte, class Row>
 void each_row(const View& v, int d, Byte* p, const Row& row) {
     if (d + 1 >= v.shape.rank()) return row(p, v.strides[d], v.shape[d]);
     for (std::int64_t i = 0; i < v.shape[d]; ++i) each_row(v, d + 1, p + i * v.strides[d], row);
 }
 
-/// A row of n elements, `step` bytes apart, becomes packed differences, or (Undo) packed differences become its
-/// elements. `before` is the element before the row; returns its last.
+/// Encodes a row of n elements, `step` bytes apart, as packed differences; with Undo, decodes them. `before` is the
+/// element before the row. Returns the last element of the row.
 template <class T, bool Undo, bool Turn>
 T delta_row(T before, std::byte* row, std::int64_t step, std::byte* packed, std::int64_t n, bool turn_row,
             bool turn_packed) {
@@ -72,7 +71,7 @@ private:
     }
 
     [[nodiscard]] NDArray backward(NDArray a) const override {
-        // NumPy's cumsum.
+        // As NumPy's cumsum.
         a = cast_numbers(std::move(a), promoted(native_encoded(), native_decoded()));
         with_number(a.dtype(), [&](auto type) {
             const auto v = elements<typename decltype(type)::type>(a);
@@ -88,14 +87,14 @@ private:
     }
     [[nodiscard]] bool forward_to(const ArrayView& in, const MutableArrayView& out) const override {
         const MutableArrayView rows{const_cast<std::byte*>(in.data), in.dtype, in.shape, in.strides, nullptr};
-        return run_rows<false>(rows, out.data, out.dtype);  // which only reads them
+        return run_rows<false>(rows, out.data, out.dtype);  // only reads the rows
     }
     [[nodiscard]] bool backward_to(const ArrayView& in, const MutableArrayView& out) const override {
-        return run_rows<true>(out, const_cast<std::byte*>(in.data), in.dtype);  // which only reads that
+        return run_rows<true>(out, const_cast<std::byte*>(in.data), in.dtype);  // only reads `in`
     }
 
-    /// Each element less the one before it, or (Undo) the sum of those up to it, between a view and packed elements: in
-    /// one go where the elements of a row lie side by side.
+    /// Encodes a view as packed differences in one pass; with Undo, decodes them into it. Returns false if the view is
+    /// empty or has no dimensions, or if the elements of a row are not adjacent.
     template <bool Undo>
     [[nodiscard]] bool run_rows(const MutableArrayView& v, std::byte* packed, const DType& dtype) const {
         const int last = v.shape.rank() - 1;
@@ -119,7 +118,7 @@ private:
 
     template <class T, bool Undo, bool Turn>
     static void delta_rows(const MutableArrayView& v, std::byte* packed, bool turn_rows, bool turn_packed) {
-        // The first element stays as it is, whatever its bits. To add to −0.0 changes nothing, to 0.0 the sign of −0.0.
+        // The first element keeps its bits. Adding to −0.0 changes nothing; adding to 0.0 changes the sign of −0.0.
         std::byte first[sizeof(T)];
         const bool turn = turn_rows != turn_packed;
         const auto* const from = Undo ? packed : v.data;
@@ -140,7 +139,7 @@ private:
         std::memcpy(to, first, sizeof(T));
     }
 
-    // Booleans were refused; with_number offers them all the same.
+    // Never called: Booleans were refused, but with_number instantiates them.
     static Bool difference(Bool a, Bool /*b*/) { return a; }
     static Bool sum(Bool /*a*/, Bool b) { return b; }
     template <class T>

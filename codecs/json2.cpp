@@ -1,7 +1,7 @@
 // "numcodecs.json2": the elements as a JSON list, nested as the array is, with NumPy's dtype and the shape at its end.
 //
-// Python's object arrays hold null, numbers and lists as well, beyond an array's edge too. What is no text goes through
-// as its JSON behind no_text_mark, and comes out again as it was: whoever gives elements to a person refuses it.
+// Python's object arrays also hold null, numbers and lists, even beyond an array's edge. Such an element is kept as
+// no_text_mark and its JSON, and is written again unchanged. Code that hands elements to a user refuses it.
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
@@ -95,7 +95,7 @@ std::unique_ptr<ArrayToBytesCodec> make_json2_codec(const Value& configuration, 
     if (const Value* encoding = given_member(configuration, "encoding"); encoding && *encoding != Value("utf-8")) {
         throw unsupported(fmt::format("encoding is {}; only \"utf-8\" is read", encoding->dump()));
     }
-    // Only white space depends on indent, which is not written.
+    // indent affects only white space, which is not written.
     const Value* separators = given_member(configuration, "separators");
     const std::string separator =
         separators && !separators->as_array().empty() ? separators->as_array().front().as_string() : std::string(",");

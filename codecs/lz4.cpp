@@ -53,7 +53,7 @@ private:
     static std::size_t header(ByteSpan in) {
         if (in.size() < 5) throw corrupt(fmt::format("{} bytes are too few for lz4 data, at least 5", in.size()));
         const std::uint32_t size = load_32(in.data());
-        // An LZ4 sequence makes at most 255 bytes of each byte.
+        // One byte of an LZ4 sequence decodes to at most 255 bytes.
         if (size > LZ4_MAX_INPUT_SIZE || size > 255 * (std::uint64_t{in.size()} - 4)) {
             throw corrupt(fmt::format("the lz4 data claim {} bytes, more than {} can hold", size, in.size()));
         }

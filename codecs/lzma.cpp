@@ -18,10 +18,10 @@ namespace {
 
 enum class Format : std::uint8_t { xz = 1, alone = 2, raw = 3 };
 
-/// A dictionary is allocated before anything shows that it is needed, so data may not ask for any size. The largest of
-/// the presets needs 65 MiB.
+/// The decoder allocates a dictionary before anything shows the need for it, so the size that data may ask for is
+/// limited. The largest of the presets needs 65 MiB.
 constexpr std::uint64_t memory_limit = std::uint64_t{256} << 20;
-/// Up to this, decoders are not asked how much they need.
+/// Up to this much, a decoder's memory is not accounted for.
 constexpr std::uint64_t usual_memory = std::uint64_t{4} << 20;
 
 /// A chain of filters with the options that it points to.
@@ -128,7 +128,7 @@ public:
     }
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
-        // What xz stores as it is; LZMA1, which cannot, grows by under 2 %.
+        // xz stores incompressible data as they are. LZMA1 cannot, and grows by less than 2 %.
         return lzma_stream_buffer_bound(static_cast<std::size_t>(in_size)) + in_size / 16;
     }
 
@@ -140,7 +140,7 @@ protected:
         MemoryHold dictionary;
         lzma_ret result = go_on(stream.lzma, dictionary);
         if (is_waiting(result) && stream.lzma.avail_out == 0) {
-            // It may wait for room only to find that the end has come.
+            // The decoder may need room only to find the end, so it gets one more byte.
             std::byte beyond{};
             stream.lzma.next_out = reinterpret_cast<std::uint8_t*>(&beyond);
             stream.lzma.avail_out = 1;
@@ -165,8 +165,8 @@ private:
     /// A coder that needs more input or more room stops without an error.
     static bool is_waiting(lzma_ret result) { return result == LZMA_OK || result == LZMA_BUF_ERROR; }
 
-    /// Decodes; holds memory for a dictionary that is larger than usual, once the data say so: as much of it as is
-    /// filled. One stream after another may ask for a larger one.
+    /// Decodes. Accounts for a dictionary that is larger than usual once the data ask for it, but only for what can be
+    /// filled. Each stream may ask for a larger one.
     static lzma_ret go_on(lzma_stream& s, MemoryHold& dictionary) {
         for (;;) {
             const lzma_ret result = lzma_code(&s, LZMA_FINISH);

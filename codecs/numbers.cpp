@@ -22,7 +22,7 @@ using Wide = std::conditional_t<
     std::conditional_t<std::signed_integral<T>, std::int64_t,
                        std::conditional_t<std::unsigned_integral<T> || std::same_as<T, Bool>, std::uint64_t, double>>>;
 
-/// A float cut to what a register of this size holds; its least integer for all else, as x86 does.
+/// Truncates a float to an integer of this size. Gives the least integer if it does not fit, as x86 does.
 template <class Register>
 Register cut(double v) {
     constexpr double limit = -static_cast<double>(std::numeric_limits<Register>::min());
@@ -65,14 +65,14 @@ To convert(From v) {
     }
 }
 
-/// The bits of a float, and how many of them are its fraction.
+/// The bits of a float, and the number of its fraction bits.
 template <class Float>
 using Bits = std::conditional_t<sizeof(Float) == 4, std::uint32_t, std::uint64_t>;
 template <class Float>
 inline constexpr int fraction_bits = std::numeric_limits<Float>::digits - 1;
 
-// NaNs between f2 and wider floats, as NumPy's half.c has it: the bits move, where a register would make a signalling
-// NaN a quiet one.
+// NaNs between f2 and wider floats, as in NumPy's half.c: the bits are copied, because conversion in a register would
+// make a signalling NaN quiet.
 template <class To>
 To widened(Half v) {
     constexpr int shift = fraction_bits<To> - 10;
@@ -114,7 +114,7 @@ DType promoted(const DType& a, const DType& b) {
     const auto is = [](Kind kind) { return [kind](const DType& d) { return d.kind() == kind; }; };
     const auto either = [&](auto&& test) { return test(a) || test(b); };
     if (either(is(Kind::complex)) || either(is(Kind::real))) {
-        // The floats that hold integers of 1, 2, 4, 8 bytes have 2, 4, 8, 8.
+        // Integers of 1, 2, 4 and 8 bytes need floats of 2, 4, 8 and 8.
         const auto float_size = [](const DType& d) {
             if (d.kind() == Kind::complex) return d.size() / 2;
             return d.kind() == Kind::real ? d.size() : std::min<std::int64_t>(2 * d.size(), 8);

@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// f2. Computing in double and rounding once gives what NumPy gets by way of float.
+/// f2. Computing in double and rounding once gives the same results as NumPy, which computes in float.
 struct Half {
     std::uint16_t bits;
     Half() = default;
@@ -32,7 +32,7 @@ struct Bool {
 };
 
 /// Calls body(std::type_identity<T>{}) with the type that holds an element of `dtype` in host order. Throws unsupported
-/// for what is no number.
+/// if `dtype` is no number.
 template <class Body>
 decltype(auto) with_number(const DType& dtype, Body&& body) {
     const auto size = dtype.size();
@@ -64,7 +64,7 @@ decltype(auto) with_number(const DType& dtype, Body&& body) {
 /// Throws unsupported, naming the member, unless `dtype` is an integer or a float, or `complex` numbers if allowed.
 void require_numbers(const DType& dtype, std::string_view member, bool complex = false);
 
-/// The type, in host order, that NumPy computes in where it has both: np.promote_types of integers, floats and complex.
+/// np.promote_types for integers, floats and complex numbers: the type, in host order, in which NumPy combines the two.
 [[nodiscard]] DType promoted(const DType& a, const DType& b);
 
 // NumPy's + − ×: integers wrap.
@@ -90,7 +90,7 @@ template <class T>
         return T(a * b);
 }
 
-/// All elements of a packed array in host order, as T, which with_number gave for its dtype.
+/// All elements of a packed array in host order. T is the type that with_number gives for its dtype.
 template <class T>
 [[nodiscard]] std::span<T> elements(NDArray& a) {
     return {reinterpret_cast<T*>(a.bytes().data()), static_cast<std::size_t>(a.count())};
@@ -100,8 +100,9 @@ template <class T>
     return {reinterpret_cast<const T*>(a.bytes().data()), static_cast<std::size_t>(a.count())};
 }
 
-/// The same numbers as elements of `dtype`, as NumPy's astype casts on x86: floats are cut to integers, what does not
-/// fit wraps, and NaN and what no register holds become its least integer. Both dtypes are in host order.
+/// Converts elements to `dtype`, as NumPy's astype does on x86. Floats are truncated to integers. Integers that do not
+/// fit wrap. NaN, and floats that no register holds, become the register's least integer. Both dtypes are in host
+/// order.
 [[nodiscard]] NDArray cast_numbers(NDArray a, const DType& dtype);
 
 }  // namespace tessera

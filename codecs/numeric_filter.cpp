@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-/// `from` as elements of `dtype`, which differs in byte order only.
+/// The elements of `from` as `dtype`, which differs only in byte order.
 NDArray copy_as(const ArrayView& from, const DType& dtype) {
     NDArray a(dtype, from.shape);
     copy_elements(from, a);
@@ -24,7 +24,7 @@ View taken_as(View v, const DType& dtype) {
 }  // namespace
 
 void complete_number_dtypes(Value& configuration, const DType& dtype) {
-    // NumPy does not count with times; as integers they are as good.
+    // NumPy does no arithmetic on times, so integers stand in for them.
     const bool time = dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta;
     set_missing(configuration, "dtype", (time ? DType::scalar(Kind::integer, 8, dtype.order()) : dtype).str());
     set_missing(configuration, "astype", *configuration.find("dtype"));
@@ -39,7 +39,7 @@ NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DT
 }
 
 NDArray NumericFilter::encode(const ArrayView& in) const {
-    // Views may come in the other byte order; their bytes have a meaning in the chunk's order only.
+    // A view may have the other byte order, but its bytes can be reinterpreted only in the chunk's order.
     NDArray ordered;
     const bool in_order = in.dtype == in_dtype_;
     if (at_once() && in.dtype.equal_but_order(decoded_) && in_dtype_ == decoded_) {

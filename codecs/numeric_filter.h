@@ -1,5 +1,5 @@
-// What numcodecs' filters over numbers share: they see a chunk as a flat sequence in C order, whose bytes they take as
-// elements of the dtype that they are configured with.
+// Base of numcodecs' filters over numbers. They see a chunk as a flat sequence in C order, and reinterpret its bytes as
+// elements of the dtype in their configuration.
 #pragma once
 
 #include <tessera/codec.h>
@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// CodecRow::complete of the filters that count: "dtype" is that of the elements, "astype" the same.
+/// CodecRow::complete of arithmetic filters: "dtype" defaults to that of the elements, "astype" to "dtype".
 void complete_number_dtypes(Value& configuration, const DType& dtype);
 
 class NumericFilter : public ArrayToArrayCodec {
@@ -19,21 +19,21 @@ public:
     void decode(const ArrayView& in, const MutableArrayView& out) const final;
 
 protected:
-    /// Elements of `in.dtype` are taken as elements of `decoded`, as NumPy's view() does; throws invalid_argument
-    /// naming both where their sizes differ. Encoded, they are of dtype `encoded`.
+    /// Elements of `in.dtype` are reinterpreted as `decoded`, as NumPy's view() does. Encoded elements have dtype
+    /// `encoded`. Throws invalid_argument, naming both dtypes, if their sizes differ.
     NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded);
 
     [[nodiscard]] DType native_decoded() const { return decoded_.with_order(native_order); }
     [[nodiscard]] DType native_encoded() const { return encoded_.dtype.with_order(native_order); }
 
 private:
-    /// Elements in host order: of native_decoded(), to give ones of native_encoded(), and back.
+    /// Encodes elements of native_decoded() as native_encoded(), both in host order; backward() decodes them.
     [[nodiscard]] virtual NDArray forward(NDArray a) const = 0;
     [[nodiscard]] virtual NDArray backward(NDArray a) const = 0;
-    /// Whether the codec has a way to do so at once, in whatever byte orders elements come and go.
+    /// Whether the codec implements forward_to() and backward_to(), which take one pass for any byte orders.
     [[nodiscard]] virtual bool at_once() const { return false; }
-    /// That way: `in` are elements of decoded(), to give packed ones of encoded(), and back. false where it does not
-    /// lead to such memory.
+    /// Encodes elements of decoded() as packed elements of encoded(); backward_to() decodes them. Both return false if
+    /// the memory has an unsuitable layout.
     [[nodiscard]] virtual bool forward_to(const ArrayView& /*in*/, const MutableArrayView& /*out*/) const {
         return false;
     }

@@ -1,5 +1,5 @@
-// "numcodecs.packbits": booleans as bits, the first in the highest. The first byte counts the bits that the last one
-// has too many.
+// "numcodecs.packbits": Booleans as bits, the first in the highest bit. The first byte holds the number of unused bits
+// in the last byte.
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>

@@ -33,13 +33,13 @@ struct Stage {
     std::unique_ptr<Codec> codec;
 };
 
-/// What one call of a codec throws gets the stage's name.
+/// Runs one call of a codec; errors get the stage's name.
 template <class Codec, class Body>
 decltype(auto) at_stage(const Stage<Codec>& stage, Body&& body) {
     return in_context([&] { return stage.name; }, std::forward<Body>(body));
 }
 
-/// The most that a stage may decode to where no size is known beforehand: what is refused, not what is expected.
+/// The most bytes that a stage of unknown size may decode to: a limit, not an expected size.
 constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 30;
 
 /// Compressors work block by block in memory of their own: about this much, and no more than a few chunks.
@@ -61,15 +61,15 @@ struct CodecPipeline::State {
     std::vector<Stage<BytesToBytesCodec>> bytes_to_bytes;
     /// sizes[i] is the most bytes that go into bytes_to_bytes[i]; the last one is the most that a chunk encodes to.
     std::vector<std::uint64_t> sizes;
-    bool bounded = true;  ///< sizes follow from the codecs; else from unsized_limit
+    bool bounded = true;  ///< whether sizes follow from the codecs, not from unsized_limit
 
-    /// What goes into array→array codec `stage`, or after the last of them into the array→bytes codec.
+    /// The input of array→array codec `stage`; after the last of them, the input of the array→bytes codec.
     [[nodiscard]] const ChunkSpec& spec(std::size_t stage) const {
         return stage == 0 ? chunk : array_to_array[stage - 1].codec->encoded();
     }
     [[nodiscard]] const ChunkSpec& innermost() const { return spec(array_to_array.size()); }
 
-    /// Where all array→array codecs only reorder dimensions: what they do together. Empty where there are none.
+    /// The combined permutation if all array→array codecs only reorder dimensions; empty if there are no such codecs.
     [[nodiscard]] std::optional<Dims> all_axes() const {
         Dims all;
         for (const auto& stage : array_to_array) {
@@ -80,7 +80,7 @@ struct CodecPipeline::State {
         return all;
     }
 
-    /// Whether the bytes of the array→bytes codec are the very memory of such a view.
+    /// Whether the view's memory is, as it stands, the output of the array→bytes codec.
     [[nodiscard]] bool is_memory_of(const ArrayView& v) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
         return memory != nullptr && v.dtype == *memory && v.contiguous();
@@ -115,7 +115,7 @@ struct CodecPipeline::State {
     void add_array_to_bytes(const CodecConfig& config, const CodecRow& row) {
         const auto axes = all_axes();
         if (config.name == "sharding_indexed" && axes) {
-            // Transposed here, a shard would have to be decoded as a whole: its inner chunks are transposed instead.
+            // A transposed shard would have to be decoded as a whole, so its inner chunks are transposed instead.
             array_to_bytes = {config.name, std::make_unique<ShardCodec>(config.configuration, chunk, *axes)};
             array_to_array.clear();
         } else {
@@ -127,13 +127,13 @@ struct CodecPipeline::State {
         sizes.push_back(bound.value_or(unsized_limit));
     }
 
-    /// Undoes the bytes→bytes codecs, the innermost of them into `out`.
+    /// Undoes the bytes→bytes codecs; the innermost one decodes into `out`.
     void decode_bytes(ByteSpan in, MutableByteSpan out, CodecScratch& scratch) const {
         at_stage(bytes_to_bytes.front(), [&] { bytes_to_bytes.front().codec->decode(decode_outer(in, scratch), out); });
     }
 
-    /// Decodes a stage of which only the largest size is known. More than that is damage where the size follows from
-    /// the codecs, and else (variable-length elements) a chunk that may be whole.
+    /// Decodes a stage of which only the largest size is known. Exceeding that size means damage if the size follows
+    /// from the codecs. Otherwise (variable-length elements) the chunk may be intact.
     void decode_unsized(const Stage<BytesToBytesCodec>& stage, ByteSpan in, Buffer& out, std::uint64_t limit) const {
         at_stage(stage, [&] {
             if (stage.codec->decode_unsized(in, out, limit)) return;
@@ -142,8 +142,8 @@ struct CodecPipeline::State {
         });
     }
 
-    /// Undoes all bytes→bytes codecs but the innermost one, back and forth between two buffers. `in` may be
-    /// scratch.encoded, which is written only when it was consumed.
+    /// Undoes all bytes→bytes codecs but the innermost, alternating between two buffers. `in` may be scratch.encoded,
+    /// which is overwritten only after it was consumed.
     [[nodiscard]] ByteSpan decode_outer(ByteSpan in, CodecScratch& scratch) const {
         bool into_other = true;
         for (std::size_t i = bytes_to_bytes.size(); i-- > 1; into_other = !into_other) {
@@ -154,8 +154,7 @@ struct CodecPipeline::State {
         return in;
     }
 
-    /// What goes into stage `stage`: where that is plain bytes, as they are or in the scratch's memory, else in
-    /// `memory`.
+    /// Decodes the input of stage `stage`. Plain bytes stay in place or go to scratch; all else goes to `memory`.
     [[nodiscard]] ArrayView decode_aside(std::size_t stage, ByteSpan in, NDArray& memory, CodecScratch& scratch) const {
         const ChunkSpec& made = spec(stage);
         const DType* plain = array_to_bytes.codec->memory_dtype();
@@ -196,14 +195,15 @@ struct CodecPipeline::State {
         }
     }
 
-    /// The runs of the part `region` of what goes into the array→bytes codec, where its bytes are such memory as v's.
+    /// The runs of the part `region` of the array→bytes codec's input; nullopt if its bytes do not match the memory of
+    /// `v`.
     [[nodiscard]] std::optional<ByteRuns> runs_of(const Region& region, const MutableArrayView& v) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
         return memory == nullptr ? std::nullopt : ByteRuns::of(*memory, innermost().shape, region, v);
     }
 
-    /// Decodes the part `region` of what goes into the array→bytes codec, block by block, straight into `out`; false
-    /// where the codecs, the bytes or the memory are not made for that.
+    /// Decodes the part `region` of the array→bytes codec's input, block by block, straight into `out`. Returns false
+    /// if the codecs, the bytes or the memory do not permit that.
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
         if (bytes_to_bytes.size() != 1) return false;
@@ -212,8 +212,8 @@ struct CodecPipeline::State {
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
     }
 
-    /// Of bytes that nothing compresses, the part `region`, of which no more is read than from its first byte to its
-    /// last; false where they are compressed, or not as many as they should be.
+    /// Copies the part `region` of uncompressed bytes, reading only from its first byte to its last. Returns false if
+    /// the bytes are compressed or their number is wrong.
     [[nodiscard]] bool copy_part(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                  CodecScratch& scratch) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
@@ -242,8 +242,8 @@ struct CodecPipeline::State {
         return true;
     }
 
-    /// The part `region` of what goes into the array→bytes codec, without decoding the rest of the chunk; false where
-    /// that is not possible. Its elements are as memory has them.
+    /// Decodes the part `region` of the array→bytes codec's input without the rest of the chunk. Returns false if that
+    /// is not possible. Requires a memory_dtype().
     [[nodiscard]] bool decode_part_alone(const ByteSource& in, const Region& region, const MutableArrayView& out,
                                          CodecScratch& scratch) const {
         if (copy_part(in, region, out, scratch) || decode_blocks(in, region, out, scratch)) return true;
@@ -295,7 +295,7 @@ const ChunkSpec& CodecPipeline::chunk() const {
 
 ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
     const State& s = *state_;
-    NDArray array;  // what the last array→array codec made that moves elements
+    NDArray array;  // the output of the last array→array codec that moves elements
     ArrayView in = chunk;
     for (const auto& stage : s.array_to_array) {
         if (const Dims* axes = stage.codec->axes()) {
@@ -311,8 +311,8 @@ ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) co
         at_stage(s.array_to_bytes, [&] { s.array_to_bytes.codec->encode(in, scratch.encoded); });
         return scratch.encoded;
     }
-    // `bytes` is in one of two buffers, or in the caller's memory, and the next stage writes into the other one.
-    // Callers may keep the chunk itself in scratch.decoded, so that is overwritten only when the chunk was consumed.
+    // `bytes` lies in one of two buffers, or in the caller's memory; the next stage writes into the free one. Callers
+    // may keep the chunk itself in scratch.decoded, so that is overwritten only after the chunk was consumed.
     Buffer* free = &scratch.other;
     ByteSpan bytes{in.data, static_cast<std::size_t>(s.sizes.front())};
     if (!s.is_memory_of(in)) {
@@ -337,7 +337,7 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
     if (s.bytes_to_bytes.empty()) {
         const DType* memory = s.array_to_bytes.codec->memory_dtype();
-        // Turned elements would not be told from the fill by whoever asks.
+        // Callers could not compare byte-swapped elements with the fill.
         if (memory == nullptr || !(turned.dtype == *memory) || encoded.size() != s.sizes.front()) return std::nullopt;
         scratch.encoded.reset(encoded.size());
         std::ranges::copy(encoded, scratch.encoded.data());
@@ -382,12 +382,12 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     const auto axes = s.all_axes();
     const bool plain = axes && memory != nullptr;
     const bool whole = region.extent == chunk().shape;
-    // The same in the terms of the array→bytes codec.
+    // Region and output as seen by the array→bytes codec.
     const Region turned = plain ? Region{permuted(region.start, *axes), permuted(region.extent, *axes)} : region;
     const MutableArrayView target = plain && !axes->empty() ? out.transposed(*axes) : out;
     if (plain && !whole && s.decode_part_alone(encoded, turned, target, scratch)) return;
 
-    // The whole chunk is decoded for a part of it: said before memory is taken for the first half of that.
+    // A part needs the whole chunk decoded. Lack of memory for that is reported before any of it is allocated.
     const auto decoded = static_cast<std::uint64_t>(byte_count(chunk().shape, chunk().dtype.size()));
     if (!whole && decoded > scratch.part.capacity()) {
         in_context([&] { return fmt::format("it decodes to {}", memory_text(decoded)); },
@@ -403,8 +403,8 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         decode(bytes, out, scratch);
         return;
     }
-    // The whole chunk, then the part of it. Plain memory decodes in place; the rest may need an arena, and all of
-    // scratch.
+    // Decodes the whole chunk, then copies the part. Plain memory decodes in place; other elements may need an arena,
+    // and all of scratch.
     if (plain) {
         scratch.part.reset(static_cast<std::size_t>(s.sizes.front()));
         const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
@@ -448,7 +448,7 @@ std::uint64_t CodecPipeline::scratch_bytes() const {
     const auto array_bytes = [](const ChunkSpec& spec) {
         return static_cast<std::uint64_t>(byte_count(spec.shape, spec.dtype.size()));
     };
-    // Elements of variable length are taken to be about as long again as what stands for them in memory.
+    // Estimate: the content of variable-length elements takes about as much memory as their slots.
     const std::uint64_t packed = s.bounded ? s.sizes.front() : 2 * array_bytes(s.innermost());
     const std::uint64_t encoded = s.bounded ? s.sizes.back() : packed;
     std::uint64_t total = packed + encoded;

@@ -1,4 +1,4 @@
-// "numcodecs.quantize": floats rounded to a number of decimal digits, by way of a power of two.
+// "numcodecs.quantize": floats rounded to a number of decimal digits, with a power of two as the scale.
 #include <cmath>
 
 #include <fmt/format.h>

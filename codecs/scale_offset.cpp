@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-/// Python's //, with NumPy's answers where there is none: x // 0 is 0, and the least integer // −1 is itself.
+/// Python's //, with NumPy's results where Python has none: x // 0 is 0, and the least integer // −1 is itself.
 template <class T>
 T divide(T a, T b) {
     if constexpr (std::integral<T>) {
@@ -38,7 +38,7 @@ private:
                           [&] { return element_from_value(native_decoded(), v, Assign::exact); });
     }
 
-    /// Every x becomes body(x, offset, scale).
+    /// Applies body(x, offset, scale) to every x.
     template <class Body>
     [[nodiscard]] NDArray each(NDArray a, const Body& body) const {
         with_number(a.dtype(), [&](auto type) {

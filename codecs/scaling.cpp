@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace {
 
-/// The least type that has `number`; of integers >= 0, the least with or without a sign.
+/// The smallest type that holds `number`. For integers >= 0, `with_sign` chooses a signed or an unsigned type.
 DType least_dtype(const Value& number, bool with_sign) {
     if (!number.is_integer()) {
         const double size = std::abs(number.as_double());
@@ -60,7 +60,7 @@ void compute_all(std::span<T> v, Operation operation, T number) {
     }
 }
 
-/// with_number for the kinds that require_numbers lets pass.
+/// with_number for the kinds that require_numbers accepts.
 template <class Body>
 void with_real_number(const DType& dtype, Body&& body) {
     with_number(dtype, [&](auto type) {

@@ -1,4 +1,4 @@
-// Arrays and one Python number, as NumPy 1 computes with them: what the filters that scale share.
+// Arithmetic between arrays and one Python number, as in NumPy 1, for the filters that scale.
 #pragma once
 
 #include "numbers.h"
@@ -7,11 +7,11 @@ namespace tessera {
 
 enum class Operation : std::uint8_t { add, subtract, multiply, divide };
 
-/// `a` (integers or floats, host order) with `number` added, subtracted, …: in the dtype of the result that NumPy gives
-/// them, which is wider where the number needs it. Divisions give floats.
+/// Applies `operation` with `number` to `a` (integers or floats, host order). The result has NumPy's dtype, which is
+/// wider if the number needs it. Divisions give floats.
 [[nodiscard]] NDArray compute(NDArray a, Operation operation, const Value& number);
 
-/// Floats rounded to whole numbers, half to even; integers as they are.
+/// Rounds floats to whole numbers, half to even; leaves integers unchanged.
 [[nodiscard]] NDArray rounded(NDArray a);
 
 }  // namespace tessera

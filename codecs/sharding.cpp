@@ -18,8 +18,8 @@ namespace {
 /// More inner chunks than this are refused: their index alone would take 256 MiB.
 constexpr std::int64_t most_inner_chunks = std::int64_t{1} << 24;
 
-/// Inner chunks that follow each other are read together up to so many bytes: for larger ones a call each is no loss,
-/// and those whose codec reads block by block do that.
+/// Adjacent inner chunks are read together up to this many bytes. Larger chunks lose nothing by a call each, and block
+/// codecs can then read block by block.
 constexpr std::uint64_t most_at_once = std::uint64_t{128} << 10;
 
 const Value& required(const Value& configuration, std::string_view member) {
@@ -34,7 +34,7 @@ std::vector<CodecConfig> codec_list(const Value& configuration, std::string_view
     return codecs;
 }
 
-/// The grid of inner chunks as the configuration states it: after the transposes.
+/// The grid of inner chunks in the configuration, which applies after the transposes.
 ChunkGrid number_grid(const Value& configuration, const ChunkSpec& chunk, const Dims& axes) {
     require_known_members(configuration, {"chunk_shape", "codecs", "index_codecs", "index_location"});
     const Shape shard = permuted(chunk.shape, axes);
@@ -71,7 +71,7 @@ CodecPipeline inner_pipeline(const Value& configuration, const ChunkSpec& chunk,
     return {ChunkSpec{chunk.dtype, inner, chunk.fill}, codecs};
 }
 
-/// Of places: one more dimension, of offset and size.
+/// The shape of the index: the grid and one more dimension, for offset and size.
 Shape index_shape(const ChunkGrid& numbers) {
     Shape shape = numbers.grid();
     shape.push_back(2);
@@ -92,7 +92,7 @@ CodecPipeline index_pipeline(const Value& configuration, const ChunkGrid& number
                       });
 }
 
-/// Writes into a buffer that somebody else keeps.
+/// Writes into a buffer that the caller owns.
 class BufferSink final : public ByteSink {
 public:
     explicit BufferSink(Buffer& out) : out_(out) { out_.resize(0); }
@@ -109,10 +109,10 @@ private:
     std::string name_ = "the shard";
 };
 
-/// As many places as there are inner chunks, which metadata may say as they like.
+/// One place per inner chunk. Metadata may claim any number of chunks.
 std::vector<ShardCodec::Place> places_for(const ShardCodec& codec) {
     const auto count = static_cast<std::size_t>(codec.grid().chunk_count());
-    require_memory(3 * count * sizeof(ShardCodec::Place));  // and for the index that is made of them
+    require_memory(3 * count * sizeof(ShardCodec::Place));  // and for the encoded index
     return std::vector<ShardCodec::Place>(count);
 }
 
@@ -120,7 +120,7 @@ std::shared_ptr<const ByteSource> unowned(const ByteSource& source) {
     return {std::shared_ptr<void>(), &source};
 }
 
-/// The places of an index as elements.
+/// The places of an index as a view of elements.
 template <class View, class Places>
 View places_view(Places& places, const ChunkGrid& numbers) {
     static_assert(sizeof(ShardCodec::Place) == 2 * sizeof(std::uint64_t));
@@ -217,7 +217,7 @@ std::vector<ShardCodec::Place> ShardCodec::read_index(const ByteSource& shard) c
                           }
                           const Buffer bytes =
                               read_range(shard, index_at_start_ ? 0 : shard.size() - index_size_, index_size_);
-                          // It is there once more while it is checked; the caller holds what stays.
+                          // For the places and the copy that the check makes. The caller accounts for the result.
                           const MemoryHold held(2 * sizeof(Place) * static_cast<std::uint64_t>(grid_.chunk_count()));
                           std::vector<Place> places(static_cast<std::size_t>(grid_.chunk_count()));
                           CodecScratch scratch;
@@ -239,7 +239,7 @@ void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t 
         }
         present.push_back(p);
     }
-    // Chunks that share bytes would be copied again and again when the shard is rewritten.
+    // Overlapping chunks are refused: each rewrite of the shard would copy their shared bytes again.
     if (!std::ranges::is_sorted(present, {}, &Place::offset)) std::ranges::sort(present, {}, &Place::offset);
     for (std::size_t i = 1; i < present.size(); ++i) {
         const Place& before = present[i - 1];
@@ -281,7 +281,7 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
     for (std::size_t i = 0; i < chunks.size(); ++i) wanted.push_back({i, place(codec_.grid().index(chunks[i]))});
     std::ranges::sort(wanted, {}, [](const Wanted& w) { return w.at.offset; });
 
-    std::vector<std::size_t> begins;  // of those that are read at once
+    std::vector<std::size_t> begins;  // starts of the groups that are read together
     for (std::size_t n = 0; n < wanted.size(); ++n) {
         const ShardCodec::Place& at = wanted[n].at;
         const bool joins = n > 0 && at.present() && at.offset == wanted[n - 1].at.offset + wanted[n - 1].at.size &&
@@ -321,7 +321,7 @@ void Shard::read(const Index& inner, const ByteSource* encoded, const Region& re
 
 // ---- ShardWriter
 
-/// An inner chunk on its way from an edit to the sink, and the memory for it.
+/// An inner chunk between its edit and the sink, and its memory.
 struct ShardWriter::Slot {
     enum class Outcome : std::uint8_t { kept, absent, stored };
     Outcome outcome = Outcome::kept;
@@ -344,7 +344,7 @@ ShardWriter::~ShardWriter() = default;
 void ShardWriter::write(const Region& box, const Edit& edit, const IoOptions& io) {
     const Shape& chunks = codec_.grid().chunks();
     const std::int64_t bytes = std::max<std::int64_t>(1, byte_count(chunks, codec_.chunk().dtype.size()));
-    // As much per thread as makes up for waiting at the end of each batch.
+    // Enough chunks per thread to make up for the wait at the end of each batch.
     const std::int64_t threads = thread_count(io);
     const std::int64_t per_thread =
         threads == 1 ? 1 : std::clamp<std::int64_t>((std::int64_t{256} << 10) / bytes, 1, 64);
@@ -372,7 +372,7 @@ void ShardWriter::edit_slot(Slot& slot, const Edit& edit, const Index& inner) co
     const DType& dtype = codec_.chunk().dtype;
     const Region place = codec_.grid().chunk_region(inner);
     const auto memory = [&](bool keep) {
-        // Fresh memory for variable-length elements: their arena would grow with every chunk.
+        // Variable-length elements get fresh memory, because a reused arena would grow with every chunk.
         if (!(slot.chunk.shape() == place.extent) || slot.chunk.bytes().empty() || dtype.is_variable()) {
             slot.chunk = NDArray();
             slot.chunk = NDArray(dtype, place.extent);
@@ -397,7 +397,7 @@ void ShardWriter::edit_slot(Slot& slot, const Edit& edit, const Index& inner) co
 void ShardWriter::append(ByteSpan bytes) {
     if (!sink_) {
         sink_ = create_();
-        if (codec_.index_at_start()) {  // its bytes come first, so they are kept free
+        if (codec_.index_at_start()) {  // leave room for it at the front
             hold_ = !sink_->random_access();
             end_ = codec_.index_size();
             if (!hold_) sink_->append(codec_.encode_index(std::vector<ShardCodec::Place>(places_.size())));
@@ -422,7 +422,7 @@ void ShardWriter::finish() {
     for (std::size_t n = 0; old_ && n < places_.size(); ++n) {
         if (!edited_[n] && old_->places()[n].present()) copy_old(old_->places()[n], places_[n]);
     }
-    append({});  // what holds nothing but its index has a sink too
+    append({});  // creates the sink even if the shard holds only its index
     const Buffer index = codec_.encode_index(places_);
     if (codec_.index_at_start() && !hold_) {
         sink_->write_at(0, index);

@@ -1,4 +1,4 @@
-// Bytes in memory that somebody else keeps, as a source.
+// A source over bytes in memory that the caller owns.
 #pragma once
 
 #include <algorithm>

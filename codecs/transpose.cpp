@@ -1,4 +1,4 @@
-// "transpose": the dimensions in another order. It moves nothing: the pipeline applies axes() to its views.
+// "transpose": reorders the dimensions. It moves no elements: the pipeline applies axes() to its views.
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
@@ -35,7 +35,7 @@ private:
 Dims parse_order(const Value& order, int rank) {
     Dims axes;
     if (order.is_string()) {
-        // As drafts of v3 spelt it.
+        // The spelling in drafts of v3.
         const std::string& text = order.as_string();
         if (text != "C" && text != "F")
             throw invalid_argument(fmt::format("order is \"{}\"; give a list of axes", text));

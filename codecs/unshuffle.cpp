@@ -1,5 +1,5 @@
-// Which stores: see byte_runs.cpp. Whole lines of the cache go around the caches only as whole lines: one of which some
-// bytes go around and others do not is written to memory twice, and takes ten times as long.
+// byte_runs.cpp explains which stores are used when. Streaming stores must write whole cache lines: a line that is
+// written only in part by them goes to memory twice, and takes ten times as long.
 #include "unshuffle.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace tessera {
 
 namespace {
 
-/// Where byte j of all elements lies, in the order in which bytes are to come out.
+/// Pointers to the planes (byte j of all elements), in the order in which the bytes come out.
 template <std::size_t Size>
 struct Planes {
-    // No array that is zeroed first: that may become `rep stos`, which waits for all stores around the caches.
+    // The array is not zeroed first: that may become `rep stos`, which waits for all streaming stores.
     explicit Planes(const ShuffledBlock& block) {
         const std::size_t plane = block.bytes.size() / Size;
         const std::size_t turned = block.swapped ? Size - 1 : 0;
@@ -29,7 +29,7 @@ struct Planes {
     std::array<const std::byte*, Size> at;
 };
 
-/// n elements from number `first` on.
+/// Unshuffles n elements from number `first` on.
 template <std::size_t Size>
 void unshuffle_portable(const Planes<Size>& planes, std::size_t first, std::size_t n, std::byte* to) {
     for (std::size_t i = 0; i < n; ++i) {
@@ -109,7 +109,7 @@ __attribute__((target("avx2"))) void copy_lines_avx2(std::byte* to, const std::b
     std::memcpy(to + i, from + i, n - i);
 }
 
-/// Fewer than 32 elements: 32 that they are among, by way of memory that stays in cache.
+/// Fewer than 32 elements: unshuffles 32 that include them, into memory that stays in cache.
 template <std::size_t Size>
 __attribute__((target("avx2"))) void unshuffle_few(const Planes<Size>& planes, std::size_t plane, std::size_t first,
                                                    std::size_t n, std::byte* to, bool streaming) {
@@ -141,14 +141,14 @@ __attribute__((target("avx2"))) void unshuffle_avx2(const Planes<Size>& planes, 
         for (; n > lanes; n -= lanes, first += lanes, to += lanes * Size) {
             unshuffle_32<Size, false>(planes, first, to);
         }
-        // The last ones, some of them once more.
+        // The last elements; some are written twice.
         unshuffle_32<Size, false>(planes, first + n - lanes, to + n * Size - lanes * Size);
         return;
     }
     unshuffle_few<Size>(planes, plane, first, n, to, streaming);
 }
 
-/// The first bytes, as many times 32 as there are; returns how many.
+/// Swaps whole pieces of 32 bytes from the front; returns the number of bytes done.
 __attribute__((target("avx2"))) std::size_t copy_swapped_avx2(std::byte* to, const std::byte* from, std::size_t n,
                                                               std::size_t number) {
     alignas(lanes) std::array<std::uint8_t, lanes> places;
@@ -181,8 +181,8 @@ TESSERA_AVX512 void copy_lines_avx512(std::byte* to, const std::byte* from, std:
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // what GCC's own headers leave undefined on purpose
 #endif
 
-/// The elements of one line, 64 / Size from number `first` on, or as many of them as there are (n): from each plane as
-/// many bytes, one plane's behind the other's, then the bytes of each element side by side.
+/// The elements of one line from number `first` on: 64 / Size if All, else n. Loads the same number of bytes from each
+/// plane, then puts the bytes of each element side by side.
 template <std::size_t Size, bool All>
 TESSERA_AVX512 inline __m512i line_of(const Planes<Size>& planes, std::size_t first, std::size_t n) {
     constexpr std::size_t count = cache_line / Size;
@@ -225,7 +225,7 @@ TESSERA_AVX512 inline __m512i line_of(const Planes<Size>& planes, std::size_t fi
     return _mm512_permutexvar_epi8(_mm512_load_si512(order.data()), v);
 }
 
-/// Fewer elements than a line has. (A store under a mask would take far longer.)
+/// Fewer elements than a line has. (A masked store would take far longer.)
 template <std::size_t Size>
 TESSERA_AVX512 inline void unshuffle_part_of_line(const Planes<Size>& planes, std::size_t first, std::size_t n,
                                                   std::byte* to) {
@@ -252,7 +252,7 @@ TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t fir
         for (; n > count; n -= count, first += count, to += cache_line) {
             _mm512_storeu_si512(to, line_of<Size, true>(planes, first, count));
         }
-        // The last ones, some of them once more.
+        // The last elements; some are written twice.
         first -= count - n;
         to -= (count - n) * Size;
         _mm512_storeu_si512(to, line_of<Size, true>(planes, first, count));
@@ -278,7 +278,7 @@ void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size
         unshuffle_avx2<Size>(planes, plane, from, count, out, around);
     };
     if (!streaming || before_line(to) % Size == 0) return run(first, n, to, streaming);
-    // Elements that lie across the ends of lines: put together in a row of memory that stays in cache.
+    // Elements straddle the ends of lines, so they are assembled in a buffer that stays in cache.
     std::array<std::byte, 1024> row;
     while (n > 0) {
         const std::size_t some = std::min(n, row.size() / Size);
@@ -295,7 +295,7 @@ void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size
 #endif
 }
 
-/// Elements of a size that is no power of two, or large.
+/// Unshuffles elements whose size is large or no power of two.
 void unshuffle_odd(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to) {
     const std::size_t plane = block.bytes.size() / block.typesize;
     for (; n > 0; --n, ++first) {
@@ -303,7 +303,7 @@ void unshuffle_odd(const ShuffledBlock& block, std::size_t first, std::size_t n,
     }
 }
 
-/// Bytes [first, first + n), by elements(first, n, to).
+/// Unshuffles bytes [first, first + n); elements(first, n, to) does whole elements.
 template <class Elements>
 void unshuffle_bytes(const ShuffledBlock& block, std::size_t size, std::size_t first, std::size_t n, std::byte* to,
                      const Elements& elements) {
@@ -312,7 +312,7 @@ void unshuffle_bytes(const ShuffledBlock& block, std::size_t size, std::size_t f
         const bool whole = i < plane * size;
         return whole ? block.bytes[i % size * plane + i / size] : block.bytes[i];
     };
-    // Bytes up to the next element, whole elements, the rest byte by byte.
+    // Bytes up to the next element, then whole elements, then the remaining bytes.
     const std::size_t end = first + n;
     while (first < end && first % size != 0) *to++ = byte_at(first++);
     if (first < plane * size) {
@@ -377,7 +377,7 @@ void stream_copy(std::byte* to, const std::byte* from, std::size_t n) {
 
 void fetch_line(const std::byte* p) {
 #if defined(__x86_64__)
-    // In every processor of this kind; it does nothing where it is not known.
+    // Every processor of this kind accepts it, and ignores it if it does not know it.
     asm volatile("prefetchw %0" : : "m"(*p));
 #else
     __builtin_prefetch(p, 1);

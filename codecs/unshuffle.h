@@ -1,12 +1,12 @@
-// The byte shuffle of blosc undone for any part of a block, straight into where its bytes go.
+// Undoes the byte shuffle of blosc for any part of a block, straight into the destination.
 #pragma once
 
 #include <tessera/buffer.h>
 
 namespace tessera {
 
-/// A shuffled block: all first bytes of its elements, all second bytes, and so on, then the bytes of a last element
-/// that is not whole.
+/// A shuffled block: the first bytes of all elements, the second bytes, and so on, then the bytes of an incomplete last
+/// element.
 struct ShuffledBlock {
     ByteSpan bytes;
     std::size_t typesize;  ///< at least 1
@@ -14,23 +14,23 @@ struct ShuffledBlock {
 };
 
 /// Writes bytes [first, first + n) of the block as they were before the shuffle; with `swapped` these are whole
-/// elements. With `streaming` whole lines of the cache are written by stores that leave the
-/// caches alone, for memory that is not read again soon: finish_stores() before another thread may see it.
+/// elements. `streaming` writes whole cache lines with streaming stores, for memory that is not read again soon. Call
+/// finish_stores() before another thread may see them.
 void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool streaming);
 
-/// memcpy of numbers of `number` bytes (2, 4 or 8), each turned round; n is a multiple of that.
+/// memcpy that swaps the byte order of each number of `number` bytes (2, 4 or 8); n is a multiple of that.
 void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
 
-/// memcpy, by the same kind of stores.
+/// memcpy with streaming stores.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t n);
 void finish_stores();
-/// Begins to bring a line of the cache near that will soon be written.
+/// Prefetches a cache line that will soon be written.
 void fetch_line(const std::byte* p);
 
-/// What the machine has for that: tests try all of it.
+/// The instruction sets that the code can use; tests try all of them.
 enum class Machine : std::uint8_t { portable, avx2, avx512 };
 [[nodiscard]] Machine best_machine();
-/// For tests: no better than this from now on.
+/// For tests: uses no better instruction set than this from now on.
 void limit_machine(Machine most);
 
 }  // namespace tessera

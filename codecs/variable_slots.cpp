@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-/// Slots as bytes, so that copying them copies no content.
+/// Slots as raw bytes: copying them copies no content.
 DType slot_bytes() {
     return DType::raw(sizeof(VariableSlot));
 }

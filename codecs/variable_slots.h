@@ -8,10 +8,10 @@
 
 namespace tessera {
 
-/// The arena of a view of variable-length elements. Throws invalid_argument when it has none.
+/// The arena of a view of variable-length elements. Throws invalid_argument if there is none.
 [[nodiscard]] Arena& arena_of(const MutableArrayView& out);
 
-/// The slots of a view. They point where those of the view do.
+/// The slots of a view. They point to the same content.
 [[nodiscard]] std::vector<VariableSlot> gather_slots(const ArrayView& v);
 /// Puts slots into a view as they are. What they point to must live as long as `out.arena`.
 void scatter_slots(std::span<const VariableSlot> slots, const MutableArrayView& out);

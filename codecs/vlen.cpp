@@ -1,5 +1,5 @@
-// "vlen-utf8", "vlen-bytes" and "numcodecs.vlen-array": how many elements there are, then each with its length before
-// it, all counts of 4 little-endian bytes.
+// "vlen-utf8", "vlen-bytes" and "numcodecs.vlen-array": the number of elements, then each element after its length. All
+// counts take 4 little-endian bytes.
 #include <cstring>
 
 #include <fmt/format.h>
@@ -54,12 +54,12 @@ public:
         if (load_32(in.data()) != count_) {
             throw corrupt(fmt::format("there are {} elements, but a chunk has {}", load_32(in.data()), count_));
         }
-        // Each takes 4 bytes at least, so that a chunk's size is never trusted further than the bytes that are there.
+        // Each element takes at least 4 bytes, so the number of elements is trusted only as far as the bytes permit.
         if ((in.size() - 4) / 4 < count_) {
             throw corrupt(fmt::format("{} bytes are too few for {} elements", in.size(), count_));
         }
         Arena& arena = arena_of(out);
-        const bool tight = in.capacity() <= in.size() + in.size() / 8;  // else what is not used would be kept, too
+        const bool tight = in.capacity() <= in.size() + in.size() / 8;  // otherwise unused capacity would be kept
         ByteSpan rest = arena.adopt(tight ? std::move(in) : Buffer(in.span())).subspan(4);
         const MemoryHold held(count_ * sizeof(VariableSlot));
         std::vector<VariableSlot> slots(static_cast<std::size_t>(count_));

@@ -1,4 +1,4 @@
-// "zstd": frames with or without their content's size, one or several. (Debian's library also reads those of zstd 0.7.)
+// "zstd": one or more frames, with or without their content size. (Debian's library also reads frames of zstd 0.7.)
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <zstd.h>
@@ -51,7 +51,7 @@ protected:
         thread_local std::unique_ptr<ZSTD_DCtx, Free> engine;
         if (!engine) engine.reset(ZSTD_createDCtx());
         if (!engine) throw std::bad_alloc();
-        // In one go, because streaming takes memory by the window size that a frame claims.
+        // One call, because streaming allocates the window size that a frame claims.
         const std::size_t size = ZSTD_decompressDCtx(engine.get(), out.data(), out.size(), in.data(), in.size());
         if (!ZSTD_isError(size)) return size;
         if (ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall) return std::nullopt;

@@ -1,4 +1,4 @@
-// Codecs: the three kinds that a chunk goes through, in the terms of Zarr v3.
+// The three kinds of codecs that a chunk goes through, named as in Zarr v3.
 //
 //   array → array   changes elements or their order (transpose, delta, …)
 //   array → bytes   lays elements out as bytes (bytes, sharding, vlen-utf8, …); exactly one in a chain
@@ -25,11 +25,11 @@
 
 namespace tessera {
 
-/// What a chunk looks like at one place in the chain.
+/// The type, shape and fill of a chunk at one place in the chain.
 struct ChunkSpec {
     DType dtype;
     Shape shape;
-    std::optional<ElementBytes> fill;  ///< none where the fill is undefined
+    std::optional<ElementBytes> fill;  ///< nullopt if the fill is undefined
 };
 
 /// One codec as metadata names it: {"blosc", {"cname": "lz4", …}}, in v3's spelling of names and members.
@@ -39,21 +39,21 @@ struct CodecConfig {
     friend bool operator==(const CodecConfig&, const CodecConfig&) = default;
 };
 
-/// {"name": …, "configuration": …} as v3 metadata spell it, without a configuration that is empty; and back, where a
-/// bare string is a name. Throws invalid_argument for anything else.
+/// {"name": …, "configuration": …} as in v3 metadata; an empty configuration is omitted. codec_from_json also accepts a
+/// bare string as a name, and throws invalid_argument for anything else.
 [[nodiscard]] Value codec_to_json(const CodecConfig& codec);
 [[nodiscard]] CodecConfig codec_from_json(const Value& json);
 
 class ArrayToArrayCodec {
 public:
     virtual ~ArrayToArrayCodec() = default;
-    /// What `encode` makes of the spec that this codec was made for.
+    /// The spec of the encoded chunk.
     [[nodiscard]] virtual const ChunkSpec& encoded() const = 0;
     [[nodiscard]] virtual NDArray encode(const ArrayView& in) const = 0;
     /// `out` has the shape and dtype that this codec was made for.
     virtual void decode(const ArrayView& in, const MutableArrayView& out) const = 0;
-    /// Of a codec that only reorders dimensions: dimension k of what it encodes to is dimension (*axes())[k] of what
-    /// goes in. Such a codec is applied to views and moves nothing. nullptr for every other codec.
+    /// For codecs that only reorder dimensions: output dimension k is input dimension (*axes())[k]. Such a codec is
+    /// applied to views and moves nothing. nullptr for every other codec.
     [[nodiscard]] virtual const Dims* axes() const { return nullptr; }
 };
 
@@ -65,14 +65,15 @@ public:
     /// Replaces the contents of `out`.
     virtual void encode(const ArrayView& in, Buffer& out) const = 0;
     virtual void decode(ByteSpan in, const MutableArrayView& out) const = 0;
-    /// The same; may take the memory of `in` over, as what variable-length elements point to.
+    /// The same; may take over the memory of `in`, for variable-length elements to point to.
     virtual void decode_owned(Buffer& in, const MutableArrayView& out) const { decode(in, out); }
-    /// The exact number of bytes that encode makes, where every chunk has the same.
+    /// The exact number of bytes that encode gives, or nullopt if chunks differ in it.
     [[nodiscard]] virtual std::optional<std::uint64_t> encoded_size() const = 0;
-    /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes, so that decoding may
-    /// go straight into such memory; nullptr where the bytes are something else.
+    /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes: decoding may go
+    /// straight into such memory. nullptr if the bytes are something else.
     [[nodiscard]] virtual const DType* memory_dtype() const { return nullptr; }
-    /// For a codec whose bytes hold smaller chunks that are read and replaced one by one; otherwise nullptr.
+    /// For a codec whose bytes hold smaller chunks that are read and replaced one by one; nullptr for every other
+    /// codec.
     [[nodiscard]] virtual const ShardCodec* shard() const { return nullptr; }
 };
 
@@ -83,47 +84,46 @@ class BytesToBytesCodec {
 public:
     virtual ~BytesToBytesCodec() = default;
     virtual void encode(ByteSpan in, Buffer& out) const = 0;
-    /// Decodes into exactly `out.size()` bytes; throws corrupt when `in` holds another number of bytes. Checks every
-    /// size that `in` claims before it writes.
+    /// Decodes into exactly `out.size()` bytes; throws corrupt if `in` decodes to another number. Checks every size
+    /// that `in` claims before it writes.
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
-    /// Decodes what has no size known beforehand; false when it is over `limit` bytes.
+    /// Decodes data of unknown decoded size. Returns false if that exceeds `limit` bytes.
     [[nodiscard]] virtual bool decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const = 0;
-    /// How many bytes at the end of `in` decoding ignores because they follow the encoded data; 0 for a codec that
-    /// refuses such bytes. `in` decodes to `decoded_size` bytes, or to at most that many. Throws corrupt.
+    /// The number of bytes at the end of `in` that decoding ignores; 0 for a codec that refuses such bytes. `in`
+    /// decodes to `decoded_size` bytes, or to at most that many. Throws corrupt.
     [[nodiscard]] virtual std::uint64_t trailing_bytes(ByteSpan /*in*/, std::uint64_t /*decoded_size*/) const {
         return 0;
     }
-    /// Of a codec whose encoded bytes are blocks that decode one by one: decodes those that `runs` touch of the
-    /// `decoded_size` bytes, straight to where these go, and reads no more of `in` than that takes. false where the
-    /// codec or these bytes have no such blocks, or are damaged: decode() then says how; what runs lead to is
-    /// indeterminate.
+    /// For block codecs: decodes only the blocks that `runs` touch, straight to their destinations, and reads no more
+    /// of `in` than needed. `decoded_size` is the size of all blocks. Returns false if the codec or the bytes have no
+    /// blocks, or if the bytes are damaged; decode() then says how. The destinations are then indeterminate.
     [[nodiscard]] virtual bool decode_runs(const ByteSource& /*in*/, std::uint64_t /*decoded_size*/,
                                            const ByteRuns& /*runs*/, CodecScratch& /*scratch*/) const {
         return false;
     }
-    /// Of the same kind of codec: encodes the `decoded_size` bytes that `in` holds, with those that `runs` lead to in
-    /// their places, and takes blocks without any of these from `in` as they are. false where the codec cannot, or
-    /// where the result would not be what encoding all of it gives; `out` is indeterminate then.
+    /// For block codecs: re-encodes only the blocks that `runs` touch, with the new bytes, and copies the other blocks
+    /// from `in`. Returns false if the codec cannot do this, or if encoding all `decoded_size` bytes would give another
+    /// result; `out` is then indeterminate.
     [[nodiscard]] virtual bool encode_runs(ByteSpan /*in*/, std::uint64_t /*decoded_size*/, const ByteRuns& /*runs*/,
                                            CodecScratch& /*scratch*/, Buffer& /*out*/) const {
         return false;
     }
     /// The most bytes that encoding `in_size` bytes can give.
     [[nodiscard]] virtual std::uint64_t encoded_bound(std::uint64_t in_size) const = 0;
-    /// Whether every encoding has exactly that many bytes (checksums): what the index of a shard needs.
+    /// Whether every encoding has exactly encoded_bound() bytes (checksums), as the index of a shard requires.
     [[nodiscard]] virtual bool fixed_size() const { return false; }
 };
 
-/// One part of a codec's short notation, in order: the member of the configuration that it stands for.
+/// One part of a codec's short notation, in order: the member of the configuration that it sets.
 struct CodecPart {
     enum class Type : std::uint8_t { whole, number, text, flag };
     std::string_view member;
     Type type;
-    std::string_view otherwise = {};  ///< as JSON, where the part is left out; empty: the member is left out too
+    std::string_view otherwise = {};  ///< the default as JSON; empty: the member is omitted too
     bool required = false;
 };
 
-/// One row of the table of codecs: all that is said of a codec by its name. Exactly one of the three makers is set.
+/// One row of the table of codecs. Exactly one of the three makers is set.
 struct CodecRow {
     std::string_view name;   ///< v3's name, or "numcodecs.*"
     std::string_view about;  ///< one line for --help
@@ -134,35 +134,35 @@ struct CodecRow {
 
     std::span<const CodecPart> parts = {};  ///< of the short notation, after the name
     bool short_notation = true;             ///< false: the configuration is given as JSON only
-    /// Adds to a configuration what it may leave out because the dtype of the elements that go in says it.
+    /// Adds members that may be omitted because the dtype of the codec's input determines them.
     void (*complete)(Value& configuration, const DType& dtype) = nullptr;
-    bool compressor = false;       ///< v2 has a place of its own for it, and conversions may choose another instead
-    bool self_describing = false;  ///< decodes what it encoded with any other configuration
-    bool numcodecs = false;        ///< numcodecs knows it by the same name; by "numcodecs.NAME" it knows it anyway
-    Kind objects = Kind::object;   ///< what v2's elements of dtype |O are that it encodes; Kind::object: it does not
-    std::string_view decoded_dtype = {};  ///< the member with the dtype that it decodes to
-    bool keeps_dtype = false;             ///< it encodes to the dtype that it is given, in whichever byte order
-    bool may_hold_no_text = false;        ///< what it encodes may hold elements that are no text: see no_text_mark
+    bool compressor = false;              ///< v2 has a place of its own for it; conversions may choose another
+    bool self_describing = false;         ///< decodes its encodings whatever its configuration
+    bool numcodecs = false;               ///< numcodecs has it by this name; "numcodecs.NAME" implies that
+    Kind objects = Kind::object;          ///< the kind of v2's elements of dtype |O that it encodes; Kind::object: none
+    std::string_view decoded_dtype = {};  ///< the member with its decoded dtype
+    bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
+    bool may_hold_no_text = false;        ///< its elements may be no text: see no_text_mark
 };
 
-/// Every codec that Tessera has. A new codec is a file in codecs/ with its row, and that row's name in codec_table.cpp.
+/// Every codec of Tessera. A new codec is a file in codecs/ with its row, and that row's name in codec_table.cpp.
 [[nodiscard]] std::span<const CodecRow> codec_table();
-/// By v3's name; nullptr for none.
+/// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);
 
 /// One codec from the program's short notation: "blosc:lz4:5:shuffle:16384" (compressor, level, noshuffle | shuffle |
-/// bitshuffle, block size; trailing parts may be left out), "zstd:3", "gzip:6", "crc32c", "delta". Throws
-/// invalid_argument that says what there is to choose from.
+/// bitshuffle, block size; trailing parts may be omitted), "zstd:3", "gzip:6", "crc32c", "delta". Throws
+/// invalid_argument, listing the choices.
 [[nodiscard]] CodecConfig parse_codec(std::string_view text);
 /// A chain: such parts joined by ',' in the order in which they are applied ("delta,zstd:3"), "none" for no codec at
-/// all, or v3's JSON list of codecs. What an array's elements need besides is put in by complete_codecs.
+/// all, or v3's JSON list of codecs. complete_codecs adds what the array's elements need.
 [[nodiscard]] std::vector<CodecConfig> parse_codecs(std::string_view text);
-/// The notation back: "blosc:lz4:5:shuffle"; a codec without a notation of its own as JSON.
+/// The short notation of a codec: "blosc:lz4:5:shuffle". JSON if the notation cannot express it.
 [[nodiscard]] std::string codec_text(const CodecConfig& codec);
 
-/// The whole chain for chunks of `rank` dimensions of this dtype: what `chain` has, with what it may leave out put in:
-/// the array→bytes codec ("bytes", "vlen-utf8", "vlen-bytes"), a "transpose" at the front for Order::F, and the members
-/// of filters that follow from the dtype ("dtype" of delta, "elementsize" of shuffle).
+/// The whole chain for chunks of `rank` dimensions of this dtype: `chain` with its omitted parts. These are the
+/// array→bytes codec ("bytes", "vlen-utf8", "vlen-bytes"), a "transpose" at the front for Order::F, and the members of
+/// filters that follow from the dtype ("dtype" of delta, "elementsize" of shuffle).
 [[nodiscard]] std::vector<CodecConfig> complete_codecs(const DType& dtype, int rank, Order order,
                                                        std::vector<CodecConfig> chain);
 

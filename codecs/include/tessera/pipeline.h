@@ -17,7 +17,7 @@ struct CodecScratch {
     Buffer decoded;
     Buffer other;
     Buffer part;
-    Buffer block;  ///< of a codec that decodes block by block
+    Buffer block;  ///< for codecs that decode block by block
 };
 
 /// Thread rule: immutable; const members may be called from several threads, each with its own scratch.
@@ -34,35 +34,33 @@ public:
 
     /// Encodes a whole chunk (shape of the chunk, any strides) into `scratch.encoded`, and returns that.
     [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
-    /// The same for a chunk that is stored as `encoded` (not in `scratch`) and gets new elements in the part `region`:
-    /// only the blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be
-    /// partially encoded, or if encoding the whole chunk would give other bytes.
+    /// Encodes the chunk stored as `encoded` (not in `scratch`) with new elements in the part `region`. Only the
+    /// blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be partially
+    /// encoded, or if encoding the whole chunk would give other bytes.
     [[nodiscard]] std::optional<ByteSpan> encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
                                                       CodecScratch& scratch) const;
-    /// Decodes a whole chunk into `out` (any strides): straight into its memory where it is packed, else by way of
-    /// `scratch`. Errors are `corrupt` and name the codec stage.
+    /// Decodes a whole chunk into `out` (any strides): directly if `out` is packed, else through `scratch`. Errors are
+    /// `corrupt` and name the codec stage.
     void decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const;
-    /// How many bytes at the end of an encoded chunk follow its data: decode() ignores them, as the original programs
-    /// do.
+    /// The number of bytes after the data of an encoded chunk. decode() ignores them, as the original programs do.
     [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan encoded) const;
-    /// Decodes the part `region` of a chunk into `out` (shape region.extent). Of a shard, only the inner chunks needed
-    /// are read.
+    /// Decodes the part `region` of a chunk into `out` (shape region.extent). From a shard, only the needed inner
+    /// chunks are read.
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                      CodecScratch& scratch) const;
 
-    /// Where chunks are shards whose inner chunks can be read and replaced one by one: what does so. nullptr where a
-    /// chunk is read and written as a whole, also for a shard that is compressed once more.
+    /// The codec that reads and replaces single inner chunks of a shard. nullptr if a chunk is read and written as a
+    /// whole; that includes a shard that is compressed again.
     [[nodiscard]] const ShardCodec* shard() const;
 
-    /// The exact number of bytes of an encoded chunk, where every chunk has the same.
+    /// The exact number of bytes of an encoded chunk, or nullopt if chunks differ in it.
     [[nodiscard]] std::optional<std::uint64_t> encoded_size() const;
-    /// The most bytes that a chunk encodes to; none where that depends on its content (variable-length elements).
+    /// The most bytes that a chunk encodes to; nullopt if that depends on its content (variable-length elements).
     [[nodiscard]] std::optional<std::uint64_t> encoded_bound() const;
-    /// The most bytes that an encoded chunk is read for: generously more than any writer makes of one, so that a file
-    /// of absurd size is refused before memory is taken for it.
+    /// The largest encoded chunk that is read. It is generously more than any writer makes, and refuses files of absurd
+    /// size before memory is allocated for them.
     [[nodiscard]] std::uint64_t encoded_limit() const;
-    /// Bytes of scratch that one thread needs: what a memory budget counts per thread. An estimate where elements have
-    /// variable length, else the most.
+    /// Bytes of scratch per thread, for memory budgets. An estimate for elements of variable length, else the most.
     [[nodiscard]] std::uint64_t scratch_bytes() const;
 
 private:

@@ -1,7 +1,7 @@
 // Shards: chunks that hold smaller chunks, with an index of where each lies (v3's codec "sharding_indexed").
 //
-// ShardCodec knows the layout; Shard is one that is open for reading; ShardWriter puts one together, from new inner
-// chunks and from those of an old shard, which it copies as they are.
+// ShardCodec knows the layout. Shard is a shard open for reading. ShardWriter assembles a shard from new inner chunks
+// and from those of an old shard, which it copies as they are.
 #pragma once
 
 #include <cstdint>
@@ -45,21 +45,21 @@ public:
     [[nodiscard]] const ChunkSpec& chunk() const { return chunk_; }  ///< of a whole shard
     [[nodiscard]] const ChunkGrid& grid() const { return grid_; }    ///< of the inner chunks over a shard
     [[nodiscard]] const CodecPipeline& inner() const { return inner_; }
-    /// The shape of what is decoded whole: of an inner chunk, or where that is a shard again, of one within it.
+    /// The shape of the unit that is decoded whole: an inner chunk, or if that is a shard too, a chunk within it.
     [[nodiscard]] const Shape& innermost() const;
 
     /// As CodecPipeline's. A whole shard, index included, is at most encoded_bound() bytes.
     [[nodiscard]] std::optional<std::uint64_t> encoded_bound() const;
     [[nodiscard]] std::uint64_t scratch_bytes() const;
 
-    /// Sets every element to the fill, zeros where that is undefined; `out` may have the other byte order.
+    /// Sets every element to the fill, or to zero if that is undefined; `out` may have the other byte order.
     void fill(const MutableArrayView& out) const;
     /// Whether these elements may be left out of a shard: the fill is known and they all equal it bit for bit.
     [[nodiscard]] bool is_fill(const ArrayView& elements) const;
 
-    /// The place in the index of the inner chunk with this index in grid().
+    /// The position in the shard's index of the inner chunk with this index in grid().
     [[nodiscard]] std::size_t number(const Index& inner) const;
-    /// The index of a shard. Throws corrupt for one that cannot be true: beyond the shard's end, or overlapping.
+    /// Reads the index of a shard. Throws corrupt if an entry overlaps another or lies outside the shard's data.
     [[nodiscard]] std::vector<Place> read_index(const ByteSource& shard) const;
     [[nodiscard]] Buffer encode_index(const std::vector<Place>& places) const;
     [[nodiscard]] std::uint64_t index_size() const { return index_size_; }
@@ -71,7 +71,7 @@ private:
 
     ChunkSpec chunk_;
     Dims axes_;
-    ChunkGrid numbers_;  ///< grid_ as the index counts it, its dimensions permuted by axes_
+    ChunkGrid numbers_;  ///< grid_ in the order of the shard's index: its dimensions permuted by axes_
     ChunkGrid grid_;
     CodecPipeline inner_;
     CodecPipeline index_;
@@ -89,13 +89,13 @@ public:
     Shard(const ShardCodec& codec, std::shared_ptr<const ByteSource> bytes);
 
     [[nodiscard]] const ShardCodec::Place& place(const Index& inner) const { return places_[codec_.number(inner)]; }
-    /// Decodes the part `region` of an inner chunk into `out`; fills it where the chunk is absent. One ranged read.
+    /// Decodes the part `region` of an inner chunk into `out`; an absent chunk gives the fill. One ranged read.
     void read(const Index& inner, const Region& region, const MutableArrayView& out, CodecScratch& scratch) const;
-    /// Calls each(i, encoded) for inner chunks by their numbers in C order of grid(), in parallel; `encoded` is nullptr
-    /// where one is absent. Small ones that lie one behind the other are read at once.
+    /// Calls each(i, encoded) in parallel for the inner chunks `chunks`, numbered in C order of grid(). `encoded` is
+    /// nullptr for an absent chunk. Small adjacent chunks are read together.
     void for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
                   const std::function<void(std::size_t i, const ByteSource* encoded)>& each) const;
-    /// As above, with what for_each() gave for the chunk.
+    /// As read() above, from the `encoded` that for_each() passed for the chunk.
     void read(const Index& inner, const ByteSource* encoded, const Region& region, const MutableArrayView& out,
               CodecScratch& scratch) const;
 
@@ -108,32 +108,33 @@ private:
     const ShardCodec& codec_;
     std::shared_ptr<const ByteSource> bytes_;
     std::vector<ShardCodec::Place> places_;
-    MemoryHold held_;  ///< for these
+    MemoryHold held_;  ///< for places_
 };
 
-/// Puts a shard together in a sink. Memory: a few inner chunks per thread and the index. The same bytes come out
-/// whatever the number of threads. Thread rule: one thread at a time.
+/// Writes a shard to a sink. Memory: a few inner chunks per thread and the index. The bytes do not depend on the number
+/// of threads. Thread rule: one thread at a time.
 class ShardWriter {
 public:
-    /// Memory for one inner chunk, holding what the old shard has there, or (`keep` false) the fill.
+    /// Memory for one inner chunk. It holds the old shard's elements, or the fill if `keep` is false.
     using ChunkMemory = std::function<MutableArrayView(bool keep)>;
-    /// The new elements of an inner chunk (whole, of the array's dtype), or nothing to leave it as it is. Called from
-    /// several threads at once; what it returns may lie in `memory`.
+    /// The new elements of an inner chunk (whole, of the array's dtype), or nullopt to leave it unchanged. Called from
+    /// several threads at once; the result may lie in `memory`.
     using Edit = std::function<std::optional<ArrayView>(const Index& inner, const ChunkMemory& memory)>;
 
-    /// `old`, unless nullptr: what is replaced. `inside` is the part of the shard that lies inside the array: an inner
-    /// chunk in which only that part equals the fill is left out. `create` is called once there is something to write.
+    /// `old` is the shard to replace, or nullptr. `inside` is the part of the shard that lies inside the array. An
+    /// inner chunk is omitted if it equals the fill within that part. `create` is called once there is something to
+    /// write.
     ShardWriter(const ShardCodec& codec, std::unique_ptr<const Shard> old, const Region& inside,
                 std::function<std::unique_ptr<ByteSink>()> create);
     ~ShardWriter();
 
     [[nodiscard]] const Shard* old() const { return old_.get(); }
-    /// Edits the inner chunks of `box`, a region of the grid, and appends them. Throws invalid_argument for one that
-    /// was edited before.
+    /// Edits the inner chunks of `box`, a region of the grid, and appends them. Throws invalid_argument if one was
+    /// edited before.
     void write(const Region& box, const Edit& edit, const IoOptions& io);
-    /// Whether there would be no inner chunk in it at all.
+    /// Whether the shard would hold no inner chunk.
     [[nodiscard]] bool empty() const;
-    /// Copies what was not edited from the old shard, adds the index and finishes the sink.
+    /// Copies unedited inner chunks from the old shard, adds the index and finishes the sink.
     void finish();
 
 private:
@@ -147,7 +148,7 @@ private:
     Region inside_;
     std::function<std::unique_ptr<ByteSink>()> create_;
     std::unique_ptr<ByteSink> sink_;
-    Buffer held_;  ///< what the index must precede, in a sink that is written in order
+    Buffer held_;  ///< chunks that must follow the index, if the sink is sequential
     bool hold_ = false;
     std::uint64_t end_ = 0;
     std::vector<ShardCodec::Place> places_;
