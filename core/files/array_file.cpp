@@ -57,7 +57,7 @@ std::string known_extensions() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// For a file to be made.
+/// The format for a file to be created.
 const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
     if (const ArrayFileFormat* format = format_by_extension(path)) return *format;
     throw unsupported(
@@ -67,8 +67,8 @@ const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
 }  // namespace
 
 ArrayPath split_array_path(std::string_view text) {
-    // A "::" may be part of a file's name: the longest part that exists is the file. Where nothing exists yet, the
-    // first "::" ends the name.
+    // A file's name may contain "::": the longest part that exists is the file. If nothing exists yet, the first "::"
+    // ends the name.
     constexpr std::string_view mark = "::";
     const std::size_t first = text.find(mark);
     std::error_code ignored;
@@ -104,7 +104,8 @@ const ArrayFileFormat* array_file_format_of(const ByteSource& file) {
 
 namespace {
 
-/// The field of "file.npy::field" and "file.npz::member::field", which is taken off the path; none for other paths.
+/// Removes the field of "file.npy::field" and "file.npz::member::field" from the path and returns it; nullopt for other
+/// paths.
 std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& path) {
     if (!path.member) return std::nullopt;
     if (format.members == nullptr) return std::exchange(path.member, std::nullopt);

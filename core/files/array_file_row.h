@@ -1,4 +1,4 @@
-// What the files of the formats take to write their rows for the table in array_file.cpp. Private to core/files.
+// Helpers for the rows of the formats in the table of array_file.cpp. Private to core/files.
 #pragma once
 
 #include <tessera/array_file.h>
@@ -19,13 +19,13 @@ namespace tessera {
 /// Throws not_found for "file::member" of a file that holds one array.
 void require_no_member(const ArrayPath& path);
 
-/// The member that a path names, or the only one that there is.
+/// The member that a path names, or the only one.
 [[nodiscard]] std::string chosen_member(const ArrayPath& path, const std::vector<std::string>& members);
 
-// ---- npy.cpp: what .npz has of .npy
+// ---- npy.cpp: shared with .npz
 
 [[nodiscard]] Value npy_facts(const ByteSource& file);
-/// Objects are written when asked for only: not every reader of .npy takes them.
+/// Objects are written only on request, because not every reader of .npy accepts them.
 void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options);
 [[nodiscard]] std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,
                                                        const IoOptions& io);

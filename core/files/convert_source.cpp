@@ -18,8 +18,8 @@ namespace tessera {
 
 namespace {
 
-/// What the two conversions share: all of the source's facts but the dtype, and reading what is to be converted, in
-/// slices, so that little memory is taken beside `out`.
+/// Base of the two conversions. It keeps all of the source's facts but the dtype, and reads in slices, so that little
+/// memory is needed beside `out`.
 class ConvertedSource : public ArraySource {
 public:
     ConvertedSource(const ArraySource& source, const DType& dtype) : source_(source), dtype_(dtype) {}
@@ -42,7 +42,7 @@ public:
     }
 
 protected:
-    /// All elements of `from` into `to`, both packed in the same order.
+    /// Converts all elements of `from` into `to`, both packed in the same order.
     virtual void convert(const NDArray& from, NDArray& to) const = 0;
 
 private:
@@ -95,11 +95,11 @@ private:
     std::string changed() const { return fmt::format("{}: the array was changed while it was read", name()); }
 };
 
-/// Calls body(elements) for the array in blocks that cover it, each as large as the source likes to be read.
+/// Calls body(elements) for the array in blocks that cover it, each of a size that suits the source.
 template <class Body>
 void for_each_block(const ArraySource& source, const IoOptions& io, const Body& body) {
     const ArrayInfo info = source.info();
-    constexpr std::int64_t plain_block = 1 << 12;  // elements: few, for each may be long
+    constexpr std::int64_t plain_block = 1 << 12;  // elements: few, because each may be long
     Shape block = info.chunks;
     if (block.rank() != info.shape.rank()) {
         block = info.shape;

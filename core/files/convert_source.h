@@ -1,5 +1,5 @@
-// Sources that show another source's elements as a dtype that more formats have. Private to the library.
-// Each keeps a reference to the source that it is made from, which must outlive it.
+// Sources that present another source's elements as a dtype that more formats have. Private to the library. Each keeps
+// a reference to the source that it is made from, which must outlive it.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace tessera {
 /// bfloat16 as the <f4 that has the same values.
 [[nodiscard]] std::unique_ptr<ArraySource> widened_bfloat16(const ArraySource& source);
 
-/// Variable-length text as U n, bytes as S n, where n is the longest element's, at least 1: found by reading the whole
-/// source here, in blocks. Throws unsupported for an element that ends in NUL, which U and S cannot keep.
+/// Variable-length text as U n, bytes as S n, where n is the length of the longest element, at least 1. Reads the whole
+/// source now, in blocks, to find n. Throws unsupported for an element that ends in NUL, which U and S cannot keep.
 [[nodiscard]] std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, const IoOptions& io);
 
 }  // namespace tessera

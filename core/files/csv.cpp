@@ -20,10 +20,10 @@ namespace tessera {
 
 namespace {
 
-// Where every so-manieth row begins is remembered: reading begins at the last one before.
+// The start of every rows_apart-th row is kept; reading begins at the last such row before.
 constexpr std::int64_t rows_apart = 1024;
 
-/// Runs `body` with a field; what it finds wrong gets the place.
+/// Runs `body` with a field; errors get its place.
 template <class Body>
 void about_field(const CsvRows& rows, std::size_t i, const Body& body) {
     try {
@@ -34,7 +34,7 @@ void about_field(const CsvRows& rows, std::size_t i, const Body& body) {
     }
 }
 
-/// What the first pass over a file finds out.
+/// The result of the first pass over a file.
 struct Table {
     DType dtype;
     Shape shape;
@@ -65,7 +65,7 @@ public:
         if (!table_.header) add_row(rows);
         while (rows.next()) add_row(rows);
         if (unsure && count_ > 0 && std::ranges::all_of(kinds_, &CsvKind::is_text)) {
-            // Nothing but text: a header may only be had by its names being such.
+            // All columns are text: the first row stays a header only if its names are distinct.
             const std::set<std::string> names(first.begin(), first.end());
             if (names.size() < width_) take_back_header(begin, of_first);
         }
@@ -74,14 +74,14 @@ public:
     }
 
 private:
-    /// Behind the mark that some programs put in front of UTF-8.
+    /// The start of the first row, after the mark that some programs put in front of UTF-8.
     [[nodiscard]] CsvPlace first_row() const {
         if (file_.size() < 3) return {};
         const Buffer mark = read_range(file_, 0, 3);
         return {starts_with(mark, "\xEF\xBB\xBF") ? std::uint64_t{3} : 0, 1};
     }
 
-    /// Whether the first row has names, and not elements of the dtype where one was given.
+    /// Whether the first row has names, and not elements of the given dtype, if any.
     [[nodiscard]] bool looks_like_header(const std::vector<std::string>& first) const {
         if (!options_.dtype) return std::ranges::all_of(first, CsvKind::is_word);
         bool named = !table_.columns.empty();
@@ -96,7 +96,7 @@ private:
                 readable = false;
             }
         }
-        // One that is neither is a row with a mistake in it, which is named.
+        // A first row that is neither contains a mistake, which is reported later.
         return named || (!readable && std::ranges::all_of(first, CsvKind::is_word));
     }
 
@@ -134,7 +134,7 @@ private:
         table_.header = false;
         ++count_;
         for (std::size_t i = 0; i < width_; ++i) kinds_[i].add(of_first[i]);
-        // Places were counted from the row behind it.
+        // The places were counted without the first row.
         table_.places.clear();
         CsvRows rows(file_, begin);
         for (std::int64_t i = 0; rows.next(); ++i) {
@@ -168,7 +168,8 @@ private:
         table_.shape = width_ == 1 ? Shape{count_} : Shape{count_, static_cast<std::int64_t>(width_)};
     }
 
-    /// A dtype that nobody gave: one for all, or with a header a structure.
+    /// Chooses the dtype if none was given: one for all columns, or a structure if there is a header or they differ in
+    /// kind.
     void choose(const std::vector<std::string>& names) {
         if (count_ == 0) {
             throw corrupt(fmt::format("{}: a header and no row; --dtype says what is in such rows", file_.name()));
@@ -197,7 +198,7 @@ private:
                    });
     }
 
-    /// A header must be that of the structure that was given.
+    /// A header must match the given structure.
     void require_names(const std::vector<std::string>& names) const {
         if (!table_.header) return;
         for (std::size_t i = 0; i < width_; ++i) {
@@ -234,7 +235,7 @@ public:
         const bool flat = table_.shape.rank() == 2;
         const std::int64_t first = flat ? region.start[1] : 0;
         const std::int64_t width = flat ? region.extent[1] : std::ssize(table_.columns);
-        // In the byte order of `out`.
+        // Columns in the byte order of `out`.
         const std::vector<CsvColumn> columns = csv_columns(out.dtype);
         const std::int64_t begin = region.start[0];
         CsvRows rows(*file_, table_.places[static_cast<std::size_t>(begin / rows_apart)]);
@@ -324,7 +325,7 @@ private:
     Shape shape_;
     std::vector<CsvColumn> columns_;
     std::int64_t width_ = 1;
-    std::int64_t at_ = 0;  ///< the column that comes next
+    std::int64_t at_ = 0;  ///< the next column
     bool alone_ = false;
     std::string text_;
 };

@@ -91,7 +91,7 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-/// All of a text as one number; nothing where it is none. `out_of_range` tells why.
+/// The whole text as one number; nullopt if it is none. `out_of_range` tells whether it is out of range.
 template <class T>
 std::optional<T> number_of(std::string_view text, bool* out_of_range = nullptr) {
     if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
@@ -164,7 +164,7 @@ void parse_complex(const DType& dtype, std::string_view text, std::byte* p) {
         real = real_of<T>(dtype, part, text);
     } else {
         part.remove_suffix(1);
-        // The sign between the two: none at the beginning, none of an exponent.
+        // The sign between the two parts, neither at the beginning nor in an exponent.
         std::size_t at = part.size();
         while (at-- > 1) {
             if ((part[at] == '+' || part[at] == '-') && part[at - 1] != 'e' && part[at - 1] != 'E') break;
@@ -279,7 +279,7 @@ void parse_csv(const DType& dtype, std::string_view text, std::byte* p) {
     }
 }
 
-// ---- what a column holds
+// ---- the kind of a column
 
 bool CsvKind::is_word(std::string_view text) {
     text = trimmed(text);

@@ -12,23 +12,23 @@ namespace tessera {
 
 /// A number, text or time in an element.
 struct CsvColumn {
-    std::string name;  ///< "" where elements are no structures
+    std::string name;  ///< "" if elements are no structures
     DType dtype;
     std::int64_t offset = 0;  ///< in the element
 };
 
-/// What an element has columns for: itself, or the leaves of a structure. Throws unsupported, naming it, for a kind
-/// that has no text.
+/// The columns for an element: one for itself, or one for each leaf of a structure. Throws unsupported, naming a
+/// kind without a text form.
 [[nodiscard]] std::vector<CsvColumn> csv_columns(const DType& dtype);
 
-/// Appends the element at `p`, in quotes where it needs them; `alone`: it is the only one of its row.
+/// Appends the element at `p`, quoted if necessary. `alone`: it is the only one of its row.
 void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);
 /// Appends text that may need quotes.
 void append_csv_text(std::string& out, std::string_view text, bool alone);
-/// The reverse, for any dtype but those of variable length. Throws invalid_argument, saying what was expected.
+/// The reverse, for every dtype of fixed length. Throws invalid_argument, saying what was expected.
 void parse_csv(const DType& dtype, std::string_view text, std::byte* p);
 
-/// What the fields of one column have in common.
+/// The kind and type that the fields of one column have in common.
 class CsvKind {
 public:
     /// Throws invalid_argument for a number that fits no type.
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] bool is_text() const;
     /// Numbers, Booleans and texts are different kinds.
     [[nodiscard]] bool same_kind(const CsvKind& other) const;
-    /// Throws invalid_argument for integers that no type holds all of.
+    /// Throws invalid_argument if no type holds all of the integers.
     [[nodiscard]] DType dtype() const;
     /// Whether one field is neither a number nor a Boolean.
     [[nodiscard]] static bool is_word(std::string_view text);

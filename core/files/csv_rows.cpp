@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 10U;
-constexpr std::uint64_t free_bytes = std::uint64_t{1} << 20U;  // of a row, before they count
+constexpr std::uint64_t free_bytes = std::uint64_t{1} << 20U;  // of a row, before they count as memory
 
 }  // namespace
 

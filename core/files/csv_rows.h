@@ -22,9 +22,9 @@ class CsvRows {
 public:
     /// `file` outlives this.
     CsvRows(const ByteSource& file, CsvPlace begin);
-    /// The next row; false at the end. Throws corrupt, naming line and column, for quotes that do not fit.
+    /// The next row; false at the end. Throws corrupt, naming line and column, for misplaced quotes.
     bool next();
-    /// Without their quotes; until the next call of next().
+    /// Fields without their quotes; valid until the next call of next().
     [[nodiscard]] std::size_t size() const { return ends_.size(); }
     [[nodiscard]] std::string_view field(std::size_t i) const {
         const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
@@ -44,8 +44,8 @@ private:
     const ByteSource& file_;
     CsvPlace row_, at_;
     Buffer piece_;
-    std::size_t begin_ = 0, end_ = 0;  ///< what of the piece is not taken yet
-    std::string text_;                 ///< the fields of the row, one behind the other
+    std::size_t begin_ = 0, end_ = 0;  ///< the unread part of the piece
+    std::string text_;                 ///< the fields of the row, concatenated
     std::vector<std::size_t> ends_;
     MemoryHold held_;
     std::uint64_t held_bytes_ = 0;

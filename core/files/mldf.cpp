@@ -10,7 +10,7 @@ namespace tessera {
 namespace {
 
 bool mldf_recognise(ByteSpan first) {
-    return starts_with(first, "\x89MLDF");  // the rest of the magic shows damage, which the reader names
+    return starts_with(first, "\x89MLDF");  // the reader reports damage in the rest of the magic
 }
 
 std::vector<std::string> mldf_list(const std::filesystem::path& path) {
@@ -27,7 +27,7 @@ std::unique_ptr<ArraySink> mldf_create(const ArrayPath& path, const DType& dtype
     return create_mldf(path.path, path.member.value_or("data"), dtype, shape, {.durable = options.durable});
 }
 
-/// The header's facts, and what is wrong as far as it shows without reading the data.
+/// The header's facts, and the damage that shows without reading the data.
 Value mldf_describe(const ArrayPath& path) {
     Value facts = mldf_summary(MldfReader(open_file(path.path)));
     const MldfReport report = validate_mldf(path.path, {.payloads = false, .limit = 20});
@@ -37,7 +37,7 @@ Value mldf_describe(const ArrayPath& path) {
     return facts;
 }
 
-/// All that is wrong, payloads too; the elements of what is right need no reading.
+/// Reports all damage, also in payloads. Intact arrays need no reading of their elements.
 void mldf_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
     const MldfReport found = validate_mldf(path);
     for (const std::string& text : found.findings) checker.damage(text);

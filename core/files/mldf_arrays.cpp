@@ -16,7 +16,7 @@ namespace {
 using namespace mldf;
 namespace fs = std::filesystem;
 
-/// Fixed-size elements: every place in the file is known before, so that regions may come in any order.
+/// Fixed-size elements: all positions in the file are known in advance, so regions may come in any order.
 class FieldSink final : public ArraySink {
 public:
     FieldSink(const fs::path& path, MldfField field, const DType& dtype, const Shape& shape,
@@ -37,7 +37,7 @@ public:
         const DType little = dtype.order() == ByteOrder::big ? dtype.with_order(ByteOrder::little) : dtype;
         layout_ = {sink_->name(), pointers ? header_.data_ptr : header_.metadata_ptr, little, shape};
         sink_->append(front_bytes(header_, fields_));
-        // Last bytes give the sections their length; what nobody writes stays a hole, which reads as zeros.
+        // A last byte gives each section its length; unwritten parts stay holes, which read as zeros.
         const auto reserve = [&](std::uint64_t end) { sink_->write_at(end - 1, std::array{std::byte{0}}); };
         if (samples > 0) reserve(header_.metadata_ptr + header_.num_samples * row_size);
         if (bytes > 0) reserve(layout_.data_offset + static_cast<std::uint64_t>(bytes));
@@ -156,10 +156,10 @@ struct Plan {
     MldfField field = {};
     enum class Kind : std::uint8_t { integer, real, array, bytes, record } kind = Kind::array;
     std::uint32_t sample_rate = 0;
-    std::uint64_t place = std::numeric_limits<std::uint64_t>::max();  ///< that it had in the file it came from
+    std::uint64_t place = std::numeric_limits<std::uint64_t>::max();  ///< in the file it came from
 };
 
-/// The member of the attribute "mldf" as a number; nothing when absent.
+/// The member of the attribute "mldf" as a number; nullopt if absent.
 std::optional<std::uint64_t> number_in(const Value& facts, std::string_view key) {
     const Value* value = facts.find(key);
     return value == nullptr ? std::nullopt : std::optional(value->as_uint64());
@@ -188,7 +188,7 @@ bool take_type(Plan& plan, MldfType type, const ArrayInfo& info) {
             if (field.metadata_size % 8 != 0 || !plan.tails->info().dtype.equal_but_order(tail_dtype(field)))
                 return false;
         } else if (row.record == TypeRow::Record::pointer && type != MldfType::bytes) {
-            return false;  // without height and width a picture is no picture
+            return false;  // a picture needs height and width
         }
         plan.kind = Plan::Kind::bytes;
     } else if (info.dtype.kind() == Kind::variable_text) {
@@ -253,7 +253,7 @@ Plan plan_column(const MldfColumn& column, const ArraySource* tails) {
     return plan;
 }
 
-/// The fields of the data set, in order; columns of records belong to the field that they are about.
+/// The fields of the data set, in order. Columns of records belong to the field that they describe.
 std::vector<Plan> plan_columns(std::span<const MldfColumn> columns) {
     const auto subject_of = [&](const MldfColumn& records) -> const MldfColumn* {
         const Value facts = facts_of(*records.source);
@@ -366,7 +366,7 @@ void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const
     if (io.progress != nullptr) io.progress->start(checked_multiply(count, sample_size, "data set size"), "writing");
 
     MldfWriter writer(path, std::move(fields), options);
-    // How long variable-length elements are shows only when they are read: begin with a few, go on by what they took.
+    // The length of variable-length elements shows only when they are read: begin with a few, then adapt to their size.
     constexpr std::int64_t first_step = 16, most_samples = 1 << 20;
     std::int64_t taken = variable ? std::max(sample_size, budget / first_step) : sample_size;
     for (std::int64_t first = 0, n = 0; first < count; first += n) {
@@ -385,7 +385,7 @@ void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const
             for (std::size_t f = 0; f < plans.size(); ++f) put_sample(writer, f, plans[f], blocks[f], tails[f], i);
             writer.end_sample();
         }
-        // Twice what was seen, because the next samples may be longer.
+        // Twice the size seen so far, because the next samples may be longer.
         if (variable) taken = std::max(sample_size, 2 * held / n);
         if (io.progress != nullptr) io.progress->advance(n * sample_size);
     }

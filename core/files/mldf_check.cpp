@@ -1,4 +1,4 @@
-// What is right and wrong with an MLDF file, and how two of them differ.
+// Checks of an MLDF file, and comparison of two.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace mldf;
 
-/// Whether an error says something about the file, and not about reaching it.
+/// Whether an error is about the file itself, and not about access to it.
 bool is_finding(const Error& e) {
     return e.code() == ErrorCode::corrupt || e.code() == ErrorCode::unsupported;
 }
@@ -28,7 +28,7 @@ public:
         if (report_.findings.size() < limit_) report_.findings.push_back(std::move(text));
         ++report_.finding_count;
     }
-    /// Runs a check; what it throws about the file is a finding.
+    /// Runs a check; errors about the file become findings.
     template <class Where, class Body>
     void attempt(const Where& where, const Body& body) {
         try {
@@ -48,7 +48,7 @@ Value shape_value(const Shape& shape) {
     return Value::Array(shape.begin(), shape.end());
 }
 
-/// One record of a file, and what looks its payload up.
+/// One record of a file, and the means to look up its payload.
 struct Record {
     const MldfReader::State& file;
     std::size_t field_index;
@@ -58,7 +58,7 @@ struct Record {
     Record(const MldfReader::State& s, std::size_t f, ByteSpan row, AllocationBlock& b)
         : file(s), field_index(f), bytes(row.subspan(s.fields[f].row_offset, s.fields[f].metadata_size)), block(b) {}
     [[nodiscard]] const MldfField& field() const { return file.fields[field_index]; }
-    /// Pointer and size; nothing where the record has none, which of an open type only the allocation table tells.
+    /// Pointer and size; nullopt if the record has none. For an open type only the allocation table tells.
     [[nodiscard]] std::optional<MldfAllocation> payload() const {
         const TypeRow::Record kind = type_row(field().type).record;
         if (kind == TypeRow::Record::value || bytes.size() < pointer_size) return {};
@@ -170,7 +170,7 @@ void check_samples(const MldfReader& reader, const MldfCheckOptions& options, Fi
 
 // ---- comparison
 
-/// How a record reads in a difference: the number, or the bytes after the pointer.
+/// The text of a record in a difference: the number, or the bytes after the pointer.
 std::string record_text(const MldfField& field, ByteSpan record) {
     switch (field.type) {
         case MldfType::integer:
@@ -182,7 +182,7 @@ std::string record_text(const MldfField& field, ByteSpan record) {
     }
 }
 
-/// The first place where two payloads of one size differ, or nothing.
+/// The first place where two payloads of one size differ, or nullopt.
 std::optional<std::uint64_t> first_difference(const ByteSource& a, std::uint64_t at_a, const ByteSource& b,
                                               std::uint64_t at_b, std::uint64_t size) {
     Buffer x, y;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace mldf;
 
-/// The arrays that the fields make: for most types that takes a look at every record.
+/// Finds the arrays that the fields make. For most types that requires a look at every record.
 class Survey {
 public:
     explicit Survey(const MldfReader::State& s) : s_(s), seen_(s.fields.size()) {}
@@ -41,8 +41,8 @@ private:
     struct Seen {
         std::optional<Form> form = {};
         bool mixed = false;     // shapes differ, or one sample has none
-        bool pointers = false;  // of an open type: there is a record that points to an allocation
-        bool values = false;    // and one that does not
+        bool pointers = false;  // of an open type: some record points to an allocation
+        bool values = false;    // and some record does not
         std::string damage = {};
     };
 

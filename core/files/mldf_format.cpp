@@ -128,7 +128,7 @@ bool all_zero(ByteSpan bytes) {
 }
 
 std::uint32_t crc32_after(std::uint32_t crc, ByteSpan bytes) {
-    // z_size is 64 bits wide where size_t is; a null pointer would mean something else to zlib.
+    // z_size is 64 bits wide if size_t is. A null pointer would mean something else to zlib.
     if (bytes.empty()) return crc;
     return static_cast<std::uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }

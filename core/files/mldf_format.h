@@ -1,4 +1,4 @@
-// What reader, writer and checks of MLDF share: the layout's numbers, the table of types, and an open file's state.
+// Shared by reader, writer and checks of MLDF: the layout's numbers, the table of types, and an open file's state.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@ using namespace std::string_view_literals;
 
 inline constexpr std::string_view magic = "\x89MLDF\r\n\x1a\n"sv;
 inline constexpr std::uint64_t header_size = 64;
-inline constexpr std::uint64_t front_size = magic.size() + header_size;  // where the writer puts the descriptors
+inline constexpr std::uint64_t front_size = magic.size() + header_size;  // the writer puts the descriptors here
 inline constexpr std::uint64_t descriptor_size = 208;
 inline constexpr std::uint64_t original_descriptor_size = 204;
 inline constexpr std::size_t name_size = 64;
 inline constexpr std::size_t arguments_size = 128;
 inline constexpr std::uint64_t allocation_size = 16;
 inline constexpr std::uint64_t table_alignment = 64;
-inline constexpr std::uint64_t pointer_size = 12;      // u64 pointer, u32 size: how every record of a payload begins
+inline constexpr std::uint64_t pointer_size = 12;      // u64 pointer, u32 size: the start of every record of a payload
 inline constexpr std::uint64_t block_bytes = 1 << 20;  // of a table, read at once
 
 /// A row of the table of types.
@@ -35,16 +35,16 @@ struct TypeRow {
     enum class Record : std::uint8_t {
         value,    ///< is the value
         pointer,  ///< begins with pointer and size
-        open,     ///< the format does not say
+        open,     ///< is not defined by the format
     } record = Record::open;
-    std::uint32_t metadata_size = 16;  ///< the least, and what we write
+    std::uint32_t metadata_size = 16;  ///< the least, and the size written
 };
-/// The row of a type; one with the name "" for a type that the format does not have.
+/// The row of a type; its name is "" if the format does not have the type.
 [[nodiscard]] const TypeRow& type_row(MldfType type);
-/// The fields of the record after pointer and size, as a structure; V n where the format does not say.
+/// The fields of the record after pointer and size, as a structure; V n if the format does not define them.
 [[nodiscard]] DType tail_dtype(const MldfField& field);
 
-/// What one sample is as an array.
+/// One sample as an array.
 struct Form {
     DType dtype;
     Shape shape;
@@ -52,9 +52,9 @@ struct Form {
     bool operator==(const Form&) const = default;
     [[nodiscard]] std::int64_t bytes() const { return byte_count(shape, dtype.size()); }
 };
-/// The dtype and shape in an NDARRAY field's arguments; nothing when they say none that makes sense.
+/// The dtype and shape in an NDARRAY field's arguments; nullopt if these make no sense.
 [[nodiscard]] std::optional<Form> ndarray_form(const MldfField& field);
-/// For the types whose records say a shape; nothing for other types and for encodings that are no plain elements.
+/// For the types whose records hold a shape; nullopt for other types and for encodings without plain elements.
 [[nodiscard]] std::optional<Form> record_form(const MldfField& field, const std::byte* record);
 
 /// Pointer and size at the start of a record.
@@ -67,15 +67,15 @@ struct Form {
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/// zlib's CRC-32 of `bytes` after those that gave `crc`; 0 to begin with.
+/// Continues zlib's CRC-32 `crc` with `bytes`; start with 0.
 [[nodiscard]] std::uint32_t crc32_after(std::uint32_t crc, ByteSpan bytes);
 
-// What both ways of writing need.
+// Shared by both ways of writing.
 
-/// Completes the descriptions: names cut, sizes and offsets filled in. Returns the size of a row. Throws
+/// Completes the descriptions: truncates names, fills in sizes and offsets. Returns the size of a row. Throws
 /// invalid_argument, naming `file`.
 std::uint64_t complete_fields(std::vector<MldfField>& fields, const std::string& file);
-/// Where everything goes but the allocation table, which follows the data.
+/// The positions of all sections but the allocation table, which follows the data.
 [[nodiscard]] MldfHeader lay_out(const std::vector<MldfField>& fields, std::uint64_t samples, std::uint64_t row_size,
                                  const MldfWriteOptions& options);
 /// Magic, header, descriptors, and zeros up to the metadata table.
@@ -96,7 +96,7 @@ struct FieldArray {
     std::string damage = {};  ///< why the samples cannot be one array
 };
 
-/// A part of the allocation table, as a lookup read it.
+/// The last part of the allocation table that a lookup read.
 struct AllocationBlock {
     Buffer bytes = {};
     std::uint64_t first = std::numeric_limits<std::uint64_t>::max();  ///< index of its first entry; none was read yet
@@ -116,16 +116,16 @@ struct MldfReader::State {
     std::vector<std::optional<mldf::Form>> ndarray_forms;  // by field
     std::vector<std::string> warnings;
     std::uint64_t allocations = 0;
-    /// The pointer of every index_step-th allocation: a lookup reads that many entries, wherever it falls.
+    /// The pointer of every index_step-th allocation. A lookup reads the entries of one step.
     std::vector<std::uint64_t> index;
     std::uint64_t index_step = 256;
 
-    mutable std::mutex mutex;  // of what is worked out once, when first needed
+    mutable std::mutex mutex;  // for facts that are found once, when first needed
     mutable bool verified = false;
     mutable std::optional<std::vector<mldf::FieldArray>> arrays;
 
-    /// The size of what is allocated at `ptr`, 0 for nothing. `block` keeps what was read of the table: payloads are
-    /// mostly asked for in their order, and then the next one is there already.
+    /// The size of the allocation at `ptr`, 0 if there is none. `block` keeps the part of the table that was read:
+    /// payloads are mostly read in order, so the next entry is usually in it.
     [[nodiscard]] std::uint64_t allocated_size(std::uint64_t ptr, mldf::AllocationBlock& block) const;
     /// Calls body(sample, row) for rows [first, first + count), which it reads in blocks.
     void each_row(std::uint64_t first, std::uint64_t count,
@@ -134,7 +134,7 @@ struct MldfReader::State {
     void each_allocation(const std::function<void(std::uint64_t, MldfAllocation)>& body) const;
     /// Throws corrupt unless the payload lies in the data region and the allocation table agrees.
     void require_payload(const MldfAllocation& payload, mldf::AllocationBlock& block) const;
-    /// Checks the data region's checksum the first time, where there is one and the options want it.
+    /// Checks the data region's checksum at the first call, if there is one and the options ask for it.
     void verify_once() const;
     /// A payload of any length as one variable-length element at `out`. Throws corrupt for text that is not UTF-8.
     void read_slot(const MldfAllocation& payload, bool is_text, const MutableArrayView& out) const;

@@ -21,7 +21,7 @@ std::string text_of(ByteSpan bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Why the first bytes are not the magic, in the words that help most.
+/// The most helpful reason why the first bytes are not the magic.
 std::string magic_damage(std::string_view found) {
     const auto begins = [&](std::string_view text) { return found.starts_with(text); };
     const std::string_view advice = "; transfer the file again in binary mode";
@@ -64,7 +64,7 @@ MldfHeader parse_header(const ByteSource& file) {
         .alloc_table_ptr = load_little<std::uint64_t>(h + 48),
         .checksum = load_little<std::uint32_t>(h + 56),
     };
-    // Before the version, whose bytes a big-endian file has the other way round.
+    // Checked before the version, whose bytes are reversed in a big-endian file.
     if ((header.flags & mldf_little_endian) == 0) {
         throw unsupported(
             fmt::format("flags {:#x}: the file is not marked as little-endian, and no other is read", header.flags));
@@ -83,12 +83,12 @@ MldfHeader parse_header(const ByteSource& file) {
     return header;
 }
 
-/// A field's name; what is wrong with it becomes a warning, because names can be repaired and data cannot.
+/// A field's name. Faults in it become warnings, because names can be repaired and data cannot.
 std::string field_name(ByteSpan bytes, std::size_t index, std::vector<std::string>& warnings) {
     std::string name = text_of(bytes);
     name.resize(std::min(name.find('\0'), name.size()));
     if (from_utf8(name)) return name;
-    // The original writer cuts names at 63 bytes, wherever in a character that is.
+    // The original writer truncates names to 63 bytes, even inside a character.
     for (std::size_t cut = 1; cut <= 3 && cut < name.size(); ++cut) {
         const std::string shorter = name.substr(0, name.size() - cut);
         if (!from_utf8(shorter)) continue;
@@ -120,8 +120,8 @@ MldfField parse_field(const std::byte* d, std::size_t index, std::vector<std::st
     return field;
 }
 
-/// The alignment of a record: every known one holds a 64-bit number. Of an unknown one only its size says something,
-/// which in C is a multiple of the alignment.
+/// The alignment of a record: every known one holds a 64-bit number. For an unknown one only its size is a hint: in C
+/// it is a multiple of the alignment.
 std::uint64_t alignment_of(const MldfField& field) {
     if (type_row(field.type).record != TypeRow::Record::open) return 8;
     return std::min<std::uint64_t>(8, field.metadata_size & (0U - field.metadata_size));
@@ -140,13 +140,13 @@ void require_section(const char* what, std::uint64_t offset, std::uint64_t count
 void read_descriptors(MldfReader::State& s) {
     const std::uint64_t file_size = s.file->size(), at = s.header.field_desc_ptr;
     const std::size_t count = s.header.num_fields;
-    // With 204 bytes to a descriptor the next one's name stands where descriptors of 208 have zeros.
+    // In 204-byte descriptors the next name begins where 208-byte descriptors have zeros.
     require_section("field descriptors", at, count, original_descriptor_size, file_size);
     if (count > 1 && !all_zero(read_range(*s.file, at + original_descriptor_size, 4))) {
         s.descriptor_size = original_descriptor_size;
         s.warnings.push_back("field descriptors of 204 bytes, as the original program wrote them");
     }
-    // The four bytes that 204-byte descriptors lack may lie beyond the end after the last one.
+    // Checked again: the first check counted only 204 bytes for each descriptor.
     require_section("field descriptors", at, count, s.descriptor_size, file_size);
     const Buffer bytes = read_range(*s.file, at, count * s.descriptor_size);
     std::uint64_t end = 0, widest = 1;
@@ -173,8 +173,7 @@ void check_sections(MldfReader::State& s) {
         throw corrupt(
             fmt::format("the allocation table at {} lies before the data at {}", h.alloc_table_ptr, h.data_ptr));
     }
-    // Without a payload the original writer ends the file after the metadata table, before the page where data would
-    // be.
+    // If there is no payload, the original writer ends the file after the metadata table, before the page for data.
     const bool no_data = h.alloc_table_ptr == h.data_ptr;
     if (no_data && h.data_ptr >= file_size && h.data_ptr - file_size < std::max<std::uint64_t>(h.page_size, 1)) return;
     require_section("data region", h.data_ptr, h.alloc_table_ptr - h.data_ptr, 1, file_size);
@@ -215,7 +214,7 @@ std::uint64_t MldfReader::State::allocated_size(std::uint64_t ptr, AllocationBlo
     if (after == index.begin()) return 0;
     const std::uint64_t first = static_cast<std::uint64_t>(after - index.begin() - 1) * index_step;
     if (block.first != first) {
-        block.first = std::numeric_limits<std::uint64_t>::max();  // should reading fail
+        block.first = std::numeric_limits<std::uint64_t>::max();  // in case reading fails
         block.bytes.reset(std::min(index_step, allocations - first) * allocation_size);
         file->read(header.alloc_table_ptr + first * allocation_size, block.bytes.span());
         block.first = first;
@@ -389,7 +388,8 @@ MldfValue MldfReader::read(std::uint64_t sample, std::size_t field) const {
                 throw corrupt(fmt::format("{} of shape {} needs {} bytes, but there are {}", form->dtype.to_string(),
                                           form->shape.to_string(), form->bytes(), payload.size));
             }
-            // Not as large as the arguments say: for nothing that is there, a file could ask for any amount of memory.
+            // An absent array does not get the shape in the arguments, or a file could demand any amount of memory for
+            // no data.
             if (payload.size == 0) form->shape = Shape::filled(form->shape.rank(), 0);
             result.value = NDArray(form->dtype, form->shape);
             const MutableByteSpan out = result.value.bytes();

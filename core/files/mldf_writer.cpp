@@ -56,7 +56,7 @@ public:
 
     void append(ByteSpan bytes) { out_->append(bytes); }
     [[nodiscard]] std::uint64_t size() const { return out_->size(); }
-    /// What was appended. The file loses its name here, and its space when the source is destroyed.
+    /// The appended bytes. The file loses its name now, and its space when the source is destroyed.
     std::unique_ptr<ByteSource> finish() {
         out_->flush();
         sink_->finish();
@@ -100,7 +100,7 @@ struct MldfWriter::State {
         }
     }
 
-    /// The record of `field` in the current row. `kind` is what the call writes: a record of an open type takes on the
+    /// The record of `field` in the current row. `kind` is what the call writes. A record of an open type takes the
     /// kind of its first call, because the pointers in it are corrected at the end.
     std::byte* begin(std::size_t field, TypeRow::Record kind) {
         if (field >= fields.size() || field < next) {
@@ -121,7 +121,7 @@ struct MldfWriter::State {
     }
 
     /// Pointer and size of a payload that is about to be appended. Pointers count from the start of the data region,
-    /// whose place is known at the end only.
+    /// whose position is known only at the end.
     void point(std::byte* record, std::size_t field, std::uint64_t size) const {
         if (size > most_payload_bytes) {
             throw unsupported(fmt::format("{}: {} bytes for sample {} of field '{}'; MLDF holds less than 4 GiB",
@@ -142,7 +142,7 @@ struct MldfWriter::State {
     std::unique_ptr<ByteSink> sink;
     Spool rows, data;
     std::vector<std::byte> row;
-    std::size_t next = 0;  // field of the current sample that may be put
+    std::size_t next = 0;  // the first field of the current sample that may be put
     std::uint64_t samples = 0;
     std::uint32_t crc = 0;
 };
@@ -203,14 +203,14 @@ void MldfWriter::put_array(std::size_t field, const ArrayView& array, std::uint3
             store_little(tail + 10, static_cast<std::uint8_t>(array.dtype.size() * 8));
             break;
         case MldfType::text_tokenized:
-            // A number that does not fit is 0, as for plain text: the size says it.
+            // A number that does not fit is stored as 0, as for plain text: the size implies it.
             store_little(tail, static_cast<std::uint16_t>(length(0) <= 0xFFFF ? length(0) : 0));
             store_little(tail + 2, static_cast<std::uint8_t>(array.dtype.size() == 4 ? 1 : 2));
             break;
         default:
             break;
     }
-    // The record must say the array's own shape again: lengths that do not fit its numbers are refused.
+    // The record must give the array's own shape again: lengths that its numbers cannot hold are refused.
     const std::optional<Form> form = f.type == MldfType::ndarray ? s.forms[field] : record_form(f, record.data());
     if (!form || !array.dtype.equal_but_order(form->dtype) || !(array.shape == form->shape)) {
         throw s.wrong_kind(

@@ -43,8 +43,8 @@ bool unknown_to_numpy(const DType& dtype) {
     return any_part(dtype, [](const DType& d) { return d.is_variable() || d.kind() == Kind::bfloat16; });
 }
 
-/// The same dtype with every field under its own name: "" means padding in a .npy, so a field spelt "" elsewhere and
-/// shown as f1 is called f1 here.
+/// The same dtype with every field under its own name. In a .npy, "" means padding, so a field that is spelt ""
+/// elsewhere and shown as f1 gets the name f1.
 DType all_named(const DType& dtype) {
     if (dtype.kind() != Kind::structure) return dtype;
     std::vector<Field> fields(dtype.fields().begin(), dtype.fields().end());
@@ -67,7 +67,7 @@ Shape shape_of(const PythonLiteral& literal) {
     return shape;
 }
 
-/// Fills in what the header's text says.
+/// Parses the header's text.
 void parse_header(std::string_view text, NpyHeader& header) {
     const PythonLiteral literal = parse_python_literal(text);
     if (literal.kind != PythonLiteral::Kind::dict) throw corrupt("the header is not a dictionary");
@@ -136,7 +136,7 @@ NpyHeader read_header(const ByteSource& file) {
             }
         }
     } catch (const Error& e) {
-        // What would be a caller's mistake elsewhere (a bad dtype, a shape that overflows) is a damaged file here.
+        // A bad dtype or an overflowing shape is a caller's mistake elsewhere, but damage in a file.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
     }
     return header;
@@ -161,7 +161,7 @@ std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order
         dtype.kind() == Kind::structure ? all_named(dtype).to_string() : fmt::format("'{}'", dtype.str());
     std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}", descr,
                                    fortran_order ? "True" : "False", shape.to_string());
-    // Room for the length that grows when data are appended, up to 21 digits.
+    // Room for the length to grow when data are appended, up to 21 digits.
     if (!shape.empty()) {
         const std::string length = std::to_string(fortran_order ? shape.back() : shape[0]);
         text.append(21 - length.size(), ' ');
@@ -171,7 +171,7 @@ std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order
         text = *latin1;
         major = 1;
     }
-    // At least one space before the newline, and the newline last: NumPy never pads by nothing.
+    // NumPy always pads: at least one space before the newline, and the newline last.
     const auto padding = [&] { return alignment - (prefix_size(major) + text.size() + 1) % alignment; };
     if (major == 1 && text.size() + padding() + 1 > 0xFFFF) major = 2;
     text.append(padding(), ' ');

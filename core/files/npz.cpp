@@ -74,7 +74,7 @@ std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype,
     return std::make_unique<NpzSink>(path, dtype, shape, options);
 }
 
-/// All members, or the one that is named; a member that cannot be read says why.
+/// Describes all members, or the named one; for a member that cannot be read, the error.
 Value npz_describe(const ArrayPath& path) {
     const ZipReader zip(path.path);
     Value members = Value::array();
@@ -100,10 +100,10 @@ Value npz_describe(const ArrayPath& path) {
     return facts;
 }
 
-/// Every member's checksum, and of those that are arrays the elements.
+/// Checks every member's checksum, and the elements of members that are arrays.
 void npz_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
     const ZipReader zip(path);
-    std::map<std::string_view, std::size_t> last;  // of several members with one name the last counts
+    std::map<std::string_view, std::size_t> last;  // if members share a name, the last one counts
     for (std::size_t i = 0; i < zip.members().size(); ++i) last[zip.members()[i].name] = i;
     for (std::size_t i = 0; i < zip.members().size(); ++i) {
         const ZipMember& member = zip.members()[i];

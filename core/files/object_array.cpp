@@ -45,7 +45,7 @@ public:
     }
 
 private:
-    /// A pickle may name one long string as many elements, each of which becomes a copy of it.
+    /// A pickle may use one long string for many elements, each of which becomes a copy of it.
     void require_affordable(const ArrayView& elements, const IoOptions& io) const {
         constexpr std::uint64_t default_memory = 256 << 20, most_for_each_byte = 16;
         const std::uint64_t most = std::max<std::uint64_t>(io.max_memory == 0 ? default_memory : io.max_memory,
@@ -102,7 +102,7 @@ public:
         in_context([&] { return name(); }, [&] { require_next(region, in); });
         if (region.empty()) return;
         skip_to(start_of(region));
-        NDArray packed(DType::raw(sizeof(VariableSlot)), in.shape);  // without what the slots lead to
+        NDArray packed(DType::raw(sizeof(VariableSlot)), in.shape);  // copies slots without their content
         copy_elements({in.data, packed.dtype(), in.shape, in.strides}, packed);
         const auto* slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
         for (std::int64_t i = 0; i < region.count(); ++i) {

@@ -9,15 +9,16 @@
 
 namespace tessera {
 
-/// The file behind a header whose dtype holds objects. The pickle is read here and now, into memory. Strings: the
-/// source's dtype is variable_text or variable_bytes. Anything else: the dtype stays that of the header, and reading
-/// elements throws what was found. Throws budget when a region's strings, a copy for each element, take more than both
-/// io.max_memory (0: 256 MiB) and 16 times what the file holds: a pickle may name one long string many times.
+/// The array after a header whose dtype holds objects. Reads the pickle into memory now. If it holds strings, the
+/// source's dtype is variable_text or variable_bytes. Otherwise the dtype stays that of the header, and reading
+/// elements throws an error that names what was found. Throws budget if a region's strings, one copy per element, take
+/// more than both io.max_memory (0: 256 MiB) and 16 times the size of the file: a pickle may name one long string many
+/// times.
 [[nodiscard]] std::unique_ptr<ArraySource> open_object_array(std::shared_ptr<const ByteSource> file,
                                                              const NpyHeader& header);
 
-/// A new .npy of str or bytes objects. Takes its elements once each, in C order, regions of whole rows; those skipped
-/// are empty. `order` is what the header says of NumPy's memory order.
+/// A new .npy of str or bytes objects. Takes each element once, in C order, in regions of whole rows; skipped elements
+/// are empty. `order` is NumPy's memory order in the header.
 [[nodiscard]] std::unique_ptr<ArraySink> create_object_array(std::unique_ptr<ByteSink> sink, const DType& dtype,
                                                              const Shape& shape, Order order);
 

@@ -1,7 +1,7 @@
 // Python pickles of NumPy object arrays whose elements are str or bytes, protocols 0 to 5. Private to the library.
 //
-// The reader is no unpickler: it knows the few opcodes and names that such an array is made of, looks names up in a
-// table of constants and calls nothing. Whatever else it meets ends the reading with an Error that names it.
+// The reader is no unpickler. It knows the few opcodes and names that such an array needs, looks names up in a table of
+// constants and calls nothing. Anything else ends the reading with an Error that names it.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@
 
 namespace tessera {
 
-/// Of one element, in bytes.
+/// The size of one element in bytes.
 inline constexpr std::uint64_t longest_pickled_string = std::numeric_limits<std::uint32_t>::max();
 
 /// The strings of a pickled object array. Thread rule: a move-only value.
 struct PickledStrings {
-    DType dtype;  ///< variable_text or variable_bytes; text where there is no element
+    DType dtype;  ///< variable_text or variable_bytes; text if there is no element
     Shape shape;
     std::vector<VariableSlot> elements;  ///< in C order
     std::unique_ptr<Arena> arena;        ///< what the elements point into; the pickle itself is part of it
@@ -35,18 +35,18 @@ struct PickledStrings {
     }
 };
 
-/// Reads a pickle; what follows its end is ignored. Memory: the pickle, and at most some 50 bytes for each byte of it.
-/// Throws corrupt for what is no pickle of an array, and unsupported, naming what was found, for other elements
-/// ("a dict at element 1"), names ("os.system") and opcodes.
+/// Reads a pickle and ignores bytes after its end. Memory: the pickle, and at most some 50 bytes for each byte of it.
+/// Throws corrupt if it is no pickle of an array. Throws unsupported, naming other elements ("a dict at element 1"),
+/// names ("os.system") and opcodes.
 [[nodiscard]] PickledStrings read_pickled_strings(Buffer pickle);
 
-/// Writes what pickle.dumps(array, protocol=3) gives in Python 3.11 with NumPy 1.24 for an object array of str or
-/// bytes that are all different objects (CPython's own single empty and one-character objects apart).
+/// Writes the output of pickle.dumps(array, protocol=3) in Python 3.11 with NumPy 1.24, for an object array of str or
+/// bytes that are all different objects (except empty and one-character objects, which CPython shares).
 class PickleWriter {
 public:
     using Put = std::function<void(ByteSpan)>;
-    /// `kind` is variable_text or variable_bytes; `put` takes the bytes as they come. `fortran`: what NumPy notes of
-    /// the array's memory order; the elements come in C order all the same.
+    /// `kind` is variable_text or variable_bytes; `put` takes the bytes as they come. `fortran` is NumPy's note of the
+    /// array's memory order; the elements come in C order regardless.
     PickleWriter(Kind kind, const Shape& shape, bool fortran, Put put);
     /// The next element. Throws invalid_argument for text that is not UTF-8, unsupported from 4 GiB on.
     void add(std::string_view element);

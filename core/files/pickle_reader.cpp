@@ -60,7 +60,7 @@ std::string_view described(Item::Kind kind) {
     return words[static_cast<std::size_t>(kind)];
 }
 
-/// Text from a file in a message: not too much of it.
+/// Text from a file for a message, at most 80 bytes of it.
 std::string quoted(std::string_view text) {
     return python_repr(latin1_to_utf8(text.substr(0, 80))) + (text.size() > 80 ? "…" : "");
 }
@@ -149,7 +149,7 @@ private:
 
     [[noreturn]] void refuse(std::string_view what) const {
         if (!list_at_) throw unsupported(fmt::format("{} where an array of strings has none", what));
-        // Elements are below the first name: what lies above it is being made into one.
+        // Elements lie below the first name; the items above it are being made into one.
         const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(*list_at_) + 1;
         const auto end = std::find_if(begin, stack_.end(), [](const Item& i) { return i.kind == Kind::name; });
         const auto waiting = std::count_if(begin, end, [](const Item& i) { return i.kind != Kind::mark; });
@@ -158,8 +158,8 @@ private:
     }
 
     void push(const Item& item) {
-        // Between the list of elements and its end, what is neither text nor bytes nor a part of making bytes is an
-        // element of another kind: refused here, where its place is still known.
+        // While the list of elements is open, other items than text, bytes and the parts of making bytes are elements
+        // of another kind. They are refused here, where their place is still known.
         if (list_at_) {
             const bool numpy_name = item.kind == Kind::name && static_cast<Name>(item.number) <= Name::dtype;
             if (numpy_name) refuse("a NumPy object");
@@ -220,7 +220,7 @@ private:
         if (!is_ascii(bytes)) refuse("a Python 2 string that is not ASCII");
         push({Kind::text, bytes});
     }
-    /// Copies content that does not lie in the pickle as it is.
+    /// Copies content that does not lie verbatim in the pickle.
     std::string_view keep(std::string_view content) {
         if (content.size() > longest_pickled_string) throw unsupported("a string of more than 4 GiB");
         return arena_.add(content).view();
@@ -345,7 +345,7 @@ private:
                 }
                 const auto bytes = utf8_to_latin1(args[0].content());
                 if (!bytes) throw corrupt("bytes are given as text with characters above U+00FF");
-                // A pickler encodes each text once. One that is recalled and encoded again and again would multiply it.
+                // A pickler encodes each text once. Recalling and encoding one text again and again would multiply it.
                 encoded_ += bytes->size();
                 if (encoded_ > pickle_.size()) {
                     throw corrupt(fmt::format(
@@ -388,7 +388,7 @@ private:
         built_ = true;
     }
 
-    // ---- the opcodes, by what they are about; false for one that is about something else
+    // ---- the opcodes, by topic; each returns false for an opcode of another topic
 
     /// Text and bytes.
     bool take_string(char opcode) {
@@ -511,7 +511,7 @@ private:
         }
     }
 
-    /// Names, and what is made by them.
+    /// Names, and the objects made by them.
     bool take_made(char opcode) {
         switch (opcode) {
             case 'c': {
@@ -531,7 +531,7 @@ private:
         }
     }
 
-    /// What is about the pickle itself.
+    /// The pickle itself.
     bool take_frame(char opcode) {
         switch (opcode) {
             case '\x80':  // PROTO
@@ -539,7 +539,7 @@ private:
                     throw unsupported(fmt::format("pickle protocol {}; 0 to 5 are known", protocol));
                 }
                 return true;
-            case '\x95':  // FRAME: the opcodes in it follow as they would without
+            case '\x95':  // FRAME: its opcodes follow as they would without it
                 if (const auto length = take_number(8); length > pickle_.size() - at_) {
                     throw corrupt(fmt::format("a frame of {} bytes, but only {} follow", length, pickle_.size() - at_));
                 }
@@ -568,7 +568,7 @@ private:
     std::vector<Item> stack_, memo_, tuple_items_;
     std::optional<std::size_t> list_at_;  // place of the list of elements on the stack, while it is open
     std::uint64_t encoded_ = 0;           // bytes that _codecs.encode() made
-    bool list_made_ = false;              // there is one list in such a pickle
+    bool list_made_ = false;              // such a pickle has one list
     bool built_ = false;
     Kind element_kind_ = Kind::text;
     PickledStrings result_;
@@ -585,7 +585,7 @@ PickledStrings read_pickled_strings(Buffer pickle) {
         strings.arena = std::move(arena);
         return strings;
     } catch (const Error& e) {
-        // A shape that overflows would be a caller's mistake elsewhere.
+        // An overflowing shape is a caller's mistake elsewhere, but damage in a file.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
     }
 }

@@ -19,7 +19,7 @@ void append_number(std::string& out, std::uint64_t n, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) out += static_cast<char>(n >> (8 * i) & 0xFF);
 }
 
-/// A number from 0 on.
+/// Appends a number from 0 on.
 void append_integer(std::string& out, std::int64_t n) {
     if (n < 1 << 8) {
         out += 'K';
@@ -108,8 +108,8 @@ void PickleWriter::add(std::string_view element) {
     if (out_.size() >= put_at) put_out();
 }
 
-/// The empty object and those of one character exist once in CPython: the second time they are recalled. If it is none
-/// of them or the first time, false.
+/// The empty object and those of one character exist once in CPython, so each is recalled from its second time on.
+/// Returns false for any other element, and the first time.
 bool PickleWriter::add_single(std::string_view element) {
     std::size_t which = 0;
     if (kind_ == Kind::variable_bytes && element.size() == 1) {

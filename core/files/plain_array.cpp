@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t scratch_bytes = 1 << 20;  // of one thread
 constexpr std::int64_t job_bytes = 4 << 20;      // a region up to this is one job
-constexpr std::int64_t gap_bytes = 4 << 10;      // unwanted bytes up to this are cheaper to read along than to skip
-constexpr std::int64_t direct_bytes = 64 << 10;  // rows from this on are worth a system call of their own
+constexpr std::int64_t gap_bytes = 4 << 10;      // gaps up to this are cheaper to read than to skip
+constexpr std::int64_t direct_bytes = 64 << 10;  // rows of at least this get a system call of their own
 
-/// A part of the region: its elements in the caller's memory, and where in the file the first of them is. Dimensions
+/// A part of the region: its elements in the caller's memory, and the offset of the first one in the file. Dimensions
 /// are ordered slowest first in the file, whatever the file's order.
 template <class View>
 struct Box {
@@ -33,10 +33,10 @@ Box<View> slice(Box<View> box, const Strides& strides, int axis, std::int64_t be
     return box;
 }
 
-/// How a box of this shape lies in the file.
+/// The layout in the file of a box of this shape.
 struct Extent {
     std::int64_t span = 0;  ///< bytes from its first to its last element
-    std::int64_t gap = 0;   ///< the longest run of bytes in between that are not its own
+    std::int64_t gap = 0;   ///< the longest run of other bytes in between
     int axis = 0;           ///< the first that has more than one row; the rank for one element
 };
 
@@ -88,7 +88,7 @@ struct Reader {
         for_each_slice(box, strides, e.axis, rows, [&](const auto& part) { read(part); });
     }
 
-    /// Whether each row along `axis` can be read without scratch, and is long enough for that to pay.
+    /// Whether each row along `axis` can be read without scratch, and is long enough to be worth it.
     bool rows_are_direct(const Box<MutableArrayView>& box, int axis) const {
         const Box<MutableArrayView> row = slice(box, strides, axis, 0, 1);
         const Extent e = extent_of(row.view.shape, strides, dtype.size());
@@ -119,7 +119,7 @@ struct Writer {
     }
 };
 
-/// Cuts the box into jobs of about job_bytes and runs them: at once, or in ascending order of the file.
+/// Cuts the box into jobs of about job_bytes and runs them: in parallel, or in ascending order of the file.
 template <class View>
 void for_each_job(const Box<View>& box, const Strides& strides, std::int64_t item, bool ascending, const IoOptions& io,
                   const std::function<void(const Box<View>&)>& job) {

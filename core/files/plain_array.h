@@ -1,4 +1,4 @@
-// A packed array at some offset of a file, read and written by region: what .npy is behind its header.
+// A packed array at some offset of a file, read and written by region: the part of a .npy after its header.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ struct PlainLayout {
     Order order = Order::C;
 };
 
-/// Reads a region into `out` (any strides, the layout's dtype but for byte order). Large runs go straight into the
-/// caller's memory, others through at most 1 MiB of scratch per thread. Several threads where the region is large and
-/// the source allows it. Throws out_of_bounds, invalid_argument, and what the source throws.
+/// Reads a region into `out` (any strides; the layout's dtype, except for byte order). Large runs go straight into the
+/// caller's memory, others through at most 1 MiB of scratch per thread. Large regions use several threads if the source
+/// allows it. Throws out_of_bounds, invalid_argument, and the source's errors.
 void read_plain(const ByteSource& source, const PlainLayout& layout, const Region& region, const MutableArrayView& out,
                 const IoOptions& io);
 
-/// Writes a region as runs of bytes: put(offset in the file, bytes), from several threads at once, or with `ascending`
-/// from the calling thread in ascending order of the offsets.
+/// Writes a region as runs of bytes with put(offset in the file, bytes): from several threads at once, or with
+/// `ascending` from the calling thread in ascending order of the offsets.
 void write_plain(const PlainLayout& layout, const Region& region, const ArrayView& in, bool ascending,
                  const IoOptions& io, const std::function<void(std::uint64_t, ByteSpan)>& put);
 

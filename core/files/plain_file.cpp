@@ -46,14 +46,14 @@ public:
         }
         info_ = {dtype, shape, {}, order, sink_->random_access() ? Access::any : Access::stream};
         sink_->append(std::as_bytes(std::span(header)));
-        // The last byte gives the file its length; what nobody writes before it stays a hole, which reads as zeros.
+        // The last byte gives the file its length; unwritten parts before it stay holes, which read as zeros.
         if (sink_->random_access() && size_ > end_) sink_->write_at(size_ - 1, std::array{std::byte{0}});
     }
     ArrayInfo info() const override { return info_; }
     const std::string& name() const override { return sink_->name(); }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        // Writes to one file wait for each other in the kernel, piece by piece: two threads that write at once take
-        // turns, are done at the same time, and then nobody writes while both read. So they write region by region.
+        // The kernel serialises writes to one file, piece by piece. Two threads that write at once take turns, finish
+        // at the same time, and then nobody writes while both read. So threads write region by region.
         const std::lock_guard lock(writing_);
         const bool stream = info_.access == Access::stream;
         write_plain(layout_, region, in, stream, io, [&](std::uint64_t offset, ByteSpan bytes) {

@@ -1,4 +1,4 @@
-// Array files that are a header, packed elements, and perhaps something behind them: .npy and .ra. Private.
+// Array files that are a header, packed elements, and perhaps trailing bytes: .npy and .ra. Private.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// The elements of `file` as `layout` says, which the caller has checked against the file's size.
+/// The elements of `file` in the given layout, which the caller has checked against the file's size.
 [[nodiscard]] std::unique_ptr<ArraySource> plain_source(std::shared_ptr<const ByteSource> file, PlainLayout layout);
 
 /// A new file: `header`, then elements of this dtype and shape, then `trailing`. Regions come in any order if the sink

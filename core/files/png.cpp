@@ -38,8 +38,8 @@ bool png_recognise(ByteSpan first) {
 
 constexpr int bits_of_byte = 8;
 
-/// What both directions share: libpng's objects, and its errors as exceptions. libpng is C and leaves by longjmp, so no
-/// exception passes through it, and nothing that must be destroyed lies between `run` and its callbacks.
+/// Base of both directions: libpng's objects, and its errors as exceptions. libpng is C and leaves by longjmp. So no
+/// exception passes through it, and no object that must be destroyed lies between `run` and its callbacks.
 class Png {
 public:
     Png(std::string name, bool reads) : name_(std::move(name)), reads_(reads) {
@@ -60,7 +60,7 @@ public:
     [[nodiscard]] png_structp png() const { return png_; }
     [[nodiscard]] png_infop info() const { return info_; }
 
-    /// Calls libpng. What its callbacks have thrown is thrown here.
+    /// Calls libpng, then rethrows what its callbacks have thrown.
     template <class Call>
     void run(const Call& call) {
         if (setjmp(png_jmpbuf(png_)) != 0) fail();  // NOLINT(cert-err52-cpp): how libpng reports errors
@@ -127,7 +127,7 @@ public:
     }
 
     [[nodiscard]] std::int64_t next() const { return next_; }  ///< the row that comes next
-    /// The row `i`, which is the last one that was decoded or a later one.
+    /// Row `i`, which is the last decoded row or a later one.
     const std::byte* row(std::int64_t i) {
         if (interlaced_) return all_.data() + i * row_bytes_;
         for (; next_ <= i; ++next_) {
@@ -243,7 +243,7 @@ public:
         return {.dtype = dtype_, .shape = shape_, .chunks = {}, .access = Access::stream};
     }
 
-    /// Elements in C order, whatever parts of rows they are.
+    /// Takes elements in C order; a region may be any part of rows.
     void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
         NDArray packed(dtype_, region.extent);
         copy_elements(in, packed);

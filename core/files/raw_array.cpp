@@ -118,7 +118,7 @@ Shape read_dims(const ByteSource& file, std::uint64_t ndims) {
     return dims;
 }
 
-/// Which of the dialects the flags mean, and whether `size` is what it must be in it.
+/// The dialect that the flags mean. Checks that `size` is valid in it.
 RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
     if ((h.flags & flag_bits) != 0) {
         const auto words = static_cast<std::uint64_t>(ceil_div(count, 64));
@@ -181,7 +181,7 @@ RawArrayHeader read_header(const ByteSource& file) {
         h.dtype = dtype_of(h);
         (void)byte_count(h.dims, h.dtype.size());  // fits
     } catch (const Error& e) {
-        // What would be a caller's mistake elsewhere (a product that overflows) is a damaged file here.
+        // An overflowing product is a caller's mistake elsewhere, but damage in a file.
         throw e.code() == ErrorCode::invalid_argument ? corrupt(e.what()) : e;
     }
     const std::uint64_t there = file.size() - h.data_offset;
@@ -190,7 +190,7 @@ RawArrayHeader read_header(const ByteSource& file) {
             throw corrupt(fmt::format("{} bytes of data are promised, but only {} follow the header", h.size, there));
         }
         h.trailing = there - h.size;
-        // No byte of an LZ4 block stands for more than 255: what claims more is not believed and not allocated.
+        // A byte of an LZ4 block decodes to at most 255 bytes. Larger claims are refused before anything is allocated.
         const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
         if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > h.size) {
             throw corrupt(
@@ -220,7 +220,7 @@ void decode_lz4(ByteSpan in, MutableByteSpan out) {
     }
 }
 
-/// Into little-endian integers.
+/// Decodes into little-endian integers.
 void decode_leb128(ByteSpan in, MutableByteSpan out, std::size_t item, bool zigzag) {
     std::size_t at = 0;
     const auto bits = static_cast<unsigned>(8 * item);
@@ -284,7 +284,7 @@ PlainLayout layout_of(const std::string& name, const RawArrayHeader& h, const Ra
     return {name, h.data_offset, h.dtype, reversed_if(options.reverse_dims, h.dims), order_of(options)};
 }
 
-/// Compressed elements: decoded once, when they are first asked for.
+/// Compressed elements, decoded once, at the first read.
 class DecodedSource final : public ArraySource {
 public:
     DecodedSource(std::shared_ptr<const ByteSource> file, RawArrayHeader header, const RawArrayOptions& options)
@@ -385,7 +385,7 @@ std::unique_ptr<ArraySource> ra_open(const ArrayPath& path, const ArrayFileOptio
     return open_raw_array(path.bytes(), {options.reverse_dims});
 }
 
-/// What stands behind the data of the file that is to be replaced, if that is a .ra: its user put it there.
+/// The trailing bytes of the file to be replaced, if that is a .ra: its user put them there.
 Buffer ra_trailing(const std::filesystem::path& path) {
     constexpr std::uint64_t most = std::uint64_t{64} << 20;
     if (!std::filesystem::is_regular_file(path)) return {};

@@ -24,14 +24,14 @@ namespace tessera {
 
 namespace {
 
-/// What libzip reports, as an Error: a system call that failed is io, everything else is damage.
+/// Turns libzip's report into an Error: a system call that failed is io, everything else is damage.
 Error zip_failure(std::string_view where, zip_error_t* e) {
     if (zip_error_code_zip(e) == ZIP_ER_MEMORY) throw std::bad_alloc();
     const ErrorCode code = zip_error_system_type(e) == ZIP_ET_SYS ? ErrorCode::io : ErrorCode::corrupt;
     return {code, fmt::format("{}: {}", where, zip_error_strerror(e))};
 }
 
-/// DEFLATE cannot shrink by more than this; a member that claims more is a lie.
+/// DEFLATE cannot shrink data by more than this, so larger claims are refused.
 constexpr std::uint64_t deflate_limit = 1032;
 
 }  // namespace
@@ -117,7 +117,7 @@ public:
         const std::lock_guard lock(zip_->mutex);
         seek(offset);
         next(out);
-        // At the end libzip compares the CRC-32, when it is asked for more.
+        // At the end libzip compares the CRC-32, but only when asked for more.
         std::byte none;
         if (position_ == size() && zip_fread(file_, &none, 1) != 0) throw failure();
     }
@@ -155,7 +155,7 @@ private:
         }
     }
 
-    /// The handle goes, for one that failed fails for ever: the next read opens the member anew.
+    /// Drops the handle, because a failed one stays failed. The next read opens the member anew.
     Error failure() const {
         zip_error_t* e = zip_file_get_error(file_);
         const Error error = zip_error_code_zip(e) == ZIP_ER_OK ? corrupt(name_ + ": it goes on after its stated size")
@@ -184,7 +184,7 @@ const std::vector<ZipMember>& ZipReader::members() const {
 
 std::shared_ptr<const ByteSource> ZipReader::open(std::string_view name) const {
     const auto& members = state_->members;
-    // Of two members with one name the last counts, as in Python.
+    // If two members share a name, the last one counts, as in Python.
     const auto found =
         std::find_if(members.rbegin(), members.rend(), [&](const ZipMember& m) { return m.name == name; });
     if (found == members.rend()) {
@@ -247,12 +247,12 @@ struct ZipWriter::State {
         if (zip == nullptr) throw std::bad_alloc();
     }
     ~State() {
-        if (zip != nullptr) zipClose(zip, nullptr);  // frees it; what it writes goes with the temporary file
+        if (zip != nullptr) zipClose(zip, nullptr);  // frees it; its output goes with the temporary file
     }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
 
-    // Called from C, which no exception may pass: it is kept for check().
+    // Called from C, so no exception may leave: it is kept for check().
     bool write(const void* bytes, std::size_t n) noexcept {
         try {
             sink->write_at(position, {static_cast<const std::byte*>(bytes), n});

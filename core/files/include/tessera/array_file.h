@@ -23,7 +23,7 @@ namespace tessera {
 struct ArrayPath {
     std::filesystem::path path;
     std::optional<std::string> member = std::nullopt;
-    /// The file, if it is open already (locate()): what then reads the path reads this version of it.
+    /// The file, if it is already open (locate()). Readers of the path then read this version of it.
     std::shared_ptr<const ByteSource> opened = nullptr;
 
     /// `opened`, or else the file opened now. Throws not_found or io.
@@ -36,27 +36,27 @@ struct ArrayFileOptions {
     Order order = Order::C;       ///< for .npy and .npz; .ra has one order
     int deflate_level = 0;        ///< for .npz: 0 stores, 1–9 deflates
     bool reverse_dims = false;    ///< for .ra: the shape is the stored lengths in reverse, and the order C instead of F
-    bool durable = true;          ///< when it is written, it is on the disk, and so is its name
+    bool durable = true;          ///< when it is written, the file and its name are on the disk
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
-    /// For formats that keep no dtype (.csv): what elements are read as; none: it is found out.
+    /// For formats that keep no dtype (.csv): the dtype of elements; nullopt: detect it.
     std::optional<DType> dtype = std::nullopt;
-    /// For .csv: whether the first line is a header; none: it is found out.
+    /// For .csv: whether the first line is a header; nullopt: detect it.
     std::optional<bool> header = std::nullopt;
 };
 
-/// What is told about a file of several arrays that is checked.
+/// Receives findings while a file of several arrays is checked.
 class ArrayFileChecker {
 public:
     virtual ~ArrayFileChecker() = default;
-    /// Runs `body`; what it throws is damage of that member. Whether it threw nothing.
+    /// Runs `body`; records what it throws as damage of that member. Returns whether it threw nothing.
     virtual bool attempt(const std::string& member, const std::function<void()>& body) = 0;
     virtual void damage(std::string text) = 0;  ///< of the file
     virtual void leftover(const std::string& member, std::string text) = 0;
     virtual void note(const std::string& member, std::string text) = 0;
-    virtual void read_bytes(const ByteSource& bytes) = 0;  ///< all of them, which checks their sum
+    virtual void read_bytes(const ByteSource& bytes) = 0;  ///< reads all bytes, to check their checksum
     /// Reads all elements of an array.
     virtual void read_array(const std::string& member) = 0;
-    /// That many arrays are as they should be, without read_array().
+    /// Counts that many arrays as intact, without read_array().
     virtual void count_arrays(std::int64_t count) = 0;
 };
 
@@ -66,7 +66,7 @@ struct ArrayBundle {
     std::function<std::unique_ptr<ArraySource>(const std::string& name)> open;
     std::function<void(const ArraySource& from, ArraySink& to)> copy;  ///< all elements, and finish()
     std::function<void(const std::string& name, const ArrayInfo& info)> made;
-    std::optional<Order> order = {};  ///< of the elements; none: each array's own
+    std::optional<Order> order = {};  ///< of the elements; nullopt: each array's own
 };
 
 /// One row of the table of array file formats.
@@ -74,23 +74,23 @@ struct ArrayFileFormat {
     std::string_view name;       ///< "npy"
     std::string_view extension;  ///< ".npy"
     std::string_view about;      ///< one line for --help
-    bool deflates = false;       ///< ArrayFileOptions::deflate_level means something
-    /// Whether the first bytes of a file are this format's. nullptr where nothing marks them: its extension says so.
+    bool deflates = false;       ///< uses ArrayFileOptions::deflate_level
+    /// Whether the first bytes of a file are this format's. nullptr if nothing marks them: the extension decides.
     bool (*recognise)(ByteSpan first_bytes);
-    /// Members that "::" can name; nullptr for formats that hold one array.
+    /// Members that "::" can name; nullptr for formats of one array.
     std::vector<std::string> (*members)(const std::filesystem::path& path) = nullptr;
     std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
-    /// convert_for_array_file for this format; nullptr: nothing is converted.
+    /// convert_for_array_file for this format; nullptr: converts nothing.
     std::unique_ptr<ArraySource> (*convert)(const ArraySource& source, const ArrayFileOptions& options,
                                             const IoOptions& io) = nullptr;
     /// Header facts for `info`: version, order, offsets, members; an object.
     Value (*describe)(const ArrayPath& path);
-    // Of formats that hold several arrays; nullptr for the others.
-    /// Looks at all of a file.
+    // For formats of several arrays; nullptr for the others.
+    /// Checks the whole file.
     void (*check)(const std::filesystem::path& path, ArrayFileChecker& checker) = nullptr;
-    /// Writes a new file, seen when all of it is there.
+    /// Writes a new file, which appears when it is complete.
     void (*bundle)(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
                    const IoOptions& io) = nullptr;
 
@@ -98,27 +98,27 @@ struct ArrayFileFormat {
 };
 
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
-/// What "::" can name in a file; empty for a format of one array.
+/// The members that "::" can name; empty for a format of one array.
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
-/// By the extension of a path's name, without a look at what is there; nullptr when none fits. A "::member" may follow.
+/// By the extension of a path's name, without access to the file; nullptr if none fits. A "::member" may follow.
 [[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
-/// By content, or by extension for a path that does not exist and for formats that nothing marks; nullptr when none
-/// fits.
+/// By content, or by extension if the path does not exist or nothing marks the format; nullptr if none fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 
-/// The same of an open file, the name of which is its path.
+/// The same for an open file, whose name is its path.
 [[nodiscard]] const ArrayFileFormat* array_file_format_of(const ByteSource& file);
 
-/// Opens an array file by content. A file of several arrays without "::member" is invalid_argument unless it holds
-/// exactly one; the message lists the members. "file.npy::field" and "file.npz::member::field" are a field of
+/// Opens an array file by content. A file of several arrays needs "::member", unless it holds exactly one; otherwise
+/// throws invalid_argument, listing the members. "file.npy::field" and "file.npz::member::field" are a field of
 /// structures (field_source).
 [[nodiscard]] std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options = {});
-/// Creates one by extension, seen from finish() on. Replacing is the caller's decision; a .ra keeps its trailing bytes.
+/// Creates an array file by extension; it appears at finish(). The caller decides whether to replace a file. A .ra
+/// keeps its trailing bytes.
 [[nodiscard]] std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype,
                                                            const Shape& shape, const ArrayFileOptions& options = {});
-/// `source` with a dtype that create_array_file takes where `source` has another: for .npy and .npz, bfloat16 widened
-/// to <f4, and variable-length text and bytes as U n and S n of the longest element (found by reading all of it here),
-/// unless options.object_strings. nullptr where `source` is good as it is. `source` must outlive the result.
+/// Converts `source` to a dtype that create_array_file takes; nullptr if that is not necessary. For .npy and .npz,
+/// bfloat16 is widened to <f4. Variable-length text and bytes become U n and S n of the longest element (found by
+/// reading all of it now), unless options.object_strings. `source` must outlive the result.
 [[nodiscard]] std::unique_ptr<ArraySource> convert_for_array_file(const ArrayPath& path, const ArraySource& source,
                                                                   const ArrayFileOptions& options = {},
                                                                   const IoOptions& io = {});

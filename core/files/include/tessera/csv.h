@@ -1,4 +1,4 @@
-// Tables as text: comma-separated values (RFC 4180), of an array of one or two dimensions or of structures.
+// Tables as comma-separated text (RFC 4180), from arrays of one or two dimensions or of structures.
 //
 // A row is a line; an array of one dimension is one column. Structures have a header with a column for each field
 // (a.b in nested ones, a[0] in sub-arrays), other arrays have none. Numbers are written with the fewest digits that
@@ -15,15 +15,15 @@
 namespace tessera {
 
 struct CsvOptions {
-    /// What elements are read as. None: i8, u8, f8, b1 or U n, found out by reading everything once; with a header or
-    /// columns of several kinds a structure with a field for each column.
+    /// The dtype of elements. nullopt: i8, u8, f8, b1 or U n, found by reading everything once. With a header, or with
+    /// columns of several kinds, it is a structure with a field for each column.
     std::optional<DType> dtype = std::nullopt;
-    /// Whether the first line is a header. None: where nothing in it is a number or a Boolean.
+    /// Whether the first line is a header. nullopt: it is one if nothing in it is a number or a Boolean.
     std::optional<bool> header = std::nullopt;
 };
 
-/// Reads all of it once, for its shape. Throws corrupt, naming line and column, for rows of other lengths and for what
-/// is not of the dtype; memory stays within a few MiB, whatever the file's size.
+/// Reads the whole file once, for its shape. Throws corrupt, naming line and column, for rows of other lengths and
+/// for fields that do not fit the dtype. Memory stays within a few MiB, whatever the file's size.
 [[nodiscard]] std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file,
                                                     const CsvOptions& options = {});
 /// Takes elements in C order. Throws unsupported for a rank or dtype that has no such text.

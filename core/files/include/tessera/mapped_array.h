@@ -1,5 +1,5 @@
-// MappedArray: the elements of a file in memory, mapped: regions touch only the pages concerned, nothing is read
-// before it is used. Base of MappedNpy and MappedRawArray.
+// MappedArray: the elements of a file, mapped into memory. Access to a region touches only its pages, and nothing is
+// read before it is used. Base of MappedNpy and MappedRawArray.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tessera {
 
 struct PlainLayout;
 
-/// Thread rule: as the memory that it is. A file that somebody truncates meanwhile ends the process with SIGBUS.
+/// Thread rule: as plain memory. If the file is truncated meanwhile, access ends the process with SIGBUS.
 class MappedArray {
 public:
     enum class Mode : std::uint8_t {
@@ -26,7 +26,7 @@ public:
 
     [[nodiscard]] ArrayView view() const;
     [[nodiscard]] MutableArrayView mutable_view();  ///< throws invalid_argument in Mode::read
-    /// Writes changed pages to the file now (msync) and reports what fails.
+    /// Writes changed pages to the file now (msync) and reports failures.
     void flush();
 
 protected:

@@ -42,7 +42,7 @@ struct MldfHeader {
     std::uint32_t checksum = 0;  ///< CRC-32 (zlib's) of the bytes from data_ptr to alloc_table_ptr; flag 4
 };
 
-/// What a field holds. Other numbers are allowed in a file and carried as bytes.
+/// The type of a field. A file may have other numbers, which are carried as bytes.
 enum class MldfType : std::uint16_t {
     integer = 1,
     real = 2,
@@ -77,19 +77,19 @@ struct MldfField {
     std::vector<std::byte> arguments = {};  ///< up to 128 bytes, without the zeros at the end
     std::uint64_t row_offset = 0;           ///< of the record in a row; for a writer ignored
 };
-/// A field whose samples are arrays of this dtype (little-endian in the file) and shape, which its arguments say: the
-/// dtype as NumPy spells it, 16 bytes; the number of dimensions; the dimensions. Throws unsupported where that does
-/// not fit: dtypes of more than 16 characters, more than 13 dimensions, structures.
+/// A field whose samples are arrays of this dtype (little-endian in the file) and shape. Its arguments hold the dtype
+/// in NumPy's spelling (16 bytes), the number of dimensions, and the dimensions. Throws unsupported if they do not fit:
+/// dtypes of more than 16 characters, more than 13 dimensions, structures.
 [[nodiscard]] MldfField mldf_ndarray_field(std::string name, const DType& dtype, const Shape& shape);
 
 /// One field of one sample.
 struct MldfValue {
-    /// The whole record is zero, which is how a missing value is stored: an integer 0, a real 0.0 and empty bytes
-    /// look the same.
+    /// The whole record is zero, which stands for a missing value. An integer 0, a real 0.0 and empty bytes look the
+    /// same.
     bool absent = false;
     std::vector<std::byte> record;  ///< as stored
     /// INT and FLOAT 0-d; NDARRAY, IMAGE_RAW, AUDIO_WAVEFORM (frames, channels) and TEXT_TOKENIZED as arrays; TEXT_RAW
-    /// and JSON as 0-d text; all else as 0-d bytes. Of an absent array every length is 0.
+    /// and JSON as 0-d text; all else as 0-d bytes. An absent array has only lengths of 0.
     NDArray value;
 };
 
@@ -100,7 +100,7 @@ struct MldfAllocation {
 };
 
 struct MldfReadOptions {
-    /// Whether a checksummed file's data region is read and checked before the first data are handed out.
+    /// Whether the data region of a checksummed file is read and checked before the first data are returned.
     bool verify_checksum = true;
 };
 
@@ -127,16 +127,16 @@ public:
 
     [[nodiscard]] std::uint64_t allocation_count() const;
     [[nodiscard]] MldfAllocation allocation(std::uint64_t index) const;
-    /// The size of what is allocated at `ptr`, by binary search; nothing when no allocation begins there.
+    /// The size of the allocation at `ptr`, by binary search; nullopt if no allocation begins there.
     [[nodiscard]] std::optional<std::uint32_t> allocated_size(std::uint64_t ptr) const;
 
-    /// The arrays that the fields make, by name: each field, and "image.record" after a field whose samples differ in
-    /// shape and therefore are bytes: what their records say of them (height, width, channels, ...).
+    /// The names of the arrays that the fields make. Each field is one. A field whose samples differ in shape is read
+    /// as bytes, and "image.record" after it holds the rest of its records (height, width, channels, ...).
     [[nodiscard]] std::vector<std::string> arrays() const;
-    /// One of arrays(), its first dimension the samples. INT is <i8, FLOAT <f8; fields whose samples share one shape
-    /// have that shape after the first dimension; TEXT_RAW and JSON are variable-length text; all else is
+    /// One of arrays(), its first dimension the samples. INT is <i8, FLOAT <f8. Fields whose samples share one shape
+    /// have that shape after the first dimension. TEXT_RAW and JSON are variable-length text. All else is
     /// variable-length bytes, or V n for records of unknown types that point nowhere. Absent values read as zeros or
-    /// empty. The attribute "mldf" says what write_mldf needs to restore the field. Throws not_found, corrupt.
+    /// empty. The attribute "mldf" holds what write_mldf needs to restore the field. Throws not_found, corrupt.
     [[nodiscard]] std::unique_ptr<ArraySource> open(std::string_view array) const;
 
     struct State;
@@ -152,23 +152,23 @@ struct MldfWriteOptions {
     bool durable = true;                ///< as for create_file()
 };
 
-/// A file being written, sample after sample, their number unknown before. Payloads and rows go to temporary files
-/// beside `path` until finish() puts the file together: memory stays at a few MiB.
+/// Writes a file sample by sample; their number need not be known before. Payloads and rows go to temporary files
+/// beside `path` until finish() assembles the file, so memory stays at a few MiB.
 /// Thread rule: one thread.
 class MldfWriter {
 public:
-    /// Names are cut to 63 bytes at a character's end. Throws invalid_argument for duplicate names.
+    /// Names are truncated to 63 bytes, at the end of a character. Throws invalid_argument for duplicate names.
     MldfWriter(const std::filesystem::path& path, std::vector<MldfField> fields, const MldfWriteOptions& options = {});
-    ~MldfWriter();  ///< without finish(): nothing remains
+    ~MldfWriter();  ///< without finish(), nothing remains
     MldfWriter(MldfWriter&&) noexcept;
     MldfWriter& operator=(MldfWriter&&) noexcept;
 
-    // The fields of the current sample, in ascending order; one that is left out is absent. Each throws
+    // The fields of the current sample, in ascending order; an omitted field is absent. Each call throws
     // invalid_argument for a field of another kind, and unsupported for payloads of 4 GiB and more.
     void put(std::size_t field, std::int64_t value);  ///< INT
     void put(std::size_t field, double value);        ///< FLOAT
-    /// A payload as it is, for every type but INT and FLOAT. `tail` is the record after pointer and size (height,
-    /// width, ...), zeros where it is shorter.
+    /// A raw payload, for every type but INT and FLOAT. `tail` is the record after pointer and size (height, width,
+    /// ...), padded with zeros.
     void put_bytes(std::size_t field, ByteSpan payload, ByteSpan tail = {});
     /// NDARRAY; IMAGE_RAW u1 (height, width, channels); AUDIO_WAVEFORM i2 (frames, channels) and its rate;
     /// TEXT_TOKENIZED i4 or i2 (tokens).
@@ -176,7 +176,7 @@ public:
     /// The record itself, for types whose records this library does not know.
     void put_record(std::size_t field, ByteSpan record);
     void end_sample();
-    /// Puts the file together and makes it appear under its name.
+    /// Assembles the file and makes it appear under its name.
     void finish();
 
 private:
@@ -185,8 +185,9 @@ private:
 };
 
 /// A new file with one field: a sink of this dtype and shape, whose first dimension is the samples. i8 and f8 of one
-/// dimension become INT and FLOAT, other fixed sizes NDARRAY; variable-length text and bytes, of one dimension and
-/// written in order, TEXT_RAW and BYTES. Throws unsupported for a 0-d array and what NDARRAY cannot say.
+/// dimension become INT and FLOAT, other fixed sizes NDARRAY. Variable-length text and bytes become TEXT_RAW and BYTES;
+/// they must have one dimension and are written in order. Throws unsupported for a 0-d array and for dtypes that
+/// NDARRAY cannot hold.
 [[nodiscard]] std::unique_ptr<ArraySink> create_mldf(const std::filesystem::path& path, std::string_view field,
                                                      const DType& dtype, const Shape& shape,
                                                      const MldfWriteOptions& options = {});
@@ -195,31 +196,31 @@ private:
 struct MldfColumn {
     std::string name;
     const ArraySource* source = nullptr;  ///< not owned
-    std::optional<MldfType> type = {};    ///< JSON for text, say; else by the attribute "mldf", else by the dtype
+    std::optional<MldfType> type = {};    ///< such as JSON for text; else by the attribute "mldf", else by the dtype
 };
-/// Writes arrays of equal first dimension as one data set, in blocks of samples within io.max_memory. Columns that
-/// were fields of an MLDF file (attribute "mldf") get their type and place back, "image.record" columns return into
-/// the records. Throws invalid_argument when lengths differ, unsupported for what create_mldf refuses.
+/// Writes arrays of equal first dimension as one data set, in blocks of samples within io.max_memory. Columns that were
+/// fields of an MLDF file (attribute "mldf") get their type and place back. "image.record" columns return into the
+/// records. Throws invalid_argument if lengths differ, and unsupported as create_mldf.
 void write_mldf(const std::filesystem::path& path, std::span<const MldfColumn> columns,
                 const MldfWriteOptions& options = {}, const IoOptions& io = {});
 
-/// What a check or a comparison found.
+/// The findings of a check or a comparison.
 struct MldfReport {
-    Value summary = Value::object();    ///< the header's facts; empty where the header cannot be read
+    Value summary = Value::object();    ///< the header's facts; empty if the header cannot be read
     std::vector<std::string> findings;  ///< the first ones, in the file's order; each names field and sample
     std::uint64_t finding_count = 0;    ///< all of them
 };
 struct MldfCheckOptions {
     bool payloads = true;     ///< read payloads too: checksum, UTF-8, JSON
-    std::size_t limit = 100;  ///< of findings that are kept
+    std::size_t limit = 100;  ///< findings that are kept
 };
 /// Header facts: version, flags, counts, pointers, fields with type, dtype and shape.
 [[nodiscard]] Value mldf_summary(const MldfReader& reader);
-/// Every pointer, size and table of a file. Damage is a finding, not an exception; only what keeps the file from being
-/// read at all (not_found, io) throws.
+/// Checks every pointer, size and table of a file. Damage is a finding, not an exception. Throws only if the file
+/// cannot be read at all (not_found, io).
 [[nodiscard]] MldfReport validate_mldf(std::shared_ptr<const ByteSource> file, const MldfCheckOptions& options = {});
 [[nodiscard]] MldfReport validate_mldf(const std::filesystem::path& path, const MldfCheckOptions& options = {});
-/// Differences of header, fields and samples; where payloads lie is none. Fields are paired by name.
+/// Finds differences of header, fields and samples, but not of payload positions. Fields are paired by name.
 [[nodiscard]] MldfReport compare_mldf(const MldfReader& a, const MldfReader& b, const MldfCheckOptions& options = {});
 
 }  // namespace tessera

@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// What the header of a .npy says.
+/// The facts in the header of a .npy.
 struct NpyHeader {
     int major = 1;
     int minor = 0;
@@ -27,16 +27,16 @@ struct NpyHeader {
 /// The longest header text that is read: far above what any dtype needs (NumPy's own default refuses 10,000).
 inline constexpr std::uint64_t npy_header_limit = 16 << 20;
 
-/// Reads and checks a header, and that the data it promises are there (object arrays: that the header is sound).
-/// Throws corrupt or unsupported, naming what was expected and found.
+/// Reads and checks a header, and that all data are there (object arrays: only the header). Throws corrupt or
+/// unsupported, naming what was expected and found.
 [[nodiscard]] NpyHeader read_npy_header(const ByteSource& file);
-/// The bytes up to the data, exactly as NumPy 1.24's np.save writes them: the lowest version that can hold the
-/// header, growth room, padding to 64. Throws unsupported for dtypes that .npy cannot say (bfloat16, variable length).
+/// The bytes up to the data, exactly as NumPy 1.24's np.save writes them: the lowest version that can hold the header,
+/// growth room, padding to 64. Throws unsupported for dtypes that .npy cannot express (bfloat16, variable length).
 [[nodiscard]] std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order);
 
-/// A .npy as a source. Reads with several threads where regions are large. An object array is read into memory here,
-/// by a reader that executes nothing: if its elements are all str or all bytes, the source's dtype is variable_text or
-/// variable_bytes; if not, the dtype stays `O` and read_into throws what was found.
+/// A .npy as a source. Large regions are read with several threads. An object array is read into memory here, by a
+/// reader that executes nothing. If its elements are all str or all bytes, the source's dtype is variable_text or
+/// variable_bytes. If not, the dtype stays `O`, and read_into throws an error that names what was found.
 [[nodiscard]] std::unique_ptr<ArraySource> open_npy(std::shared_ptr<const ByteSource> file);
 /// A new .npy of this dtype and shape, in `order`, into `sink`; regions come in any order if the sink is random-access,
 /// else in memory order. Elements never written are zero. variable_text and variable_bytes become an object array (a
@@ -44,7 +44,7 @@ inline constexpr std::uint64_t npy_header_limit = 16 << 20;
 [[nodiscard]] std::unique_ptr<ArraySink> create_npy(std::unique_ptr<ByteSink> sink, const DType& dtype,
                                                     const Shape& shape, Order order = Order::C);
 
-/// A whole .npy in memory, and out of it.
+/// Reads a whole .npy into memory, and writes one.
 [[nodiscard]] NDArray load_npy(const std::filesystem::path& path);
 void save_npy(const std::filesystem::path& path, const ArrayView& array);
 

@@ -1,5 +1,5 @@
-// RawArray .ra: six words and the lengths, then the elements, first index fastest. Read in every dialect that is known
-// (big-endian, LZ4 of the C library, LEB128 and bits of RawArray.jl), written plain, and mapped.
+// RawArray .ra: six words and the lengths, then the elements, first index fastest. Every known dialect can be read
+// (big-endian, LZ4 of the C library, LEB128 and bits of RawArray.jl). Plain files can be written and mapped.
 #pragma once
 
 #include <cstdint>
@@ -23,35 +23,35 @@ enum class RawArrayEncoding : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(RawArrayEncoding encoding);
 
-/// What the header of a .ra says: its words as they stand, and what follows from them.
+/// The header of a .ra: its words unchanged, and the facts derived from them.
 struct RawArrayHeader {
     std::uint64_t flags = 0;
     std::uint64_t eltype = 0;
     std::uint64_t elbyte = 0;
-    std::uint64_t size = 0;  ///< of the data segment in bytes; for leb128 of what it decodes to
+    std::uint64_t size = 0;  ///< bytes of the data segment; for leb128, of the decoded data
     Shape dims;              ///< as stored: the first index is the fastest
     std::uint64_t data_offset = 0;
-    std::uint64_t trailing = 0;  ///< bytes behind the data segment; none for leb128, which goes to the end of the file
+    std::uint64_t trailing = 0;  ///< bytes after the data segment; none for leb128, which goes to the end of the file
     DType dtype;                 ///< of the elements once decoded
     RawArrayEncoding encoding = RawArrayEncoding::plain;
 };
 
-/// Reads and checks a header, and that the data it promises are there. Throws corrupt or unsupported, naming what was
-/// expected and found.
+/// Reads and checks a header, and that all data are there. Throws corrupt or unsupported, naming what was expected and
+/// found.
 [[nodiscard]] RawArrayHeader read_raw_array_header(const ByteSource& file);
-/// The words of a plain file. `dims` as stored. Throws unsupported for dtypes that .ra cannot say.
+/// The words of a plain file. `dims` as stored. Throws unsupported for dtypes that .ra cannot express.
 [[nodiscard]] std::string raw_array_header_bytes(const DType& dtype, const Shape& dims);
 
-/// Bytes behind the data segment, which other programs keep notes in.
+/// The bytes after the data segment, where other programs keep notes.
 [[nodiscard]] Buffer read_raw_array_trailing(const ByteSource& file);
 
 struct RawArrayOptions {
-    /// The shape is the stored lengths reversed and the order C, as row-major readers of the format show it. Not
-    /// reversed, the shape is the stored lengths and the order F. No byte differs.
+    /// If true, the shape is the stored lengths reversed and the order C, as row-major readers of the format show it.
+    /// If false, the shape is the stored lengths and the order F. The bytes are the same.
     bool reverse_dims = false;
 };
 
-/// A .ra as a source. Compressed elements are decoded whole, into memory, when the first are read.
+/// A .ra as a source. Compressed elements are decoded into memory as a whole, at the first read.
 [[nodiscard]] std::unique_ptr<ArraySource> open_raw_array(std::shared_ptr<const ByteSource> file,
                                                           const RawArrayOptions& options = {});
 /// A new plain .ra into `sink`, followed by `trailing`; regions come in any order if the sink is random-access, else in

@@ -15,7 +15,7 @@ namespace tessera {
 
 /// "elevation" for each "elevation.npy", in archive order.
 [[nodiscard]] std::vector<std::string> npz_members(const ZipReader& zip);
-/// A member (named with or without ".npy") as a source. Throws not_found, naming the members there are.
+/// A member (named with or without ".npy") as a source. Throws not_found, listing the members.
 [[nodiscard]] std::unique_ptr<ArraySource> open_npz_member(const std::filesystem::path& path, std::string_view member);
 
 }  // namespace tessera

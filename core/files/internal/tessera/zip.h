@@ -1,4 +1,4 @@
-// Zip archives: members read by range, and written one after another. What .npz files and zip stores are made of.
+// Zip archives: members read by range, and written one after another. For .npz files and zip stores.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,16 @@ struct ZipMember {
 /// A zip archive opened for reading (libzip). Thread rule: const members may be called from several threads.
 class ZipReader {
 public:
-    /// Throws not_found, io, or corrupt for what is no zip.
+    /// Throws not_found, io, or corrupt if the file is no zip.
     explicit ZipReader(const std::filesystem::path& path);
     ~ZipReader();
     ZipReader(ZipReader&&) noexcept;
     ZipReader& operator=(ZipReader&&) noexcept;
 
     [[nodiscard]] const std::vector<ZipMember>& members() const;
-    /// The bytes of a member. STORED members are read in place; DEFLATE ones stream forward and restart when a read
-    /// goes back. CRC-32 is checked whenever a member is read whole. Of several members with one name the last counts.
-    /// Throws not_found, naming the members there are; unsupported for encryption or another method; corrupt for sizes
+    /// The bytes of a member. STORED members are read in place. DEFLATE ones stream forward and restart when a read
+    /// goes back. CRC-32 is checked whenever a member is read whole. If several members share a name, the last one
+    /// counts. Throws not_found, listing the members; unsupported for encryption or another method; corrupt for sizes
     /// that the archive cannot hold.
     [[nodiscard]] std::shared_ptr<const ByteSource> open(std::string_view name) const;
     /// The same for members()[index].
@@ -44,11 +44,11 @@ private:
     std::shared_ptr<State> state_;
 };
 
-/// Where in the file the bytes of members()[index] begin, which is STORED. Throws corrupt where they are not there.
+/// The offset in the file of the bytes of members()[index], which is STORED. Throws corrupt if they are not there.
 [[nodiscard]] std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_t index);
 
-/// A zip archive being written: pushed bytes, one member after another, nothing held in memory; ZIP64 wherever needed.
-/// Appears under its name only by finish(). Thread rule: one thread.
+/// Writes a zip archive, one member after another, and holds nothing in memory; ZIP64 if needed. It appears under its
+/// name only at finish(). Thread rule: one thread.
 class ZipWriter {
 public:
     /// `durable` as for create_file().
