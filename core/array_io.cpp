@@ -12,10 +12,10 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t scratch_bytes = 8 << 20;  // what is read at once of a selection with steps
-constexpr std::int64_t gap_bytes = 64 << 10;     // unwanted bytes up to this are cheaper to read along than to skip
+constexpr std::int64_t scratch_bytes = 8 << 20;  // read at once for a selection with steps
+constexpr std::int64_t gap_bytes = 64 << 10;     // gaps up to this are cheaper to read than to skip
 
-/// Part of a selection, every step positive, and where its elements go. The view's shape is the counts.
+/// Part of a selection with positive steps, and the destination of its elements. The view's shape is the counts.
 struct Part {
     Index start;
     MutableArrayView out;
@@ -62,7 +62,7 @@ struct SelectionReader {
         return 1 + std::max<std::int64_t>(0, scratch_bytes / row - 1) / steps[d];
     }
 
-    /// As many from index `i` on, and what more lies in the same chunk as the last of them: a chunk is read once.
+    /// `rows` indices from index `i` on, and more in the chunk of the last one, so that each chunk is read once.
     std::int64_t rows_from(const Part& part, int d, std::int64_t i, std::int64_t rows) const {
         const std::int64_t left = part.out.shape[d] - i;
         if (rows >= left) return left;

@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::size_t alignment = 64;  // a cache line, and the widest vector register
 
-/// From this size on memory comes from the system by itself, and is asked for in huge pages.
+/// From this size on, memory comes from the system separately and asks for huge pages.
 constexpr std::size_t large = BufferPool::slab_size;
 
-/// Smaller ones are not counted: there are never many of them at once.
+/// Smaller buffers are not counted, because there are never many at once.
 constexpr std::size_t least_counted = 4096;
 
-/// From this size on, memory that is counted is mapped by itself: once freed it is the system's, where the C library
-/// would keep it in the heap of this thread, beside all that is counted.
+/// From this size on, counted memory is mapped separately, so that freeing it returns it to the system. The C library
+/// would keep it in this thread's heap, where it is not counted.
 constexpr std::size_t least_mapped = std::size_t{256} << 10;
 
 std::byte* map_bytes(std::size_t size) {
@@ -39,7 +39,7 @@ std::byte* map_bytes(std::size_t size) {
 std::byte* allocate_bytes(std::size_t size, bool mapped) {
     auto* p = mapped ? map_bytes(size) : static_cast<std::byte*>(::operator new[](size, std::align_val_t{alignment}));
     if (size >= large) {
-        // The first touch of every small page costs more than decoding what goes into it. A hint: failing is no error.
+        // The first touch of every small page costs more than decoding its content. Only a hint: failure is no error.
         const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
         const std::size_t skipped = (page - reinterpret_cast<std::uintptr_t>(p) % page) % page;
         (void)::madvise(p + skipped, size - skipped, MADV_HUGEPAGE);
@@ -139,7 +139,7 @@ Buffer BufferPool::take() {
     if (idle_.empty()) {
         const std::size_t step = (size_ + alignment - 1) / alignment * alignment;
         const std::size_t pieces = slab_size / step;
-        idle_.reserve((slabs_.size() + 1) * pieces);  // room for all, so that none needs memory to come back
+        idle_.reserve((slabs_.size() + 1) * pieces);  // room for all, so that returning a buffer needs no memory
         slabs_.emplace_back(slab_size);
         for (std::size_t i = pieces; i-- > 0;) idle_.push_back(slabs_.back().data() + i * step);
     }

@@ -115,7 +115,7 @@ private:
     std::string name_;
 };
 
-/// What `path` leads to through symbolic links, so that replacing it replaces the file and not the link.
+/// The target of `path` behind symbolic links, so that replacing it replaces the file and not the link.
 std::filesystem::path behind_links(std::filesystem::path path) {
     std::error_code reason;
     for (int links = 0; std::filesystem::is_symlink(path, reason); ++links) {
@@ -173,7 +173,7 @@ public:
     }
 
     void finish() override {
-        // On the disk before it has its name: a power failure must not cost both the old file and the new one.
+        // Synced before it gets its name: a power failure must not cost both the old file and the new one.
         if (durable_ && ::fdatasync(file_.get()) != 0) throw io_error("cannot write to the disk", name_, errno);
         if (const int reason = file_.close()) throw io_error("cannot write", name_, reason);
         if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw io_error("cannot replace", name_, errno);
@@ -198,7 +198,7 @@ private:
 }  // namespace
 
 FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size) {
-    // O_NONBLOCK: opening a pipe that nobody writes to must not hang before it can be refused.
+    // O_NONBLOCK: opening a pipe without a writer must not hang before the pipe can be refused.
     int number;
     do {
         number = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK);
@@ -256,7 +256,7 @@ Buffer read_all(const ByteSource& source) {
 Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
     require_range(source, offset,
                   length);  // before the length is believed and allocated
-    // What is claimed of packed bytes can pass every check and still be more than there is memory for.
+    // A size claimed for packed bytes can pass every check and still exceed the memory that exists.
     if (length > static_cast<std::uint64_t>(PTRDIFF_MAX)) {
         throw corrupt(fmt::format("{}: {} bytes are more than memory can hold", source.name(), length));
     }
@@ -289,7 +289,7 @@ std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole
 
 namespace {
 
-/// FNV-1a of the machine's name. Containers that share a folder mostly have names of their own.
+/// FNV-1a of the machine's name. Containers that share a folder mostly have different names.
 std::string host_tag() {
     struct utsname names {};
     ::uname(&names);
@@ -330,7 +330,7 @@ bool temporary_writer_has_ended(std::string_view name) {
     if (no_pid != std::errc() || pid <= 0 || after_pid == end || *after_pid != '-') return false;
     const auto [after_number, no_number] = std::from_chars(after_pid + 1, end, number);
     if (no_number != std::errc()) return false;
-    // Tessera 0.1 wrote no machine.
+    // Names from Tessera 0.1 have no machine.
     const std::string_view host(after_number, end);
     if (!host.empty() && (host[0] != '-' || host.substr(1) != this_host())) return false;
     return ::kill(pid, 0) != 0 && errno == ESRCH;

@@ -20,8 +20,8 @@ namespace tessera {
 
 namespace {
 
-// Numbers go by way of the widest of their kind, which holds each of them exactly: int64, uint64 or double. So there is
-// a loop for each dtype on either side, and none for each pair.
+// Numbers are converted through the widest type of their kind, which holds each of them exactly: int64, uint64 or
+// double. So there is one loop per dtype on either side, and none per pair of dtypes.
 
 constexpr std::int64_t piece = 1024;
 
@@ -41,7 +41,7 @@ bool is_complex(const DType& dtype) {
     return dtype.kind() == Kind::complex;
 }
 
-/// NumPy's order of kinds; -1 for what is no number.
+/// NumPy's order of kinds; -1 if the dtype is no number.
 int kind_rank(const DType& dtype) {
     switch (dtype.kind()) {
         case Kind::boolean:
@@ -60,8 +60,8 @@ int kind_rank(const DType& dtype) {
     }
 }
 
-/// Bits of the integers that a real or complex dtype holds exactly, all of a width; as NumPy has it, 8 bytes count as
-/// held by f8.
+/// Whether a real or complex dtype holds all integers of this many bytes exactly. As in NumPy, f8 counts as holding
+/// those of 8 bytes.
 bool holds_integer(const DType& to, std::int64_t bytes) {
     if (to.kind() == Kind::bfloat16) return bytes == 1;
     const std::int64_t real = is_complex(to) ? to.size() / 2 : to.size();
@@ -107,7 +107,7 @@ void widen(const std::byte* elements, std::int64_t n, W* to) {
     }
 }
 
-/// What x86 makes of a double that no integer of the type holds, and NumPy with it.
+/// Truncates a double as x86, and so NumPy, does, even if the type cannot hold it.
 template <class T>
 T cut(double v) {
     if constexpr (std::is_same_v<T, std::uint64_t>) {
@@ -122,15 +122,15 @@ T cut(double v) {
     return static_cast<T>(through);
 }
 
-/// Whether v, a whole number, is one that T holds.
+/// Whether T holds v, a whole number.
 template <class T>
 bool holds(double v) {
-    // The upper limit as a double is exact as the first number that does not fit.
+    // The upper limit is the first number that does not fit: that one is exact as a double.
     constexpr double end = 2 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
     return v >= static_cast<double>(std::numeric_limits<T>::min()) && v < end;
 }
 
-/// An integer of type T from a wide number. `bad` becomes true where the value does not fit.
+/// An integer of type T from a wide number. `bad` becomes true if the value does not fit.
 template <class T, Cast rule, class W>
 T to_integer(W v, bool& bad) {
     constexpr T least = std::numeric_limits<T>::min();
@@ -154,7 +154,7 @@ T to_integer(W v, bool& bad) {
     }
 }
 
-/// Booleans are 0 and 1, but where anything may become one.
+/// Only 0 and 1 become Booleans, unless the rule lets any number become one.
 template <Cast rule, class W>
 std::uint8_t to_boolean(W v, bool& bad) {
     if constexpr (rule == Cast::unsafe) return v != 0 ? 1 : 0;
@@ -233,7 +233,7 @@ auto narrowed(W v, bool& bad) {
     }
 }
 
-/// The first of n numbers that does not fit, or -1.
+/// Converts n numbers. Returns the first that does not fit, or -1.
 template <class T, Cast rule, class W>
 std::int64_t narrow(const W* from, std::int64_t n, std::byte* out) {
     bool bad = false;
@@ -250,7 +250,7 @@ std::int64_t narrow(const W* from, std::int64_t n, std::byte* out) {
     return -1;
 }
 
-/// Calls body with a value of the type that one number of the dtype has: of a complex one, each of its two.
+/// Calls body with a value of the type of the dtype's numbers; a complex element has two of them.
 template <class Body>
 auto with_number(const DType& dtype, const Body& body) {
     const std::int64_t size = is_complex(dtype) ? dtype.size() / 2 : dtype.size();
@@ -311,7 +311,7 @@ Narrow<W> narrow_for(const DType& dtype, Cast rule) {
     });
 }
 
-/// Real parts of pairs to the front.
+/// Moves the real parts of pairs to the front.
 template <class W>
 void keep_real(W* numbers, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) numbers[i] = numbers[2 * i];
@@ -337,7 +337,7 @@ std::optional<std::int64_t> cast_numbers(const DType& from, const std::byte* ele
         const std::int64_t count = std::min(piece, n - done);
         widen_piece(elements + done * from.size(), count * parts_in, numbers.data());
         if (parts_in > parts_out) {
-            // NumPy finds a number true where either part is not zero.
+            // NumPy takes a complex number as true if either part is not zero.
             if (to.kind() == Kind::boolean) {
                 for (std::int64_t i = 0; i < count; ++i)
                     numbers[2 * i] = numbers[2 * i] != 0 || numbers[2 * i + 1] != 0;
@@ -351,7 +351,7 @@ std::optional<std::int64_t> cast_numbers(const DType& from, const std::byte* ele
     return std::nullopt;
 }
 
-/// S to S and U to U: filled up with zeros, or cut.
+/// S to S and U to U: padded with zeros, or truncated.
 std::optional<std::int64_t> cast_text(const DType& from, const std::byte* elements, const DType& to, std::byte* out,
                                       std::int64_t n, Cast rule) {
     const auto kept = static_cast<std::size_t>(std::min(from.size(), to.size()));
@@ -359,7 +359,7 @@ std::optional<std::int64_t> cast_text(const DType& from, const std::byte* elemen
         const bool fits =
             std::all_of(elements + kept, elements + from.size(), [](std::byte b) { return b == std::byte{0}; });
         if (!fits && rule == Cast::clip) {
-            // cut, as the nearest that there is
+            // truncated, which is the nearest value
         } else if (!fits && rule != Cast::unsafe) {
             return i;
         }
@@ -434,7 +434,7 @@ std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elem
 
 namespace {
 
-/// "[3, 7]": where the i-th element of a region lies in the array.
+/// "[3, 7]": the place in the array of the i-th element of a region.
 std::string place_text(const Region& region, Order order, std::int64_t i) {
     Index place = region.start;
     for (int k = 0; k < region.rank(); ++k) {

@@ -86,9 +86,9 @@ ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& 
 Shape choose_chunks(const Shape& shape, std::int64_t item_size, std::int64_t target_bytes) {
     Shape chunks = shape;
     const std::int64_t target = std::max<std::int64_t>(1, target_bytes / std::max<std::int64_t>(item_size, 1));
-    // What is empty now is there to be appended to.
+    // A dimension that is empty now is expected to grow.
     for (std::int64_t& n : chunks) n = n == 0 ? target : n;
-    // Halve the longest length until the chunk is small enough: chunks come out nearly cubic, which serves slices along
+    // Halve the longest length until the chunk is small enough. Chunks come out nearly cubic, which suits slices along
     // every axis, and short dimensions stay whole.
     const auto count = [&] {
         double c = 1;

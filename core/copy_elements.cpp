@@ -22,8 +22,8 @@ struct Loop {
     std::int64_t from = 0;
 };
 
-/// The loops over all elements, outermost first: length-1 dimensions dropped, ordered so that the innermost has the
-/// smallest step in `to`, neighbours that step as one merged.
+/// The loops over all elements, outermost first. Dimensions of length 1 are dropped. The innermost loop has the
+/// smallest step in `to`. Neighbouring loops that step as one are merged.
 struct Nest {
     std::array<Loop, max_rank> loops;
     int depth = 0;
@@ -76,7 +76,7 @@ void copy_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::i
     }
 }
 
-/// The bytes of a number in the other order.
+/// Copies a number with its bytes reversed.
 template <std::size_t Size>
 void turn(std::byte* to, const std::byte* from) {
     using Bits =
@@ -89,7 +89,7 @@ void turn(std::byte* to, const std::byte* from) {
     std::memcpy(to, &v, Size);
 }
 
-/// Elements of `Size` bytes that are one number or, complex ones, two.
+/// Byte-swaps elements of `Size` bytes that are one number, or two if complex.
 template <std::size_t Size, std::size_t Number>
 void turn_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n) {
     const auto run = [&](std::int64_t t, std::int64_t f) {
@@ -99,14 +99,14 @@ void turn_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::i
         }
     };
     constexpr auto size = static_cast<std::int64_t>(Size);
-    if (to_step == size && from_step == size) return run(size, size);  // steps that the compiler knows
+    if (to_step == size && from_step == size) return run(size, size);  // constant steps for the compiler
     run(to_step, from_step);
 }
 
 using RowCopy = void (*)(std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t);
 
-/// For rows of elements of `size` bytes that consist of numbers of `number` bytes, which are turned on the way; nullptr
-/// for others.
+/// The byte-swapping copy for rows of elements of `size` bytes that consist of numbers of `number` bytes; nullptr for
+/// other elements.
 RowCopy row_turn(std::int64_t size, std::int64_t number) {
     if (size == 2 && number == 2) return turn_row<2, 2>;
     if (size == 4 && number == 4) return turn_row<4, 4>;
@@ -116,7 +116,7 @@ RowCopy row_turn(std::int64_t size, std::int64_t number) {
     return nullptr;
 }
 
-/// The one switch on the element size; nullptr for other sizes.
+/// The copy for rows of elements of this size; nullptr for other sizes. The one switch on the element size.
 RowCopy row_copy(std::int64_t size) {
     switch (size) {
         case 1:
@@ -146,22 +146,22 @@ void copy_strided(std::int64_t size, std::byte* to, std::int64_t to_step, const 
 
 constexpr std::int64_t cache_line = 64;
 
-/// 16 bytes as the compiler's own vector, for which it finds what the machine has.
+/// 16 bytes as a vector type of the compiler, which chooses the machine's instructions for it.
 template <class T>
 struct Row {
     typedef T Vector __attribute__((vector_size(16)));  // NOLINT(modernize-use-using): templates drop it from an alias
     Vector v;
 };
 
-/// The elements of two vectors in turn, of their first halves or, from Begin = n / 2, of their last.
+/// Interleaves the first halves of two vectors, or from Begin = n / 2 their last halves.
 template <int Begin, class V, int... K>
 V interleave(V a, V b, std::integer_sequence<int, K...>) {
     constexpr int n = sizeof...(K);
     return __builtin_shufflevector(a, b, (Begin + K / 2 + K % 2 * n)...);
 }
 
-/// Transposes a square: the 16 bytes at `from` and as many rows below as they have elements. Each round interleaves the
-/// first half of the rows with the second; after log2 of their number rows have become columns.
+/// Transposes a square: 16 bytes per row, and as many rows as elements in a row. Each round interleaves the first half
+/// of the rows with the second half. After log2(rows) rounds, rows have become columns.
 template <class T>
 void transpose_square(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step) {
     constexpr int n = 16 / sizeof(T);
@@ -178,10 +178,10 @@ void transpose_square(std::byte* to, std::int64_t to_step, const std::byte* from
     for (int i = 0; i < n; ++i) std::memcpy(to + i * to_step, &rows[i], sizeof rows[i]);
 }
 
-/// Copies a plane of which `inner` goes through `to` in the smallest steps and `across` through `from`: in tiles, so
-/// that each cache line of both sides is used up before it is dropped. The side whose rows are farther apart, which may
-/// all fall on the same few places of the cache, gets whole lines at a time, the other one parts of lines that follow.
-/// `tile` copies the elements from a to a_end of across and from b to b_end of inner.
+/// Copies a plane in tiles, so that each cache line of both sides is used up before it is dropped. `inner` has the
+/// smallest steps in `to`, `across` in `from`. The side whose rows are farther apart gets whole lines at a time,
+/// because its rows may all map to the same few places of the cache. The other side gets parts of consecutive lines.
+/// `tile` copies the elements from a to a_end of `across` and from b to b_end of `inner`.
 template <class Tile>
 void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const Tile& tile) {
     const std::int64_t line = std::max<std::int64_t>(cache_line / size, 4);
@@ -201,8 +201,8 @@ void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const T
     }
 }
 
-/// Where both sides have their elements side by side: square by square, and what is left of the tile one by one.
-/// `turned`: as numbers, which are turned while the tile is near.
+/// For elements that are adjacent on both sides: transposes squares, then copies the rest of the tile row by row.
+/// `turned`, unless nullptr, byte-swaps the numbers while the tile is in cache.
 template <class T>
 void transpose_plane(std::byte* to, const std::byte* from, const Loop& across, const Loop& inner, RowCopy turned) {
     constexpr std::int64_t edge = 16 / sizeof(T);
@@ -256,7 +256,7 @@ void copy_across(std::int64_t size, std::byte* to, const std::byte* from, const 
     });
 }
 
-/// Copies units of `size` bytes; `turned`, if any, copies a row of them and turns each.
+/// Copies units of `size` bytes; `turned`, unless nullptr, copies a row and byte-swaps each unit.
 void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView& to, RowCopy turned) {
     const Nest nest = make_nest(from.shape, to.strides, from.strides);
     const Loop inner = nest.depth > 0 ? nest.loops[nest.depth - 1] : Loop{1, size, size};
@@ -296,7 +296,7 @@ void copy_raw(const ArrayView& from, const MutableArrayView& to) {
     copy_units(from.dtype.size(), from, to, nullptr);
 }
 
-/// Copies numbers that are turned on the way; false where elements are something else.
+/// Copies numbers and byte-swaps them on the way. Returns false for other elements.
 bool copy_turned(const ArrayView& from, const MutableArrayView& to) {
     const RowCopy turned = row_turn(from.dtype.size(), from.dtype.swap_unit());
     if (turned == nullptr || from.dtype.kind() == Kind::structure) return false;
@@ -314,7 +314,7 @@ void for_each_row(const View& v, const Row& row) {
         return;
     }
     const Loop inner = nest.loops[nest.depth - 1];
-    auto* const first = const_cast<std::byte*>(v.data);  // what is written is `row`'s business
+    auto* const first = const_cast<std::byte*>(v.data);  // `row` is responsible for writes
     run_nest(nest.loops.data(), nest.depth - 1, first, first,
              [&](std::byte* p, const std::byte*) { row(p, inner.to, inner.n); });
 }
@@ -323,7 +323,7 @@ void swap_all(const MutableArrayView& v) {
     for_each_row(v, [&](std::byte* p, std::int64_t step, std::int64_t n) { swap_elements(v.dtype, p, step, n); });
 }
 
-/// A view of one field of every element, its sub-array as further dimensions.
+/// A view of one field of every element; the dimensions of its sub-array follow.
 MutableArrayView field_view(const MutableArrayView& v, const Field& field) {
     MutableArrayView f{v.data + field.offset, field.dtype, v.shape, v.strides, v.arena};
     const Strides inner = contiguous_strides(field.shape, field.dtype.size());
@@ -377,7 +377,7 @@ std::string_view slot_content(const std::byte* p) {
     return slot.view();
 }
 
-/// Whether two rows of n elements of `size` bytes, these steps apart, are equal.
+/// Whether two rows of n elements of `size` bytes, with these steps, are equal.
 using RowsEqual = bool (*)(const std::byte* a, std::int64_t a_step, const std::byte* b, std::int64_t b_step,
                            std::int64_t n, std::int64_t size);
 
@@ -385,7 +385,7 @@ template <std::size_t Size>
 bool rows_equal(const std::byte* a, std::int64_t a_step, const std::byte* b, std::int64_t b_step, std::int64_t n,
                 std::int64_t size) {
     if (a_step == size && b_step == size) return std::memcmp(a, b, static_cast<std::size_t>(n * size)) == 0;
-    const std::size_t width = Size != 0 ? Size : static_cast<std::size_t>(size);  // a constant one is one comparison
+    const std::size_t width = Size != 0 ? Size : static_cast<std::size_t>(size);  // a constant width is one comparison
     for (std::int64_t i = 0; i < n; ++i) {
         if (std::memcmp(a + i * a_step, b + i * b_step, width) != 0) return false;
     }
@@ -450,7 +450,7 @@ void fill_elements(const MutableArrayView& to, const std::byte* element) {
         } else if (one_byte) {
             std::memset(p, std::to_integer<int>(element[0]), static_cast<std::size_t>(n * size));
         } else {
-            // Doubling: each memcpy copies what is there already.
+            // Doubling: each memcpy copies everything that was written so far.
             std::memcpy(p, element, static_cast<std::size_t>(size));
             for (std::int64_t done = 1; done < n;) {
                 const std::int64_t more = std::min(done, n - done);

@@ -121,7 +121,7 @@ DType DType::structure(std::vector<Field> fields, std::int64_t size) {
                                                f.name, f.offset, end));
         }
         end = checked_add(f.offset, f.size(), "the size of a structure");
-        // Items without bytes cost a hostile file nothing, and us a value each.
+        // Items without bytes cost a hostile file nothing, but each one takes a value in memory here.
         const std::int64_t most = f.dtype.kind() == Kind::structure ? 1 : 1024;
         if (f.dtype.size() == 0 && element_count(f.shape) > most) {
             throw invalid_argument(

@@ -1,4 +1,4 @@
-// What NumPy writes of dtypes, read: type codes and names, lists of fields, dictionaries.
+// Reads NumPy's notations of dtypes: type codes and names, lists of fields, dictionaries.
 #include <tessera/dtype.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Item {
     Shape shape;
 };
 
-// Names that NumPy 1.24 knows besides kind and size. Its bytes and S are one; here "bytes" is the variable-length kind.
+// Names that NumPy 1.24 knows besides kind and size. To NumPy "bytes" is S; here it is the variable-length kind.
 struct Spelling {
     std::string_view name;
     Kind kind;
@@ -154,7 +154,7 @@ std::optional<std::int64_t> whole_number(std::string_view digits) {
     return n;
 }
 
-// What follows the kind of M8 or m8: nothing, or "[10ns]", or NumPy's "[D/12]", which is 2h.
+// The unit that follows M8 or m8: nothing, or "[10ns]", or NumPy's "[D/12]", which is 2h.
 TimeUnit parse_unit(std::string_view text) {
     if (text.empty()) return {};
     if (text.size() < 3 || text.front() != '[' || text.back() != ']') not_understood(text);
@@ -339,7 +339,7 @@ private:
             field.offset = offset;
             offset = checked_add(offset, field.size(), "the size of a structure");
             if (field.name.empty()) {
-                // To .npy's reader a sub-array is of a V type, too.
+                // NumPy's reader of .npy takes a sub-array for a V type, too.
                 const bool is_raw = field.dtype.kind() == Kind::raw || !field.shape.empty();
                 if (padding_ == DType::Padding::skip && is_raw) continue;
                 field.name = fmt::format("f{}", i);

@@ -26,8 +26,8 @@ Value object_value(const DType&, const std::byte*) {
     throw unsupported("Python objects (dtype O) cannot be read element by element");
 }
 
-// The operations of one kind, on host-order bytes of any alignment. `assign` gets size() zero bytes; null means that
-// the content has no fixed size (element_from_value). `to_text` is null where it is plain_text of `to_value`.
+// The operations of one kind, on host-order bytes of any alignment. `assign` gets size() zero bytes; it is null if the
+// content has no fixed size (element_from_value). `to_text` is null if plain_text of `to_value` is the text.
 struct Operations {
     Kind kind;
     void (*assign)(const DType&, const Value&, Assign, std::byte* out);
@@ -72,7 +72,7 @@ auto with_host_order(const DType& dtype, const std::byte* p, Read read) {
     return read(copy.data());
 }
 
-/// Reverses `parts` units of sizeof(T) bytes that follow each other, `count` times, `step` bytes apart.
+/// Reverses `parts` adjacent units of sizeof(T) bytes, `count` times, `step` bytes apart.
 template <class T, class Swapped>
 void swap_units(std::byte* p, std::int64_t step, std::int64_t count, std::int64_t parts, Swapped swapped) {
     constexpr std::int64_t unit = sizeof(T);
@@ -87,8 +87,8 @@ void swap_units(std::byte* p, std::int64_t step, std::int64_t count, std::int64_
     for (std::int64_t i = 0; i < count; ++i) swap_row(p + i * step, parts);
 }
 
-/// `items` elements that follow each other, `count` times, `step` bytes apart: field by field, so that what is to be
-/// done is looked up once.
+/// Swaps `items` adjacent structures, `count` times, `step` bytes apart. It goes field by field, so that the operation
+/// for each field is looked up once.
 void swap_items(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count, std::int64_t items) {
     for (const Field& f : dtype.fields()) {
         for (std::int64_t k = 0; k < items; ++k) {
@@ -150,7 +150,7 @@ ElementBytes element_from_text(const DType& dtype, std::string_view text) {
         const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
         if (!takes_text || parsed.is_string()) value = std::move(parsed);
     } catch (const Error&) {
-        // Not JSON: the text as it stands.
+        // Not JSON: plain text.
     }
     return element_from_value(dtype, value, Assign::exact);
 }
@@ -168,7 +168,7 @@ std::string element_to_text(const DType& dtype, const std::byte* p) {
 ElementBytes zero_element(const DType& dtype) {
     constexpr std::int64_t large = std::int64_t{1} << 20;
     if (!dtype.is_variable() && dtype.size() >= large) {
-        require_memory(4 * static_cast<std::uint64_t>(dtype.size()));  // as often it is kept
+        require_memory(4 * static_cast<std::uint64_t>(dtype.size()));  // four copies are kept
     }
     return ElementBytes(dtype.is_variable() ? 0 : static_cast<std::size_t>(dtype.size()));
 }

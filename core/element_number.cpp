@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(space) - first + 1);
 }
 
-// Python's int(text), for what fits 128 bits by far.
+// Python's int(text), for numbers far within 128 bits.
 std::optional<__int128> integer_from_text(std::string_view text) {
     text = trimmed(text);
     const bool negative = text.starts_with('-');
@@ -42,7 +42,7 @@ std::optional<__int128> integer_from_text(std::string_view text) {
     return negative ? -static_cast<__int128>(n) : static_cast<__int128>(n);
 }
 
-// The integer that is assigned, before it is cut to the size of the type.
+// The integer to assign, before it is truncated to the size of the type.
 __int128 integer_from(const DType& dtype, const Value& v, Assign rule) {
     constexpr double beyond = 18446744073709551616.0;  // 2^64
     if (v.is_integer()) {
@@ -64,7 +64,7 @@ __int128 integer_from(const DType& dtype, const Value& v, Assign rule) {
 
 // ---- floats
 
-// Rounds to the nearest even number of a small IEEE 754 format.
+// Rounds to a small IEEE 754 format: to nearest, ties to even.
 template <int exponent_bits, int fraction_bits>
 std::uint16_t encode_small(double v) {
     constexpr int bias = (1 << (exponent_bits - 1)) - 1;
@@ -146,12 +146,12 @@ double real_from(const DType& dtype, const Value& v, Assign rule) {
     if (v.is_bool() && rule == Assign::numpy) return v.as_bool() ? 1 : 0;
     if (v.is_string()) {
         const auto d = double_from_text(v.as_string());
-        if (d && (rule == Assign::numpy || !std::isfinite(*d))) return *d;  // "NaN" and "Infinity" have no number
+        if (d && (rule == Assign::numpy || !std::isfinite(*d))) return *d;  // JSON has no number for "NaN", "Infinity"
     }
     cannot(dtype, v, "it takes a number");
 }
 
-// Writes one float of `size` bytes and gives back what it holds then.
+// Writes one float of `size` bytes and returns the value that it then holds.
 double encode_real(Kind kind, std::int64_t size, double d, std::byte* out) {
     if (kind == Kind::bfloat16) {
         store(out, double_to_bfloat16(d));
@@ -200,7 +200,7 @@ std::optional<std::complex<double>> complex_from_text(std::string_view text) {
     return std::complex<double>(*re, *im);
 }
 
-// The double of the shortest decimal that `encode` takes to the same bits.
+// The double of the shortest decimal that `encode` maps to the same bits.
 template <class Encode>
 double shortest_double(double v, Encode encode) {
     if (!std::isfinite(v)) return v;
@@ -241,7 +241,7 @@ void assign_boolean(const DType& dtype, const Value& v, Assign rule, std::byte* 
 void assign_integer(const DType& dtype, const Value& v, Assign rule, std::byte* out) {
     const auto n = integer_from(dtype, v, rule);
     const bool is_signed = dtype.kind() == Kind::integer;
-    // NumPy goes through a C long, or an unsigned long for u4 and u8 (where negative numbers wrap), and cuts that.
+    // NumPy goes through a C long, or an unsigned long for u4 and u8 (where negative numbers wrap), and truncates that.
     const bool through_unsigned = !is_signed && dtype.size() >= 4;
     __int128 least = std::numeric_limits<std::int64_t>::min();
     __int128 most =

@@ -1,7 +1,7 @@
-// What the kinds of elements do, each a row of the table in element.cpp. Private to the core module.
+// The operations of each kind of element, for the rows of the table in element.cpp. Private to the core module.
 //
-// All of these take host-order bytes of any alignment. assign_*() get size() zero bytes; what they refuse is
-// invalid_argument, quoting the value.
+// All of these take host-order bytes of any alignment. assign_*() get size() zero bytes, and throw invalid_argument,
+// quoting the value that they refuse.
 #pragma once
 
 #include <tessera/element.h>
@@ -66,7 +66,7 @@ std::string structure_text(const DType& dtype, const std::byte* p);
 
 // ---- element.cpp
 
-/// By the row of the dtype's kind, in the dtype's byte order.
+/// Assigns through the row of the dtype's kind, in the dtype's byte order.
 void assign(const DType& dtype, const Value& v, Assign rule, std::byte* out);
 
 }  // namespace tessera::element

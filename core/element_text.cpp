@@ -1,4 +1,4 @@
-// Text and bytes: S, U, V and what has variable length.
+// Text and bytes: S, U, V and the kinds of variable length.
 #include <algorithm>
 #include <charconv>
 #include <span>
@@ -12,7 +12,7 @@ namespace tessera::element {
 
 namespace {
 
-// As NumPy puts a scalar into S and U: through Python's str().
+// Text as NumPy puts a scalar into S and U: through Python's str().
 std::string text_from(const DType& dtype, const Value& v, Assign rule) {
     if (v.is_string()) return v.as_string();
     if (rule == Assign::numpy) {
@@ -87,7 +87,7 @@ Value raw_value(const DType& dtype, const std::byte* p) {
 }
 
 Value variable_text_value(const DType&, const std::byte* p) {
-    // What a file holds may not be UTF-8; JSON must be.
+    // A file may hold bytes that are not UTF-8, but JSON must be UTF-8.
     const auto text = load<VariableSlot>(p).view();
     return from_utf8(text) ? std::string(text) : latin1_to_utf8(text);
 }

@@ -111,7 +111,7 @@ FieldPlace find_field(const DType& dtype, std::string_view name, std::string_vie
                                            dtype.to_string(), name));
     }
     if (const Field* field = field_named(dtype, name)) return place_of(*field);
-    // Names may have dots in them: the longest one that is there is the outer field.
+    // Names may contain dots: the longest name that exists is the outer field.
     for (std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0; dot = name.rfind('.', dot - 1)) {
         const Field* outer = field_named(dtype, name.substr(0, dot));
         if (outer == nullptr) continue;

@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-// All of it constant-initialised and never destroyed, so that it is there whenever somebody forks.
+// Constant-initialised and never destroyed, so that it exists whenever a thread forks.
 constinit std::array<std::mutex, static_cast<std::size_t>(LibraryMutex::count)> mutexes;
 constinit std::array<std::atomic<void (*)()>, 8> children{};
 

@@ -38,14 +38,14 @@ Region without(const Region& region, int axis) {
     return {without(region.start, axis), without(region.extent, axis)};
 }
 
-/// A view whose `axis` has the length 1, without it.
+/// The view without `axis`, which has length 1.
 MutableArrayView without(MutableArrayView view, int axis) {
     view.shape = without(view.shape, axis);
     view.strides = without(view.strides, axis);
     return view;
 }
 
-/// What is known of an array that has got an axis of this length.
+/// The info of an array with an additional axis of this length.
 ArrayInfo with_axis(ArrayInfo info, int axis, std::int64_t length) {
     const bool chunked = info.chunks.rank() == info.shape.rank() && !info.shape.empty();
     info.shape = inserted(info.shape, axis, length);
@@ -170,7 +170,7 @@ private:
         if (mixed_order_) info_.order = Order::C;
     }
 
-    /// One of the arrays, opened where it is not open.
+    /// One of the arrays; opens it if it is not open.
     std::shared_ptr<const ArraySource> part(std::size_t i) const {
         const std::lock_guard lock(mutex_);
         const auto there = std::ranges::find(opened_, i, &Opened::first);
@@ -203,7 +203,7 @@ private:
     bool mixed_order_ = false;
     std::vector<std::int64_t> ends_;  ///< of each array along the axis
     mutable std::mutex mutex_;
-    mutable std::list<Opened> opened_;  ///< the last one that was used first
+    mutable std::list<Opened> opened_;  ///< most recently used first
 };
 
 class SplitSink final : public ArraySink {

@@ -29,7 +29,7 @@ Value sub_array_json(const DType& dtype, std::span<const std::int64_t> shape, co
     return list;
 }
 
-// Doubles tell whole numbers apart up to here.
+// Doubles hold every whole number up to here.
 constexpr double exact_limit = 9007199254740992.0;
 
 /// The units below the second, each a thousandth of the one before.
@@ -60,7 +60,7 @@ double month_start(std::int64_t month) {
     return static_cast<double>(day.time_since_epoch().count()) * 86400;
 }
 
-/// `count` units of one of small_units as text, or of the coarsest finer one that doubles tell apart.
+/// `count` units of one of small_units as text, in the finest unit up to `finest` whose counts are exact doubles.
 std::string small_text(double count, std::size_t unit, std::size_t finest) {
     while (unit < finest && std::abs(count) * 1000 < exact_limit) {
         count *= 1000;

@@ -1,4 +1,4 @@
-// What the kinds of elements are called and how large they are. Private to the core module.
+// Names and sizes of the kinds of elements. Private to the core module.
 #pragma once
 
 #include <tessera/dtype.h>
@@ -13,10 +13,10 @@ namespace tessera {
 /// One row per kind, in the order of the enumeration.
 struct KindRow {
     Kind kind;
-    std::string_view letter;  // in dtype.str; a whole name where NumPy has no letter
+    std::string_view letter;  // in dtype.str; a whole name if NumPy has no letter
     std::string_view name;    // for messages
-    std::uint64_t sizes;      // bit n: n bytes are possible; 0: any number is
-    int swapped_parts;        // into how many an element falls for byte-swapping; 0: it is not swapped
+    std::uint64_t sizes;      // bit n: n bytes are possible; 0: any number
+    int swapped_parts;        // number of parts of an element that are byte-swapped; 0: it is not swapped
 };
 
 constexpr std::uint64_t byte_sizes(std::initializer_list<int> bytes) {

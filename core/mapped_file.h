@@ -1,4 +1,4 @@
-// Open files and mappings, as byte_io.cpp and npy.cpp share them.
+// Open files and mappings, shared by byte_io.cpp and npy.cpp.
 #pragma once
 
 #include <filesystem>
@@ -22,18 +22,19 @@ public:
     [[nodiscard]] int get() const { return number_; }
     /// Gives up ownership.
     int release() { return std::exchange(number_, -1); }
-    /// Closes now; the errno value of a close that failed, else 0.
+    /// Closes now. Returns the errno value of a failed close, else 0.
     int close() noexcept;
 
 private:
     int number_;
 };
 
-/// Opens a regular file and says its size. Throws not_found or io; io in words for a directory, pipe or device.
+/// Opens a regular file and gets its size. Throws not_found or io; for a directory, pipe or device, io says so in
+/// words.
 [[nodiscard]] FileDescriptor open_regular(const std::filesystem::path& path, int flags, std::uint64_t& size);
 
-/// A regular file mapped into memory, shared with every other user of the file. A file that somebody truncates
-/// meanwhile ends the process with SIGBUS where it is touched: the price of mapping.
+/// A regular file mapped into memory, shared with every other user of the file. If the file is truncated meanwhile,
+/// touching the missing part ends the process with SIGBUS: the price of mapping.
 class MappedFile final : public ByteSource {
 public:
     MappedFile(const std::filesystem::path& path, bool writable);

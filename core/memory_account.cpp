@@ -96,7 +96,7 @@ void MemoryHold::release() noexcept {
 std::uint64_t text_memory(std::string_view content) {
     constexpr std::size_t small = std::size_t{64} << 10;
     if (content.size() < small) return 0;
-    constexpr std::uint64_t escape = 5;  // what "\u0000" has more
+    constexpr std::uint64_t escape = 5;  // extra bytes of "\u0000"
     const auto escaped = std::ranges::count_if(
         content, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '"' || c == '\\' || c == '\x7f'; });
     return 4 * (content.size() + escape * static_cast<std::uint64_t>(escaped));
@@ -107,7 +107,7 @@ std::uint64_t memory_left() {
 }
 
 void require_memory(std::uint64_t bytes) {
-    if (bytes > memory_left()) const MemoryHold taken(bytes);  // which throws, or finds that there was spare memory
+    if (bytes > memory_left()) const MemoryHold taken(bytes);  // throws, unless spare memory makes room
 }
 
 SpareMemory::SpareMemory(std::function<void()> drop) : drop_(std::move(drop)) {

@@ -19,12 +19,13 @@ namespace tessera {
 
 namespace {
 
-// Set while this thread runs a job: a parallel_for inside a job runs its jobs one after another right there. Splitting
-// it further would gain nothing, and waiting inside a job that holds a lock could pick up another job that wants it.
+// Set while this thread runs a job: a parallel_for inside a job runs its jobs one after another in this thread.
+// Splitting it further would gain nothing. A wait inside a job that holds a lock could pick up another job that wants
+// it.
 thread_local bool inside_job = false;
 
-// oneTBB's workers do not live on in a forked child, and it does not start others. Children of a process that had them
-// do without oneTBB.
+// oneTBB's workers do not survive in a forked child, and oneTBB starts no others. So children of a process that had
+// workers do not use oneTBB.
 std::atomic<bool> workers_started = false;
 std::atomic<bool> workers_lost = false;
 
@@ -34,11 +35,11 @@ void note_workers() {
     after_fork_in_child([] { workers_lost = true; });
 }
 
-/// The arena of this thread's calls. One for each call would not do: oneTBB lets go of an arena only when a worker
-/// finds it empty, which it need not before the next one is made, so that memory grew with every call. Nor would one
-/// for all threads: who waits in it could be given a job of somebody else's, and with that wait for locks.
+/// The arena of this thread's calls. One arena per call would make memory grow with every call: oneTBB frees an arena
+/// only when a worker finds it empty, which may be after the next one is made. One arena for all threads would not do
+/// either: a thread that waits in it could get another thread's job, and wait for the locks of that job.
 oneapi::tbb::task_arena& own_arena(int threads) {
-    // In a forked child there is no oneTBB any more that could take it back.
+    // In a forked child there is no oneTBB left to take it back.
     struct Release {
         void operator()(oneapi::tbb::task_arena* arena) const {
             if (!workers_lost) delete arena;
@@ -55,7 +56,7 @@ void run_in_own_threads(int threads, const std::function<void()>& body) {
     try {
         while (std::ssize(others) + 1 < threads) others.emplace_back(body);
     } catch (const std::system_error&) {
-        // Fewer do the work too.
+        // The work also gets done with fewer threads.
     }
     body();
 }
@@ -63,8 +64,8 @@ void run_in_own_threads(int threads, const std::function<void()>& body) {
 struct Shared {
     std::atomic<std::int64_t> next{0};
     std::atomic<bool> stopped{false};
-    // oneTBB's own synchronisation is invisible to ThreadSanitizer; these two make the same order visible to it: what
-    // the caller did before, the jobs see; what the jobs did, the caller sees.
+    // oneTBB's own synchronisation is invisible to ThreadSanitizer. These two make the same order visible to it: jobs
+    // see what the caller did before, and the caller sees what the jobs did.
     std::atomic<int> begun{0};
     std::atomic<int> ended{0};
     std::mutex mutex;
@@ -96,8 +97,8 @@ void work(Shared& shared, std::int64_t count, const IoOptions& options, const st
 
 int thread_count(const IoOptions& options) {
     if (options.threads == 1) return 1;
-    // oneTBB has no more workers than cores, and says so on stderr when it is asked for more. Asked once, as oneTBB
-    // does: the C library opens a file of the system for it.
+    // oneTBB has no more workers than cores, and complains on stderr if asked for more. The cores are counted once, as
+    // in oneTBB, because the C library opens a system file for it.
     static const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     return options.threads > 0 ? std::min(options.threads, cores) : cores;
 }

@@ -32,7 +32,7 @@ std::optional<std::int64_t> number(std::string_view item, std::string_view whole
     return n;
 }
 
-// Python's slice.indices(length), with the count beside it.
+// Python's slice.indices(length), and the count.
 Selection::Axis slice_axis(std::optional<std::int64_t> from, std::optional<std::int64_t> to, std::int64_t step,
                            std::int64_t length) {
     const std::int64_t low = step > 0 ? 0 : -1;
@@ -55,12 +55,12 @@ Selection::Axis slice_axis(std::optional<std::int64_t> from, std::optional<std::
     return axis;
 }
 
-/// What stands between the commas of a selection.
+/// The items between the commas of a selection.
 std::vector<std::string_view> items_of(std::string_view text) {
     std::string_view s = trim(text);
     const bool bracketed = s.size() >= 2 && s.front() == '[' && s.back() == ']';
     if (bracketed) s = trim(s.substr(1, s.size() - 2));
-    // x[[1, 2]] is two rows to NumPy, and x[1, 2] one element: who writes '[1, 2]' may mean either.
+    // To NumPy x[[1, 2]] is two rows, and x[1, 2] one element: '[1, 2]' may mean either.
     const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
     if (list || s.find_first_of("[]") != s.npos) {
         throw invalid_argument(fmt::format(

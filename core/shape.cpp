@@ -160,7 +160,7 @@ std::string Region::to_string() const {
     std::string s = "[";
     for (int i = 0; i < rank(); ++i) {
         if (i > 0) s += ", ";
-        std::int64_t stop = 0;  // a region is printed because it is wrong, perhaps so wrong that this overflows
+        std::int64_t stop = 0;  // regions are printed in errors, so this may overflow
         const bool sane = !__builtin_add_overflow(start[i], extent[i], &stop);
         s += sane ? fmt::format("{}:{}", start[i], stop) : fmt::format("{}:{}+{}", start[i], start[i], extent[i]);
     }

@@ -8,8 +8,8 @@ namespace tessera {
 
 namespace {
 
-/// The slicing of for_each_slice, across the `depth`-th outermost dimension in the source's order, and further in where
-/// one row is too large.
+/// Slices for for_each_slice along the `depth`-th outermost dimension in the source's order, and along further
+/// dimensions if one row is too large.
 struct Slicer {
     const ArrayInfo& info;
     std::int64_t item;
@@ -31,7 +31,7 @@ struct Slicer {
         Region part = region;
         for (std::int64_t done = 0; done < length; done += part.extent[d]) {
             part.start[d] = region.start[d] + done;
-            // Up to a border between chunks.
+            // Ends at a border between chunks.
             const std::int64_t end = ceil_div(part.start[d] + rows, chunk) * chunk;
             part.extent[d] = std::min(length - done, end - part.start[d]);
             slice(part, depth + 1);

@@ -105,7 +105,7 @@ bool is_digit(char c) {
 struct Moment {
     Wide year = 1970;
     int month = 1, day = 1;
-    std::int64_t second_of_day = 0;  // may leave the day by a time zone's offset
+    std::int64_t second_of_day = 0;  // a time zone's offset may move it out of the day
     std::int64_t attoseconds = 0;
 };
 
@@ -243,8 +243,8 @@ std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) 
             cut = m.attoseconds % smallest != 0;
         } else {
             count = floor_div(seconds, row.seconds);
-            // Weeks begin on Thursdays, like 1970, and every day belongs to one: as NumPy, that loses nothing to
-            // complain of.
+            // Weeks begin on Thursdays, as 1970 did, and every day belongs to one. As in NumPy, a day cut to its week
+            // is no loss.
             const Wide grain = unit.base == Base::W ? 86400 : row.seconds;
             cut = seconds % grain != 0 || m.attoseconds != 0;
         }
@@ -272,7 +272,7 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
     if (months != (unit.base == Base::Y || unit.base == Base::M)) {
         throw invalid_argument(fmt::format("'{}' is no fixed number of {}", text, time_unit_name(unit)));
     }
-    // How much one of a unit is: months, or attoseconds.
+    // The length of one unit: in months, or in attoseconds.
     const auto amount = [&](Base b) -> Wide {
         if (months) return b == Base::Y ? 12 : 1;
         const auto& row = row_of(b);

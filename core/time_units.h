@@ -13,7 +13,7 @@ namespace tessera {
 
 inline constexpr std::int64_t not_a_time = std::numeric_limits<std::int64_t>::min();
 
-/// "ns" and so on, also "generic"; nothing for an unknown name.
+/// "ns" and so on, also "generic"; nullopt for an unknown name.
 [[nodiscard]] std::optional<TimeUnit::Base> time_base(std::string_view name);
 /// "10ns", "s"; "" for generic.
 [[nodiscard]] std::string time_unit_name(TimeUnit unit);

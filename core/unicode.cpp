@@ -24,7 +24,7 @@ void append_utf8(std::string& out, char32_t c) {
 
 namespace {
 
-/// Gives each code point to `put`; false at the first byte that is not UTF-8.
+/// Passes each code point to `put`. Returns false at the first byte that is not UTF-8.
 template <class Put>
 bool decode_utf8(std::string_view text, const Put& put) {
     for (std::size_t i = 0; i < text.size();) {

@@ -90,9 +90,10 @@ SpecialToken special_token(std::string_view json, std::size_t at) {
     return {};
 }
 
-// What Python reads and nlohmann/json does not: NaN, Infinity, -Infinity and numbers beyond double's range. Each is
-// replaced by a zero of the same length, "0e0", "0e00", …, so that positions in messages stay true, and its value is
-// remembered. A zero that the text itself spells so is remembered too, so the substitutes cannot be mistaken.
+// Replaces tokens that Python reads and nlohmann/json does not: NaN, Infinity, -Infinity and numbers beyond double's
+// range. Each becomes a zero of the same length, "0e0", "0e00", …, so that positions in messages stay true, and its
+// value is remembered. A zero that the text itself spells so is remembered too, so that it cannot be mistaken for a
+// substitute.
 struct Prepared {
     std::string text;
     std::vector<Value> specials;  // in the order of the text
@@ -147,8 +148,8 @@ Prepared prepare(std::string_view json) {
     return out;
 }
 
-// Of repeated keys keeps the place of the first and the value of the last, as a Python dict does. Not quadratic: a
-// hostile text may have a million keys.
+// A repeated key keeps its first place and its last value, as in a Python dict. Not quadratic: a hostile text may have
+// a million keys.
 void unite_repeated_keys(Value::Object& members) {
     std::map<std::string_view, std::size_t> first_place;
     std::vector<bool> repeated(members.size());
@@ -178,7 +179,7 @@ public:
     bool number_unsigned(std::uint64_t v) override { return add(v); }
     bool number_float(double v, const std::string& raw) override {
         if (is_substitute(raw)) {
-            // "0e0e" is no number to prepare(), but its start is one to the lexer, which then fails.
+            // prepare() does not take "0e0e" for a number, but the lexer accepts its start and fails afterwards.
             return add(next_special_ < specials_.size() ? std::move(specials_[next_special_++]) : Value(v));
         }
         if (is_plain_integer(raw)) return add(Value::BigInteger{raw});
@@ -321,7 +322,7 @@ private:
     JsonStyle style_;
 };
 
-// Lays the shortest digits out as Python does: an exponent below 1e-4 and from 1e16 on, else a plain decimal.
+// Formats the shortest digits as Python does: with an exponent below 1e-4 and from 1e16 on, else as a plain decimal.
 template <class T>
 std::string float_repr(T v) {
     if (std::isnan(v)) return "nan";
@@ -446,8 +447,8 @@ void Value::push_back(Value v) {
 
 namespace {
 
-/// About the most that it takes to parse a text: that of the values, of which there is at most one for each of these
-/// characters, and of the text itself. 0 for what is small.
+/// About the most memory that parsing a text takes, for the text itself and its values. There is at most one value for
+/// each of these characters. 0 for small texts.
 std::uint64_t parsed_memory(std::string_view json) {
     constexpr std::size_t small = std::size_t{32} << 10;
     constexpr std::uint64_t of_value = 128;

@@ -120,7 +120,7 @@ void require_count(std::int64_t elements, const Shape& shape) {
 }
 
 void require_typed(const ArrayView& v, const DType& wanted, std::size_t alignment) {
-    // What zarr 0.4 has for padding are fields of that size: the bytes are the same.
+    // zarr 0.4 turns padding into fields of that size; the bytes are the same.
     if (!(v.dtype == wanted) && !(v.dtype.kind() == Kind::structure && v.dtype == wanted.with_padding_named())) {
         throw invalid_argument(fmt::format("the elements are {}, not {}; copy them into an array of that dtype first",
                                            v.dtype.to_string(), wanted.to_string()));

@@ -14,26 +14,26 @@
 
 namespace tessera {
 
-/// The order of access in which a source or sink is fast, or the only one it can do.
+/// The order of access in which a source or sink is fast, or the only possible one.
 enum class Access : std::uint8_t {
     any,         ///< any region, in any order, from several threads (chunked arrays, plain files)
     sequential,  ///< regions in ascending memory order of `order`; jumping back costs a restart (a compressed member)
     stream,      ///< as sequential, and going back is an error (a sink that cannot seek)
 };
 
-/// What is known of an array before any element is read.
+/// The facts of an array that are known before any element is read.
 struct ArrayInfo {
     DType dtype;
     Shape shape;
-    /// The block that is decoded or encoded whole: the chunk shape, or for plain files empty (rank 0 of an array that
-    /// is not 0-d), which means any block, best in memory order.
+    /// The block that is decoded or encoded whole: the chunk shape. Empty for plain files (rank 0, although the array
+    /// is not 0-d): any block, best in memory order.
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;
-    /// For a sink that is a part of a larger array: where within a chunk (with shards: within a shard) it begins, along
-    /// each dimension. Empty: starts on a chunk boundary.
+    /// For a sink that is a part of a larger array: the offset within a chunk (with shards: within a shard) at which it
+    /// begins, along each dimension. Empty: starts on a chunk boundary.
     Index chunk_offset = {};
-    /// Where chunks are kept together in shards: the shape of one, which is written as a whole. Else empty.
+    /// If chunks are kept together in shards: the shape of a shard, which is written as a whole. Else empty.
     Shape shards = {};
 };
 
@@ -42,12 +42,12 @@ class ArraySource {
 public:
     virtual ~ArraySource() = default;
     [[nodiscard]] virtual ArrayInfo info() const = 0;
-    /// Reads a region into `out`, whose shape is region.extent and whose dtype is the source's but for byte order.
+    /// Reads a region into `out`. `out` has the shape region.extent and the source's dtype, except for byte order.
     /// Throws out_of_bounds, invalid_argument, corrupt, io, cancelled; `out` is then indeterminate.
     virtual void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const = 0;
-    /// What a person calls this array: a path, "file.npz::member".
+    /// The array's name for people: a path, "file.npz::member".
     [[nodiscard]] virtual const std::string& name() const = 0;
-    /// Attributes that travel with the data; an empty object where the format has none.
+    /// Attributes that travel with the data; an empty object if the format has none.
     [[nodiscard]] virtual Value attribute_values() const { return Value::object(); }
 };
 
@@ -56,13 +56,13 @@ class ArraySink {
 public:
     virtual ~ArraySink() = default;
     [[nodiscard]] virtual ArrayInfo info() const = 0;
-    /// Writes a region. `in` has the shape region.extent and the sink's dtype but for byte order.
+    /// Writes a region. `in` has the shape region.extent and the sink's dtype, except for byte order.
     virtual void write(const Region& region, const ArrayView& in, const IoOptions& io) = 0;
-    /// Everything is written: make it visible. Without it a new file never appears.
+    /// Makes the complete content visible. Without it a new file never appears.
     virtual void finish() = 0;
-    /// One shard of this sink as a sink of its own, for shards larger than memory: `region` (of this sink) lies in one
-    /// shard; it is written by one thread in blocks that end where chunks end, each chunk once, and replaces the old
-    /// shard when it is finished. This sink outlives it. nullptr where there are no shards.
+    /// One shard of this sink as a sink of its own, for shards larger than memory. `region` (of this sink) lies in one
+    /// shard. One thread writes it in blocks that end where chunks end, each chunk once. The new shard replaces the old
+    /// one at finish(). This sink outlives it. nullptr if there are no shards.
     [[nodiscard]] virtual std::unique_ptr<ArraySink> open_shard(const Region& /*region*/) { return nullptr; }
     [[nodiscard]] virtual const std::string& name() const = 0;
 };
@@ -72,11 +72,11 @@ public:
 std::unique_ptr<ArraySource> view_source(const NDArray&& elements, std::string name) = delete;
 std::unique_ptr<ArraySource> view_source(const TemporaryView&& elements, std::string name) = delete;
 
-/// Reads what a selection picks into `out`, whose shape is selection.full_shape() (dropped dimensions as 1). Memory
-/// beyond `out` stays within a few MiB, whatever the steps.
+/// Reads the elements of a selection into `out`, whose shape is selection.full_shape() (dropped dimensions as 1).
+/// Memory beyond `out` stays within a few MiB, whatever the steps.
 void read_selection_into(const ArraySource& source, const Selection& selection, const MutableArrayView& out,
                          const IoOptions& io = {});
-/// Reads what a selection picks, into a fresh array without the dropped dimensions.
+/// Reads the elements of a selection into a fresh array without the dropped dimensions.
 [[nodiscard]] class NDArray read_selection(const ArraySource& source, const Selection& selection,
                                            const IoOptions& io = {});
 

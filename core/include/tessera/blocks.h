@@ -18,7 +18,7 @@ struct Block {
     Region in_halo;    ///< where the region lies within with_halo, relative to its first element
 };
 
-/// The boxes that an array of a shape is cut into, in C order: a random-access range. parallel_for takes its pieces:
+/// The boxes that an array of a shape is cut into, in C order, as a random-access range. With parallel_for:
 ///
 ///     const Blocks blocks(grid.shape(), grid.chunks(), {1, 1});  // a halo of 1 along both dimensions
 ///     parallel_for(blocks.count(), {}, [&](std::int64_t i) {
@@ -29,13 +29,13 @@ struct Block {
 ///         result.write(block.region, out);
 ///     });
 ///
-/// Blocks of the shape of whole chunks (with shards: whole shards) are written side by side without waiting for one
-/// another. Thread rule: an immutable value.
+/// Blocks of the shape of whole chunks (with shards: whole shards) can be written at the same time without waiting for
+/// one another. Thread rule: an immutable value.
 class Blocks {
 public:
     class Iterator;
 
-    /// `halo` has a length for each dimension, or none at all. Throws invalid_argument as ChunkGrid, and for a negative
+    /// `halo` has a length for each dimension, or is empty. Throws invalid_argument as ChunkGrid, and for a negative
     /// halo or one of another rank.
     Blocks(const Shape& shape, const Shape& block, const Shape& halo = {});
 
@@ -52,7 +52,7 @@ private:
     Shape halo_;
 };
 
-/// Makes each block when it is asked for. The Blocks outlive it.
+/// Makes each block on request. The Blocks outlive it.
 class Blocks::Iterator {
 public:
     using iterator_concept = std::random_access_iterator_tag;

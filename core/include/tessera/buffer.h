@@ -16,9 +16,9 @@ using MutableByteSpan = std::span<std::byte>;
 class BufferPool;
 class MemoryAccount;
 
-/// Owned bytes. Contents are indeterminate until written. Thread rule: a move-only value.
-/// Growing throws std::bad_alloc, and Error(budget) where the thread has a limit (memory_account.h); sizes that come
-/// from a file are checked by the caller before they get here.
+/// Owned bytes. Contents are indeterminate until written. Thread rule: a move-only value. Growing throws
+/// std::bad_alloc, or Error(budget) if the thread has a limit (memory_account.h). Callers check sizes that come from a
+/// file before they pass them.
 class Buffer {
 public:
     Buffer() = default;
@@ -49,7 +49,7 @@ private:
         Free();
         explicit Free(BufferPool* from);
         Free(std::shared_ptr<MemoryAccount> counted_by, std::size_t bytes);
-        BufferPool* pool = nullptr;              ///< that the memory goes back to
+        BufferPool* pool = nullptr;              ///< that takes the memory back
         std::shared_ptr<MemoryAccount> account;  ///< that counts the memory, if any
         std::size_t size = 0;
         void operator()(std::byte* p) const noexcept;
@@ -61,9 +61,10 @@ private:
     std::size_t capacity_ = 0;
 };
 
-/// Hands out buffers of one size, cut from slabs that are large enough for huge pages: the first touch of every small
-/// page of a fresh buffer would cost a good part of what decoding into it does. A buffer's memory comes back when it is
-/// destroyed or grows, and is given back to the system with the pool, which must outlive all buffers. Any thread.
+/// Hands out buffers of one size, cut from slabs that are large enough for huge pages. With small pages, touching a
+/// fresh buffer for the first time would cost a good part of the time to decode into it. A buffer that is destroyed or
+/// grows returns its memory to the pool. The pool must outlive all buffers, and returns the memory to the system when
+/// it is destroyed. Any thread.
 class BufferPool {
 public:
     static constexpr std::size_t slab_size = std::size_t{32} << 20;

@@ -12,25 +12,25 @@
 
 namespace tessera {
 
-/// Some bytes, fixed when opened: a later replacement of the file or key does not show through.
+/// Some bytes, fixed when opened: a later replacement of the file or key is not seen.
 /// Thread rule: const members may be called from several threads at once.
 class ByteSource {
 public:
     virtual ~ByteSource() = default;
     [[nodiscard]] virtual std::uint64_t size() const = 0;
-    /// Fills `out` with the bytes from `offset`. Throws corrupt when they lie beyond the end, io when reading fails.
+    /// Fills `out` with the bytes from `offset`. Throws corrupt if they lie beyond the end, io if reading fails.
     virtual void read(std::uint64_t offset, MutableByteSpan out) const = 0;
-    /// The bytes in memory, where they already are (mapped file, memory store); empty when they are not.
+    /// The bytes, if they are already in memory (mapped file, memory store); else empty.
     [[nodiscard]] virtual ByteSpan mapped() const { return {}; }
-    /// Whether reading is fast in ascending order only, because going back starts anew (a compressed member).
+    /// Whether reading is fast only in ascending order, because going back starts anew (a compressed member).
     [[nodiscard]] virtual bool sequential() const { return false; }
-    /// What these bytes are called, for messages.
+    /// The name of these bytes, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
     /// A hint that [offset, offset+length) was read and need not be kept in any cache.
     virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };
 
-/// Everything from `offset` on, or all. Checks nothing but what read() checks.
+/// All bytes, or `length` bytes from `offset` on. Checks no more than read() does.
 [[nodiscard]] Buffer read_all(const ByteSource& source);
 [[nodiscard]] Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length);
 
@@ -41,11 +41,11 @@ class ByteSink {
 public:
     virtual ~ByteSink() = default;
     [[nodiscard]] virtual bool random_access() const = 0;
-    /// Bytes after those appended so far.
+    /// Appends bytes after those appended so far.
     virtual void append(ByteSpan bytes) = 0;
-    /// Bytes at any place; only when random_access(). Does not move the end that append uses.
+    /// Writes bytes at any offset; requires random_access(). Does not move the end that append uses.
     virtual void write_at(std::uint64_t offset, ByteSpan bytes) = 0;
-    /// Makes it all visible, atomically; errors of write and close are thrown here at the latest.
+    /// Makes all bytes visible, atomically; errors of write and close are thrown here at the latest.
     virtual void finish() = 0;
     [[nodiscard]] virtual const std::string& name() const = 0;
 };
@@ -60,21 +60,21 @@ public:
 [[nodiscard]] std::unique_ptr<ByteSource> slice_source(std::shared_ptr<const ByteSource> whole, std::uint64_t offset,
                                                        std::uint64_t length, std::string name);
 
-/// A new file: written under a temporary name in the same directory, renamed over `path` by finish(), which first
-/// waits until it is on the disk, and then until its name is, unless `durable` is false.
-/// The mode follows the umask. Throws not_found (no such directory) or io.
+/// A new file, written under a temporary name in the same directory. finish() renames it over `path`. If `durable`,
+/// finish() waits until the file is on the disk before the rename, and until its name is on the disk after. The mode
+/// follows the umask. Throws not_found (no such directory) or io.
 [[nodiscard]] std::unique_ptr<ByteSink> create_file(const std::filesystem::path& path, bool durable = true);
 
 /// Files with this prefix are temporary files of a writer; every listing skips them.
 inline constexpr std::string_view temporary_prefix = ".tessera-tmp-";
-/// The number of this process, without a system call each time; right in a forked child, too. Any thread may call it.
+/// The number of this process, without a system call each time; also right in a forked child. Any thread may call it.
 [[nodiscard]] int process_number();
 /// A new name for a temporary file, ".tessera-tmp-PID-N-HOST": the number of this process, a number that it gives only
 /// once, and a hash of the machine's name in 8 hexadecimal digits. Any thread may call it.
 [[nodiscard]] std::string temporary_name();
-/// Whether the process that made such a name has ended for certain: it was one of this machine, and none has its number
-/// now. False for a name of another machine and for one that temporary_name() does not make. Without a machine
-/// (".tessera-tmp-PID-N") the name counts as this machine's.
+/// Whether the process that made such a name has certainly ended: it ran on this machine, and no process has its number
+/// now. False for a name of another machine, and for one that temporary_name() does not make. A name without a machine
+/// (".tessera-tmp-PID-N") counts as this machine's.
 [[nodiscard]] bool temporary_writer_has_ended(std::string_view name);
 
 }  // namespace tessera

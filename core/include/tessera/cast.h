@@ -1,4 +1,4 @@
-// Elements as another dtype: NumPy's casting rules, and values that do not fit refused, rounded or clipped.
+// Conversion of elements to another dtype: NumPy's rules, and rules that refuse, round or clip values that do not fit.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace tessera {
 
-/// What may become of elements. The pairs of dtypes of the first three are those of numpy.can_cast.
+/// The conversions that are allowed. The first three allow the same pairs of dtypes as numpy.can_cast.
 enum class Cast : std::uint8_t {
     safe,       ///< only dtypes that hold every value of the source
     same_kind,  ///< within a kind, or to a higher one (u, i, f, c); a value that does not fit is refused
-    unsafe,     ///< as numpy.astype: integers wrap, fractions are cut, imaginary parts left out, text is cut
-    round,      ///< any number to any other but complex to real, rounded half to even; what does not fit is refused
-    clip,       ///< the same, and what does not fit becomes the nearest value that does; NaN to an integer is refused
+    unsafe,     ///< as numpy.astype: integers wrap; fractions, imaginary parts and excess text are dropped
+    round,      ///< any number to any other except complex to real, rounded half to even; refuses what does not fit
+    clip,       ///< the same, but what does not fit becomes the nearest value; NaN to an integer is refused
 };
 
 /// "same_kind"; throws invalid_argument for another word.
@@ -26,16 +26,16 @@ enum class Cast : std::uint8_t {
 
 /// Whether elements of `from` may become elements of `to`, whatever their values. Byte order never matters.
 [[nodiscard]] bool can_cast(const DType& from, const DType& to, Cast rule);
-/// Throws invalid_argument where can_cast() is false, naming a rule that would do; `name` is what the array is called.
+/// Throws invalid_argument if can_cast() is false, naming a rule that would allow it. `name` is the array's name.
 void require_castable(const DType& from, const DType& to, Cast rule, std::string_view name);
 
-/// Converts `n` packed elements, both in host order. Returns the first that does not fit; what is behind it in `to` is
-/// indeterminate then. The dtypes must be castable.
+/// Converts `n` packed elements, both in host order. Returns the first that does not fit, if any; the elements after it
+/// in `out` are then indeterminate. The dtypes must be castable.
 [[nodiscard]] std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elements, const DType& to,
                                                       std::byte* out, std::int64_t n, Cast rule);
 
-/// An array with another dtype, converted as it is read. Throws as require_castable. A value that does not fit is
-/// invalid_argument when it is read, with its place.
+/// An array with another dtype, converted as it is read. Throws as require_castable. Reading a value that does not fit
+/// throws invalid_argument with its place.
 class CastSource final : public ArraySource {
 public:
     CastSource(std::unique_ptr<ArraySource> array, const DType& dtype, Cast rule);
@@ -44,7 +44,7 @@ public:
     [[nodiscard]] Value attribute_values() const override { return array_->attribute_values(); }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override;
 
-    [[nodiscard]] const ArraySource& array() const { return *array_; }  ///< what is converted
+    [[nodiscard]] const ArraySource& array() const { return *array_; }  ///< the array before conversion
     [[nodiscard]] Cast rule() const { return rule_; }
 
 private:

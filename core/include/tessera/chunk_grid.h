@@ -17,11 +17,11 @@ public:
 
     [[nodiscard]] const Shape& shape() const { return shape_; }
     [[nodiscard]] const Shape& chunks() const { return chunks_; }
-    /// Number of chunks along each dimension (0 where the length is 0; () for 0-d, which has one chunk).
+    /// Number of chunks along each dimension (0 if the length is 0; () for 0-d, which has one chunk).
     [[nodiscard]] const Shape& grid() const { return grid_; }
     [[nodiscard]] std::int64_t chunk_count() const { return count_; }
 
-    /// The place of a chunk in C order of the grid, and back.
+    /// The number of a chunk in C order of the grid, and the reverse.
     [[nodiscard]] std::int64_t linear(const Index& chunk) const;
     [[nodiscard]] Index index(std::int64_t linear) const;
     /// The part of the array that a chunk covers, cut at the array's edge.
@@ -34,10 +34,10 @@ private:
     std::int64_t count_ = 0;
 };
 
-/// Place number n of a box, counted in C order: its absolute index.
+/// The absolute index of place number `n` of a box, counted in C order.
 [[nodiscard]] Index index_in(const Region& box, std::int64_t n);
 
-/// What a region takes from one chunk.
+/// The part of a region in one chunk.
 struct ChunkPart {
     Index chunk = {};        ///< index in the grid
     Region in_chunk = {};    ///< relative to the chunk's first element
@@ -45,7 +45,7 @@ struct ChunkPart {
     bool whole = false;      ///< covers every element of the chunk that lies inside the array
 };
 
-/// Part number `n` of those that `region` takes (n counts the overlapped chunks in C order).
+/// Part number `n` of `region`, where n counts the overlapped chunks in C order.
 [[nodiscard]] ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& overlapped,
                                    std::int64_t n);
 

@@ -1,9 +1,9 @@
 // DType: what one element is. NumPy's whole notation, and nothing about any file format.
 //
-// Kinds and their spelling (`shared` vocabulary of every format): b1, i1 i2 i4 i8, u1…u8, f2 f4 f8, c8 c16, f16/c32
-// (x86 long double, opaque bytes), bfloat16, M8[10ns] m8[s] and generic M8/m8, S n, U n (4 bytes a character), V n,
-// structures (nested, sub-array shapes, titles, padding), O (Python objects: recognised, never interpreted), and
-// variable-length text and bytes.
+// Kinds and their spelling, shared by every format: b1, i1 i2 i4 i8, u1…u8, f2 f4 f8, c8 c16, f16/c32 (x86 long double,
+// opaque bytes), bfloat16, M8[10ns] m8[s] and generic M8/m8, S n, U n (4 bytes a character), V n, structures (nested,
+// sub-array shapes, titles, padding), O (Python objects: recognised, never interpreted), and variable-length text and
+// bytes.
 #pragma once
 
 #include <bit>
@@ -38,12 +38,12 @@ enum class Kind : std::uint8_t {
     text,              // U, UTF-32 code units
     raw,               // V
     structure,
-    object,          // O: only a name for what a file says; its elements cannot be read
+    object,          // names what a file declares; its elements cannot be read
     variable_text,   // UTF-8, a slot of view.h
     variable_bytes,  // a slot of view.h
 };
 
-/// Byte order of an element. `none` where it has no meaning: one-byte items, S, V, structures, variable length.
+/// Byte order of an element. `none` if it has no meaning: one-byte items, S, V, structures, variable length.
 enum class ByteOrder : std::uint8_t { little, big, none };
 inline constexpr ByteOrder native_order =
     std::endian::native == std::endian::little ? ByteOrder::little : ByteOrder::big;
@@ -58,7 +58,7 @@ struct TimeUnit {
 
 struct Field;
 
-/// What TESSERA_STRUCTURE (structure.h) defines for a struct of a program.
+/// Defined by TESSERA_STRUCTURE (structure.h) for a struct of a program.
 template <class T>
 struct StructureOf;
 template <class T>
@@ -74,9 +74,8 @@ public:
     DType(const std::string& text) : DType(parse(text)) {}
 
     /// NumPy's notation: "<i4", "=i4", "i4", "int32", "float", "M8[10ns]", "datetime64[s]", "S5", "U3", "V7", "bool",
-    /// "i4,(2,3)f8", a list such as "[('a','<i4'),('b','>f8',(2,))]", and "bfloat16", "string", "bytes" for what NumPy
-    /// has no spelling for ("string" and "bytes" are the variable-length kinds). Throws invalid_argument, quoting the
-    /// text.
+    /// "i4,(2,3)f8", a list such as "[('a','<i4'),('b','>f8',(2,))]". Kinds that NumPy cannot spell are "bfloat16",
+    /// "string" and "bytes" (the last two have variable length). Throws invalid_argument, quoting the text.
     [[nodiscard]] static DType parse(std::string_view text);
 
     /// A `descr`: a string, or a list of [name, type] / [name, type, shape] where name may be [title, name] and type
@@ -109,14 +108,14 @@ public:
     [[nodiscard]] bool is_native() const;
     /// The same type with every multi-byte part in this order (`none` is not allowed).
     [[nodiscard]] DType with_order(ByteOrder order) const;
-    /// The same bytes with padding as V fields, named f0, f1, … by their place and `unnamed`: what zarr 0.4 makes of a
-    /// structure with padding when it reads it back. Throws invalid_argument where such a name is taken.
+    /// The same bytes with padding as V fields, named f0, f1, … by their position and marked `unnamed`. zarr 0.4 reads
+    /// structures with padding back in this form. Throws invalid_argument if such a name is taken.
     [[nodiscard]] DType with_padding_named() const {
         return kind_ == Kind::structure ? from_descr(descr(), Padding::name) : *this;
     }
     /// Equal except for byte order: such elements convert by swapping alone.
     [[nodiscard]] bool equal_but_order(const DType& other) const;
-    /// Bytes of the parts that are swapped as one unit: 4 for U and i4, 8 for c16; 1 where nothing is swapped.
+    /// Bytes of the parts that are swapped as one unit: 4 for U and i4, 8 for c16; 1 if nothing is swapped.
     [[nodiscard]] std::int64_t swap_unit() const;
 
     /// NumPy's dtype.str: "<i4", "|b1", "|V12" for a structure, "<M8[ns]". bfloat16 is "<bfloat16"/">bfloat16".

@@ -1,4 +1,4 @@
-// What can be done with one element, whatever its dtype: to and from JSON and text, default and equality.
+// Operations on one element of any dtype: to and from JSON and text, default and equality.
 // Backed by one constant table with a row per kind (element.cpp).
 #pragma once
 
@@ -20,13 +20,13 @@ using ElementBytes = std::vector<std::byte>;
 /// How a JSON value becomes an element.
 enum class Assign : std::uint8_t {
     numpy,  ///< as NumPy 1.24 assigns: 300→u1 is 44, 3.7→i4 is 3, 1e300→f4 is inf, 0→S3 is "0", long text is cut
-    exact,  ///< only what keeps its value (floats may round to the nearest); else invalid_argument, saying why
+    exact,  ///< only values that stay the same (floats may round to nearest); else invalid_argument, saying why
 };
 
 /// One element from a JSON value. Complex: a number or [real, imaginary]; times: an integer count, ISO 8601 text
 /// ("2020-01-31T12:00"), or "NaT"; S: text or bytes as latin-1/ASCII text; V: text of hex digits "0x…"; a structure: a
 /// list of its fields' values or an object by name; under Assign::numpy a scalar goes to every field, as NumPy does.
-/// Throws invalid_argument naming dtype and value where it cannot be assigned (0 to V, NaN to an integer, 1e300 to i4).
+/// Throws invalid_argument, naming dtype and value, if it cannot be assigned (0 to V, NaN to an integer, 1e300 to i4).
 [[nodiscard]] ElementBytes element_from_value(const DType& dtype, const Value& value, Assign rule);
 
 /// One element from what a person types: JSON first ("3", "NaN", "[1, 2]", "\"text\""), else plain text for
@@ -47,17 +47,17 @@ enum class Assign : std::uint8_t {
 
 /// Reverses the bytes of every multi-byte part of `count` consecutive elements, in place.
 void swap_elements(const DType& dtype, std::byte* p, std::int64_t count);
-/// The same of elements that lie `step` bytes apart.
+/// The same for elements that lie `step` bytes apart.
 void swap_elements(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count);
 
-// IEEE 754 binary16 and bfloat16, exact to and correctly rounded (to nearest even) from float/double.
-// To float without branches and in the header, so that loops over them are vectorised.
+// IEEE 754 binary16 and bfloat16: exact to float/double, correctly rounded (to nearest even) from them. The conversion
+// to float has no branches and is in the header, so that loops over it are vectorised.
 [[nodiscard]] inline float half_to_float(std::uint16_t bits) {
     constexpr std::uint32_t rebias = 112U << 23U;  // from an exponent with a bias of 15 to one with 127
     const std::uint32_t exponent = bits & 0x7C00U;
     const std::uint32_t normal = ((bits & 0x7FFFU) << 13U) + rebias;
     const std::uint32_t special = normal + rebias;  // infinities and NaNs
-    // Without an exponent: the fraction below one half, as its last bits.
+    // For exponent 0: puts the fraction into the last bits of one half, then subtracts one half.
     const float small = std::bit_cast<float>(0x3F000000U | (bits & 0x3FFU)) - 0.5F;
     const std::uint32_t magnitude = exponent == 0        ? std::bit_cast<std::uint32_t>(small)
                                     : exponent == 0x7C00 ? special

@@ -15,14 +15,14 @@ namespace tessera {
 enum class ErrorCode {
     invalid_argument,  ///< the caller asked for something that makes no sense (bad shape, dtype mismatch, bad text)
     out_of_bounds,     ///< a region, selection or index outside the array
-    not_found,         ///< a path, key, array or member that is not there
+    not_found,         ///< a missing path, key, array or member
     already_exists,    ///< creating over something without permission to overwrite
-    corrupt,           ///< bytes that are not what their format says they must be
+    corrupt,           ///< bytes that violate their format
     unsupported,       ///< valid, but not something that Tessera or the chosen dialect can do
     io,                ///< a system call failed; the message names the file and the system's reason
     budget,            ///< cannot be done within the memory budget; the message names the least that works
     cancelled,         ///< stopped by a stop token
-    recorded,          ///< it is recorded and takes effect by itself, though it is not in place yet: not to be repeated
+    recorded,          ///< recorded, and takes effect by itself, though it is not in place yet: do not repeat it
 };
 
 /// The one exception class of Tessera.

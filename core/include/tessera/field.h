@@ -18,16 +18,16 @@ struct FieldPlace {
     std::int64_t offset = 0;
 };
 
-/// The field `name`, or "n.x" for field x of the structures in field n. Throws not_found, naming the fields that there
-/// are, and invalid_argument for a dtype without fields; `array` is what the message calls the array.
+/// The field `name`, or "n.x" for field x of the structures in field n. Throws not_found, listing the fields, and
+/// invalid_argument for a dtype without fields. `array` is the array's name in messages.
 [[nodiscard]] FieldPlace find_field(const DType& dtype, std::string_view name, std::string_view array);
 
-/// The field in elements that somebody else owns: no data are moved. Strides are those of the structures.
+/// A view of the field in existing elements, with the strides of the structures. Moves no data.
 [[nodiscard]] ArrayView field_view(const ArrayView& structures, std::string_view name);
 [[nodiscard]] MutableArrayView field_view(const MutableArrayView& structures, std::string_view name);
 
-/// A field of an array as an array. Structures lie packed in files and chunks, so that those of the region that is
-/// asked for are read, in slices that take little memory, and nothing else.
+/// A field of an array as an array. Structures lie packed in files and chunks, so a read takes the whole structures of
+/// its region, and nothing else, in slices that need little memory.
 [[nodiscard]] std::unique_ptr<ArraySource> field_source(std::unique_ptr<ArraySource> array, std::string_view name);
 
 }  // namespace tessera

@@ -1,13 +1,12 @@
-// Fork: what a child process that goes on without exec must find in order, whatever other threads of its parent were in
-// the middle of.
+// Fork: keeps the library usable in a child process that goes on without exec, whatever the parent's other threads were
+// doing.
 //
-// A child has the memory of its parent, but of its threads only the one that called fork(). So
-// - the mutexes of the whole library are held over a fork, and are free on both sides afterwards;
-// - oneTBB's workers are gone in the child, and oneTBB does not start others: parallel_for has threads of its own
-// there;
-// - the files that locks are on are closed in the child, so that it does not keep the locks of a parent that was
-// killed. Handles that the parent opened while other threads used them are not to be used in the child: it opens its
-// own, as the Python module does by itself.
+// A child has its parent's memory, but only the thread that called fork(). So
+// - the mutexes of the whole library are held during a fork, and are free on both sides afterwards;
+// - oneTBB's workers are gone in the child, and oneTBB starts no others: parallel_for uses its own threads there;
+// - the files of locks are closed in the child, so that it does not keep the locks of a parent that was killed. The
+// child must not use handles that the parent opened while other threads used them. It opens its own, as the Python
+// module does by itself.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace tessera {
 enum class LibraryMutex : std::uint8_t { array_locks, destinations, file_times, spare_memory, count };
 [[nodiscard]] std::mutex& library_mutex(LibraryMutex which);
 
-/// Calls `child` in each forked child, where no other thread is: at most 8 functions.
+/// Calls `child` in each forked child, where no other thread runs. At most 8 functions.
 void after_fork_in_child(void (*child)());
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// Several arrays as one: stacked along a new axis, or one after another along one that they have. Nothing is copied:
-// a region is read from the arrays that it touches.
+// Several arrays as one: stacked along a new axis, or concatenated along an existing one. Nothing is copied: a region
+// is read from the arrays that it touches.
 #pragma once
 
 #include <functional>
@@ -13,24 +13,25 @@ namespace tessera {
 
 struct JoinOptions {
     int axis = 0;
-    /// Whether the axis is a new one, of the length of the list, as numpy.stack makes it; else as numpy.concatenate.
+    /// Whether the axis is new, as with numpy.stack; otherwise as with numpy.concatenate.
     bool new_axis = false;
-    /// So many of the arrays are kept open at once; the others are opened again when they are read.
+    /// The number of arrays that are kept open at once. The others are reopened when they are read.
     int most_open = 64;
 };
 
-/// The arrays of these names as one, each opened by `open`, which several threads may wait for. Opens each of them now,
-/// and throws invalid_argument, naming the first one whose dtype (but for byte order) or shape does not fit the first
-/// array's. The dtype is that of the first. What changes its shape or dtype later is Error(corrupt) when it is read.
+/// The arrays of these names as one, each opened by `open`, for which several threads may wait. Opens each of them now.
+/// Throws invalid_argument, naming the first array whose dtype (except for byte order) or shape does not fit the
+/// first one's. The dtype is that of the first. Reading an array that has changed its shape or dtype since throws
+/// Error(corrupt).
 [[nodiscard]] std::unique_ptr<ArraySource> join_sources(
     std::vector<std::string> names, std::function<std::unique_ptr<ArraySource>(const std::string&)> open,
     const JoinOptions& options = {});
 
-/// The other way round: one sink of as many steps along a new axis as there are sinks, all of one dtype and shape, each
-/// of which takes a step. finish() finishes them in their order.
+/// The reverse: one sink with a new axis, along which each of `sinks` takes one step. All have one dtype and shape.
+/// finish() finishes them in order.
 [[nodiscard]] std::unique_ptr<ArraySink> split_sink(std::vector<std::unique_ptr<ArraySink>> sinks, int axis);
 
-/// The same elements with an axis of length 1 more. `source` must outlive the result.
+/// The same elements with one more axis, of length 1. `source` must outlive the result.
 [[nodiscard]] std::unique_ptr<ArraySource> with_new_axis(const ArraySource& source, int axis);
 
 }  // namespace tessera

@@ -21,9 +21,9 @@ namespace tessera {
 /// stay integer counts of their unit, and so do dates without a unit.
 [[nodiscard]] Value element_to_json(const DType& dtype, const std::byte* p);
 
-/// A mean of dates, counted in the dtype's unit since 1970, as ISO 8601 text: to the second, or for units below the
-/// second to the next smaller one, as far as a double tells such times apart. Dates that are out of the calendar's
-/// reach are rounded to their unit; nullopt for those without a unit.
+/// A mean of dates, counted in the dtype's unit since 1970, as ISO 8601 text. It is precise to the second, or for units
+/// below the second to the next smaller one, as far as a double can distinguish such times. Dates outside the calendar
+/// are rounded to their unit. nullopt for dates without a unit.
 [[nodiscard]] std::optional<std::string> mean_date_text(const DType& dtype, double mean);
 
 }  // namespace tessera

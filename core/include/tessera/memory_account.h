@@ -1,11 +1,11 @@
-// MemoryAccount: a limit on the memory that work takes, for everything whose size a file dictates.
+// MemoryAccount: limits the memory that work takes, for everything whose size a file dictates.
 //
 //     const MemoryScope scope(std::make_shared<MemoryAccount>(std::uint64_t{512} << 20));
 //     array.read_into(region, out);  // Error(budget) before it takes more than that for chunks, strings, lists
 //
-// Buffers, and with them arrays, arenas and the scratch of codecs, count against the account of the thread that makes
-// them, until they are freed; `parallel_for` hands the account of its caller on to its threads. It is the thread's, and
-// no argument, so that no place where memory is taken can forget it. Without one nothing is counted.
+// Buffers, and so arrays, arenas and the scratch of codecs, count against the account of the thread that makes them
+// until they are freed. `parallel_for` passes its caller's account to its threads. The account belongs to the thread
+// and is no argument, so that no allocation can forget it. Without an account nothing is counted.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@ namespace tessera {
 /// Thread rule: every member may be called from several threads at once.
 class MemoryAccount {
 public:
-    /// `limit` is the number that messages name as --max-memory; so much `beside` it is given, too.
+    /// `limit` is the number that messages name as --max-memory. `beside` is granted in addition.
     explicit MemoryAccount(std::uint64_t limit, std::uint64_t beside = 0)
         : limit_(limit), beside_(limit > UINT64_MAX / 2 ? 0 : beside) {}
 
-    /// Counts `bytes` more. Where they do not fit, spare memory is dropped (SpareMemory); where that does not help
-    /// either, throws Error(budget) that says what would.
+    /// Counts `bytes` more. If they do not fit, drops spare memory (SpareMemory). If they still do not fit, throws
+    /// Error(budget), naming a limit that would do.
     void take(std::uint64_t bytes);
     void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-    /// Of the limit alone: what is given beside it is for what nobody plans.
+    /// What is left of the limit alone: the memory beside it is for unplanned needs.
     [[nodiscard]] std::uint64_t left() const;
 
-    /// The account of this thread; nullptr where nothing is counted.
+    /// The account of this thread; nullptr if nothing is counted.
     [[nodiscard]] static const std::shared_ptr<MemoryAccount>& current();
 
 private:
@@ -43,7 +43,7 @@ private:
     std::atomic<std::uint64_t> used_ = 0;
 };
 
-/// Makes an account this thread's for as long as the scope lives; nullptr: nothing is counted.
+/// Gives this thread an account for the lifetime of the scope; nullptr: nothing is counted.
 class MemoryScope {
 public:
     explicit MemoryScope(std::shared_ptr<MemoryAccount> account);
@@ -55,15 +55,15 @@ private:
     std::shared_ptr<MemoryAccount> outer_;
 };
 
-/// Bytes taken from this thread's account for memory that is no Buffer, given back at the end. Thread rule: a move-only
-/// value.
+/// Counts memory that is no Buffer against this thread's account, and gives it back at the end. Thread rule: a
+/// move-only value.
 class MemoryHold {
 public:
     explicit MemoryHold(std::uint64_t bytes = 0) { add(bytes); }
     ~MemoryHold() { release(); }
     MemoryHold(MemoryHold&& o) noexcept;
     MemoryHold& operator=(MemoryHold&& o) noexcept;
-    /// Takes more, from the account that it began with.
+    /// Takes more from the same account.
     void add(std::uint64_t bytes);
 
 private:
@@ -76,18 +76,18 @@ private:
 /// "2.0 GiB"
 [[nodiscard]] std::string memory_text(std::uint64_t bytes);
 
-/// Bytes that it takes to turn such text into JSON and to print that: escapes are up to six times as long.
+/// Bytes needed to turn such text into JSON and to print it. Escapes are up to six times as long.
 [[nodiscard]] std::uint64_t text_memory(std::string_view content);
 
-/// How many bytes this thread's account has left; UINT64_MAX without one.
+/// The bytes left in this thread's account; UINT64_MAX without one.
 [[nodiscard]] std::uint64_t memory_left();
 
-/// Throws as MemoryAccount::take where this thread's account has not so many bytes left: before work that will take
-/// them piece by piece, so that the error names all of it.
+/// Throws as MemoryAccount::take if this thread's account has fewer bytes left. Called before work that takes them
+/// piece by piece, so that the error names the total.
 void require_memory(std::uint64_t bytes);
 
-/// Somebody who keeps memory only to use it again: `drop`, which must not throw, frees it. It may be called from any
-/// thread for as long as this lives. (The last member of its owner is the first to go.)
+/// Registers memory that is kept only for reuse. `drop` frees it and must not throw. Any thread may call it while this
+/// object lives. (So this should be the last member of its owner, which is destroyed first.)
 class SpareMemory {
 public:
     explicit SpareMemory(std::function<void()> drop);

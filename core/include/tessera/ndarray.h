@@ -16,17 +16,16 @@ namespace tessera {
 template <class T>
 class OwnedValues;
 
-/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as a std::vector. An array that was moved
-/// from is empty.
-/// A temporary array is an argument for whatever reads elements (`b.write(region, a.read(region))`), and its values()
-/// and bytes() own the elements. No ArrayView, span or reference to it can be kept.
+/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as a std::vector. A moved-from array is
+/// empty. A temporary array can be passed to any function that reads elements (`b.write(region, a.read(region))`), and
+/// its values() and bytes() own the elements. No ArrayView, span or reference to a temporary can be kept.
 class NDArray {
 public:
     NDArray() = default;
     /// Elements are indeterminate, except those of variable-length dtypes, which are empty strings.
     /// Throws invalid_argument when the size overflows.
     NDArray(const DType& dtype, const Shape& shape, Order order = Order::C);
-    /// The same in memory that is there, C order.
+    /// The same in existing memory, in C order.
     NDArray(const DType& dtype, const Shape& shape, Buffer memory);
     NDArray(NDArray&& other) noexcept;
     NDArray& operator=(NDArray&& other) noexcept;
@@ -50,7 +49,7 @@ public:
     operator const ArrayView&() const { return view_; }
     operator MutableArrayView() & { return view(); }
 
-    /// The same elements in memory order under another shape of as many elements.
+    /// The same elements in memory order, under another shape with the same number of elements.
     [[nodiscard]] NDArray reshaped(const Shape& shape) &&;
 
     /// All elements in memory order, as T. Throws invalid_argument unless the dtype is exactly T in host order.
@@ -74,12 +73,12 @@ private:
     std::unique_ptr<Arena> arena_;
 };
 
-/// The elements of an array that was a temporary, which it owns: `for (float x : a.read("0").values<float>())`.
-/// It becomes a span only where it is a variable.
+/// Owns the elements of an array that was a temporary: `for (float x : a.read("0").values<float>())`. Converts to a
+/// span only if it is a variable.
 template <class T>
 class OwnedValues {
 public:
-    /// Not contiguous by intent: std::span would take a temporary of contiguous elements.
+    /// Intentionally not contiguous: std::span would accept a temporary of contiguous elements.
     class Iterator {
     public:
         using iterator_category = std::forward_iterator_tag;

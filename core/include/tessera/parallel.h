@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Receives progress, from any worker thread, possibly at once: implementations do their own locking or use atomics.
+/// Receives progress from any worker thread, possibly concurrently: implementations use their own locks or atomics.
 class Progress {
 public:
     virtual ~Progress() = default;
@@ -24,22 +24,21 @@ struct IoOptions {
     int threads = 0;               ///< at most the cores; 0 uses all of them; 1 runs in the calling thread
     std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
-    /// Bytes that an operation which works block by block (copy, append, large fills) may hold at once; 0: 256 MiB.
-    /// What it plans by; a MemoryScope (memory_account.h) binds whatever files dictate.
+    /// Bytes that an operation on blocks (copy, append, large fills) may hold at once; 0: 256 MiB. The operation plans
+    /// with it. A MemoryScope (memory_account.h) limits memory whose size files dictate.
     std::uint64_t max_memory = 0;
 };
 
-/// The number of threads that IoOptions::threads stands for: at least 1, at most the number of cores.
+/// The number of threads for IoOptions::threads: at least 1, at most the number of cores.
 [[nodiscard]] int thread_count(const IoOptions& options);
 
-/// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order.
-/// The first exception stops jobs that have not begun; those that run are waited for; then it is rethrown here.
-/// A requested stop does the same with Error(cancelled). Nested calls run within the same threads.
-/// The threads have the memory account of the caller.
+/// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order. After the first
+/// exception no more jobs begin. It is rethrown here once the running jobs have ended. A requested stop does the same
+/// with Error(cancelled). Nested calls run within the same threads. The threads have the memory account of the caller.
 void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
 
-/// The same, for jobs of which some may take too much memory to be done beside others: one that throws Error(budget) is
-/// done again, from its beginning, by itself, and then fewer are done at once.
+/// The same, for jobs that may take too much memory to run beside others. A job that throws Error(budget) runs again
+/// alone, from its beginning. Fewer jobs then run at once.
 void parallel_in_memory(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
 
 }  // namespace tessera

@@ -11,9 +11,9 @@
 
 namespace tessera {
 
-/// What a basic slice picks from an array of a known shape: along each dimension `count` indices
-/// start, start+step, … (step may be negative, never 0), and which dimensions an integer index dropped.
-/// Thread rule: a value type.
+/// The elements that a basic slice picks from an array of a known shape: along each dimension `count` indices start,
+/// start+step, … (step may be negative, never 0). It also holds which dimensions an integer index dropped. Thread rule:
+/// a value type.
 class Selection {
 public:
     struct Axis {
@@ -24,7 +24,7 @@ public:
         bool operator==(const Axis&) const = default;
     };
 
-    /// Everything of an array of this shape.
+    /// All of an array of this shape.
     [[nodiscard]] static Selection all(const Shape& shape);
     /// A region, which must lie inside `shape`.
     Selection(const Region& region, const Shape& shape);

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// The largest number of dimensions, which is NumPy 1's. Files with more are refused.
+/// The largest number of dimensions, as in NumPy 1. Files with more are refused.
 inline constexpr int max_rank = 32;
 
 enum class Order : std::uint8_t { C, F };  ///< last index fastest, or first index fastest
@@ -70,7 +70,7 @@ using Shape = Dims;
 using Strides = Dims;  ///< bytes between neighbours along each dimension; may be zero or negative
 using Index = Dims;
 
-/// a*b and a+b for numbers >= 0; throw Error(invalid_argument) that names `what` on overflow.
+/// a*b and a+b for numbers >= 0. On overflow they throw Error(invalid_argument), naming `what`.
 [[nodiscard]] std::int64_t checked_multiply(std::int64_t a, std::int64_t b, const char* what);
 [[nodiscard]] std::int64_t checked_add(std::int64_t a, std::int64_t b, const char* what);
 
@@ -106,7 +106,7 @@ struct Region {
 
 /// Throws out_of_bounds, naming both, unless `region` has the rank of `shape` and lies inside it.
 void require_inside(const Region& region, const Shape& shape);
-/// The common box (extent 0 where they do not meet).
+/// The common box (extent 0 if they do not meet).
 [[nodiscard]] Region intersection(const Region& a, const Region& b);
 
 }  // namespace tessera

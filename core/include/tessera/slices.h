@@ -1,4 +1,4 @@
-// Slices of a region, for sources that show the elements of another source in another form.
+// Slices of a region, for sources that present another source's elements in another form.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,12 @@
 
 namespace tessera {
 
-/// Calls body(slice) for slices that together are `region`, one after another in the source's order, each of about
-/// `slice_bytes` where an element takes `item` bytes. A chunk of the source is never cut: it would be decoded once for
-/// each slice.
+/// Calls body(slice) for slices that together are `region`, in the source's order. Each takes about `slice_bytes` if an
+/// element takes `item` bytes. A chunk of the source is never cut, because it would be decoded once per slice.
 void for_each_slice(const ArrayInfo& source, std::int64_t item, const Region& region, const std::stop_token& stop,
                     const std::function<void(const Region& slice)>& body, std::int64_t slice_bytes = 1 << 20);
 
-/// A part of `region`, counted from its start: what `slice` is in the memory that `region` is read into.
+/// `slice` relative to the start of `region`: its place in the memory that `region` is read into.
 [[nodiscard]] Region within(const Region& region, const Region& slice);
 
 /// The dtype with every multi-byte part in the order of this machine.

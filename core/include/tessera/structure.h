@@ -32,7 +32,7 @@ struct MemberPlace {
     std::size_t alignment;
 };
 
-/// Whether the members, in this order, leave no gaps but those that the compiler makes, and fill the struct.
+/// Whether the members, in this order, fill the struct and leave no gaps except the compiler's padding.
 template <std::size_t N>
 consteval bool all_members(const std::array<MemberPlace, N>& members, std::size_t size, std::size_t alignment) {
     const auto aligned = [](std::size_t at, std::size_t to) { return (at + to - 1) / to * to; };
@@ -49,7 +49,7 @@ struct is_std_array : std::false_type {};
 template <class T, std::size_t N>
 struct is_std_array<std::array<T, N>> : std::true_type {};
 
-/// The field that a member of type T is: arrays become sub-arrays, and arrays of char text of NumPy's kind S.
+/// Describes a member of type T: arrays become sub-arrays, and arrays of char become text of NumPy's kind S.
 template <class T>
 void describe(Field& field) {
     if constexpr (std::is_array_v<T> && std::is_same_v<std::remove_cv_t<std::remove_extent_t<T>>, char>) {
@@ -93,10 +93,10 @@ Field member_field(const char* name, std::size_t offset) {
 #define TESSERA_MEMBER_FIELD_(type, member) \
     ::tessera::detail::member_field<decltype(type::member)>(#member, offsetof(type, member))
 
-/// Registers a struct, once, outside of all namespaces: DType::of<type>() is then its structured dtype, with each field
-/// where the compiler put the member. Takes every member in the order of their declaration: numbers, bool, complex
-/// numbers, arrays of them, char arrays (NumPy's S), and structs that are registered themselves. Members that are left
-/// out or in another order, and types that cannot be copied byte by byte, do not compile.
+/// Registers a struct, once, outside of all namespaces. DType::of<type>() is then its structured dtype, with each field
+/// at the offset of its member. Takes every member in the order of declaration: numbers, bool, complex numbers, arrays
+/// of them, char arrays (NumPy's S), and structs that are registered themselves. Members that are omitted or in another
+/// order do not compile, nor do types that cannot be copied byte by byte.
 #define TESSERA_STRUCTURE(type, ...)                                                                                \
     template <>                                                                                                     \
     struct tessera::StructureOf<type> {                                                                             \

@@ -1,8 +1,7 @@
 // Value: a small JSON value, for attributes, codec configuration, unknown metadata members and `--json` output.
 //
-// It keeps what Python's json module writes and a strict JSON type would lose: the bare tokens NaN, Infinity and
-// -Infinity, integers of any size, and the difference between 1 and 1.0.
-// Thread rule: a value type.
+// It keeps details of Python's json module that a strict JSON type would lose: the bare tokens NaN, Infinity and
+// -Infinity, integers of any size, and the difference between 1 and 1.0. Thread rule: a value type.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +53,7 @@ public:
     Value(Array v) : data_(std::move(v)) {}
     Value(Object v) : data_(std::move(v)) {}
     Value(BigInteger v) : data_(std::move(v)) {}
-    /// An object: Value{{"title", "x"}, {"year", 2026}}. Of repeated keys the last counts.
+    /// An object: Value{{"title", "x"}, {"year", 2026}}. If a key repeats, the last one counts.
     Value(std::initializer_list<Member> members);
 
     [[nodiscard]] static Value array() { return Value(Array{}); }
@@ -73,7 +72,7 @@ public:
     [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data_); }
     [[nodiscard]] bool is_object() const { return std::holds_alternative<Object>(data_); }
 
-    // Each `as_` throws Error(invalid_argument) that says what was expected and what was found.
+    // Each `as_` throws Error(invalid_argument), saying what was expected and what was found.
     [[nodiscard]] bool as_bool() const;
     [[nodiscard]] std::int64_t as_int64() const;    ///< an integer in range; 3.0 is refused
     [[nodiscard]] std::uint64_t as_uint64() const;  ///< an integer in range
@@ -84,7 +83,7 @@ public:
     [[nodiscard]] const Object& as_object() const;
     [[nodiscard]] const BigInteger& as_big_integer() const;
 
-    /// The member `key` of an object, or nullptr when absent. Throws when this is no object.
+    /// The member `key` of an object, or nullptr if absent. Throws if this is no object.
     [[nodiscard]] const Value* find(std::string_view key) const;
     /// The member `key`; throws Error(not_found) naming it when absent.
     [[nodiscard]] const Value& at(std::string_view key) const;
@@ -94,7 +93,7 @@ public:
     bool erase(std::string_view key);
     void push_back(Value v);  ///< appends to an array (a null becomes an empty array first)
 
-    /// Parses one JSON text, with Python's bare NaN, Infinity, -Infinity. Of repeated keys the last counts, as in
+    /// Parses one JSON text, with Python's bare NaN, Infinity, -Infinity. If a key repeats, the last one counts, as in
     /// Python. Throws Error(corrupt) with line and column, for text that is not JSON, deeper than 200 levels, or
     /// followed by anything but white space.
     [[nodiscard]] static Value parse(std::string_view json);

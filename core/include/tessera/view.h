@@ -1,8 +1,8 @@
 // ArrayView: pointer + dtype + shape + byte strides. The only way in which array data crosses a boundary.
 //
-// Variable-length text and bytes: an element is a 16-byte VariableSlot, whose bytes live in an Arena. Whoever owns the
-// slots owns the arena (an NDArray, or the decoded chunk), so a view is valid as long as both. Reading into a view of
-// slots copies the bytes into the view's arena, which such a MutableArrayView must therefore carry.
+// Variable-length text and bytes: an element is a 16-byte VariableSlot, whose bytes live in an Arena. The owner of the
+// slots (an NDArray, or the decoded chunk) also owns the arena, so a view is valid as long as both. Reading into a view
+// of slots copies the bytes into the view's arena, so such a MutableArrayView must carry one.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ struct VariableSlot {
 };
 static_assert(sizeof(void*) > 8 || sizeof(VariableSlot) == 16);
 
-/// Owns the bytes that slots point to; freed as a whole. Thread rule: `add` and `adopt` may be called at once from
-/// several threads; what they return stays where it is until the arena is destroyed.
+/// Owns the bytes that slots point to; freed as a whole. Thread rule: several threads may call `add` and `adopt` at
+/// once; the bytes stay in place until the arena is destroyed.
 class Arena {
 public:
     Arena();
@@ -77,7 +77,7 @@ private:
 class NDArray;
 class TemporaryView;
 
-/// Elements that somebody else owns, read-only. Thread rule: a value; the data are read without locks.
+/// A read-only view of elements owned elsewhere. Thread rule: a value; the data are read without locks.
 /// A temporary array, or a view of temporary elements, converts to a parameter `const ArrayView&`, which ends before
 /// the elements do. It does not convert to an ArrayView that could outlive them.
 struct ArrayView {
@@ -103,8 +103,8 @@ struct ArrayView {
     [[nodiscard]] TypedView<const T> typed() const;
 };
 
-/// A view of elements that end with the full expression: an argument of a function that reads them, and nothing else.
-/// A variable of this type cannot be used.
+/// A view of elements that end with the full expression. It can only be an argument of a function that reads them; a
+/// variable of this type cannot be used.
 class TemporaryView {
 public:
     explicit TemporaryView(const ArrayView& elements) : elements_(elements) {}
@@ -117,7 +117,7 @@ private:
     ArrayView elements_;
 };
 
-/// Elements that somebody else owns, to be written. `arena` is needed for variable-length dtypes only.
+/// A writable view of elements owned elsewhere. `arena` is needed only for variable-length dtypes.
 struct MutableArrayView {
     std::byte* data = nullptr;
     DType dtype;
@@ -145,8 +145,8 @@ void require_count(std::int64_t elements, const Shape& shape);
 void require_typed(const ArrayView& v, const DType& wanted, std::size_t alignment);
 }  // namespace detail
 
-/// A view of contiguous elements (vector, array, span, C array …) as an array of `shape`, in `order`. Elements that a
-/// temporary owns give a TemporaryView. Throws invalid_argument when the number of elements is not the shape's.
+/// A view of contiguous elements (vector, array, span, C array …) as an array of `shape`, in `order`. Elements of a
+/// temporary give a TemporaryView. Throws invalid_argument if the number of elements does not match the shape.
 template <std::ranges::contiguous_range R>
 [[nodiscard]] auto view(R&& elements, const Shape& shape, Order order = Order::C) {
     using T = std::remove_reference_t<std::ranges::range_reference_t<R>>;
