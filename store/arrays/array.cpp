@@ -22,7 +22,7 @@ namespace tessera {
 
 namespace {
 
-/// The view with its dropped dimensions put back as length 1. `v` may have them already.
+/// The view with dropped dimensions restored as length 1. `v` may have them already.
 template <class View>
 View with_dropped(const Selection& selection, const View& v, const std::string& name) {
     if (v.shape == selection.full_shape()) return v;
@@ -161,13 +161,13 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
         if (!options.fill_value->is_null()) {
             m.fill.bytes = in_context([] { return "fill value"; },
                                       [&] {
-                                          // A structure takes one value for all its fields only by NumPy's rule.
+                                          // Only NumPy's rule allows one value for all fields of a structure.
                                           const bool structure = m.dtype.kind() == Kind::structure;
                                           return element_from_value(m.dtype, *options.fill_value,
                                                                     structure ? Assign::numpy : Assign::exact);
                                       });
         }
-        // v2 and v3 have a notation of their own: a bare NaN is no JSON.
+        // v2 and v3 have their own notation: a bare NaN is not JSON.
         if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
     }
     m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
@@ -220,7 +220,7 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     if (probe_dialect(*store, prefix) != nullptr) {
         throw already_exists(fmt::format("{}: an array is there already", join_key(store->name(), prefix)));
     }
-    // As it will be read back: zarr 0.4 shows padding as fields, and the array must not differ before and after.
+    // As it will be read back: zarr 0.4 shows padding as fields, and the array must not change when it is reopened.
     const auto there_and_back = memory_store();
     dialect.save(*there_and_back, "", metadata, nullptr);
     metadata = load_metadata(dialect, *there_and_back, "");
@@ -310,7 +310,7 @@ bool Array::is_stored(const Region& region) const {
     const Region overlapped = l->grid.overlapping(region);
     for (std::int64_t n = 0; n < overlapped.count(); ++n) {
         const auto value = state_->store->open(state_->chunk_key(*l, chunk_part(l->grid, region, overlapped, n).chunk));
-        // A file of no bytes is what a power failure leaves of one that was never synchronised.
+        // A power failure can leave an empty file, if that was never synced.
         if (value == nullptr || value->size() == 0) return false;
     }
     return true;
@@ -361,7 +361,7 @@ void Array::read_many(std::span<const RegionRead> parts, const IoOptions& io) co
 
 namespace {
 
-/// Each element of a one-dimensional view with its place as a region of one element.
+/// Each element of a 1-d view as a region of one element.
 template <class Part, class View>
 std::vector<Part> at_points(std::span<const Index> points, const View& elements, const std::string& name) {
     if (!(elements.shape == Shape{static_cast<std::int64_t>(points.size())})) {
@@ -392,7 +392,7 @@ NDArray Array::read_points(std::span<const Index> points, const IoOptions& io) c
 
 namespace {
 
-/// v1 may say that there is an array without dimensions, but has no key for its chunk.
+/// v1 metadata can describe a 0-d array, but v1 has no key for its chunk.
 void require_place_for_chunks(const ArrayState& state, const LoadedArray& l) {
     if (l.grid.shape().empty()) state.dialect->require_expressible(l.metadata);
 }
@@ -471,7 +471,7 @@ void Array::fill(const Selection& selection, const Value& value, const IoOptions
         in_context([&] { return name(); }, [&] { return element_from_value(dtype, value, Assign::exact); });
     VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
     const std::byte* p = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
-    // One element, repeated by strides of zero: no memory however large the selection.
+    // One element, repeated by strides of zero: takes no memory for any size of selection.
     const Shape shape = selection.full_shape();
     write(selection, ArrayView{p, dtype, shape, Strides::filled(shape.rank(), 0)}, io);
 }

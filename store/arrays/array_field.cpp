@@ -13,12 +13,12 @@ namespace tessera {
 
 namespace {
 
-/// The axes that pick structures.
+/// The axes that select structures.
 Selection of_structures(const Selection& selection, int rank) {
     return Selection(std::vector(selection.axes().begin(), selection.axes().begin() + rank));
 }
 
-/// A view with the dropped dimensions of a selection as length 1, where it came without them.
+/// The view with a selection's dropped dimensions restored as length 1. `in` may have them already.
 ArrayView with_all_axes(const ArrayView& in, const Selection& selection, const std::string& name) {
     if (in.shape == selection.full_shape()) return in;
     if (!(in.shape == selection.shape())) {

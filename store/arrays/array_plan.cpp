@@ -1,4 +1,4 @@
-// What a copied array becomes in another format, or with other chunks, codecs and fill.
+// The metadata of a copied array in another format, or with other chunks, codecs and fill.
 #include <tessera/array_plan.h>
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ FillValue parse_fill(const Dialect& from, const DType& dtype, const ArrayWishes&
     return fill;
 }
 
-/// A fill as --fill takes it.
+/// A fill in the syntax of --fill.
 std::string fill_text(const DType& dtype, const FillValue& fill) {
     if (!fill.bytes) return "null";
     const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
@@ -46,7 +46,7 @@ void add_zstd_note(PlannedArray& plan) {
     plan.changes.push_back(fmt::format("{} cannot read chunks compressed with zstd", plan.dialect->cannot_read_zstd));
 }
 
-/// The lengths that a selection leaves of a chunk or shard, along the dimensions that it keeps.
+/// The lengths of a chunk or shard after a selection, along the kept dimensions.
 Shape selected_lengths(const Shape& lengths, const Selection& selection) {
     Shape kept;
     for (int d = 0; d < lengths.rank(); ++d) {
@@ -64,7 +64,7 @@ Order order_of(const std::vector<CodecConfig>& codecs) {
     return std::ranges::any_of(codecs, is_transpose) ? Order::F : Order::C;
 }
 
-/// The chain for another rank or order: what permutes dimensions is made anew.
+/// The chain for another rank or order, with new transposes.
 std::vector<CodecConfig> reordered(const DType& dtype, int rank, Order order, std::vector<CodecConfig> codecs) {
     std::erase_if(codecs, is_transpose);
     return complete_codecs(dtype, rank, order, std::move(codecs));
@@ -89,7 +89,7 @@ void select(ArrayMetadata& m, const Selection& selection) {
     set_chunk_layout(m, layout);
 }
 
-/// What the options say about chunks and codecs. Returns whether they say anything about codecs.
+/// Applies the options for chunks and codecs. Returns whether any is about codecs.
 bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std::vector<std::string>& changes) {
     if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
     ChunkLayout layout = chunk_layout(m);
@@ -110,14 +110,14 @@ bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std
     return o.shards || o.codec || o.order;
 }
 
-/// The attributes as they are stored: an empty set and none at all are different things in some formats.
+/// The attributes as stored: some formats distinguish an empty set from none.
 std::optional<Value> stored_attributes(const ArraySource& source) {
     if (const auto* array = dynamic_cast<const Array*>(&source)) return array->attributes().stored();
     Value values = source.attribute_values();
     return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
 }
 
-/// As convert_metadata, but where the fill cannot be said the refusal shows one that can.
+/// As convert_metadata, but if the fill cannot be expressed, the error shows one that can.
 Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attributes, const Dialect& from,
                    const Dialect& to, const ArrayWishes& o) {
     try {
@@ -140,7 +140,7 @@ Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attribute
     }
 }
 
-/// Names the dimensions, where the dialect keeps the names.
+/// Sets dimension names at the dialect's place for them.
 void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
     std::vector<std::optional<std::string>> names = *o.dimension_names;
     const Shape& shape = plan.metadata.shape;
@@ -161,7 +161,7 @@ bool names_dimensions(const std::optional<Value>& attributes) {
     return attributes && attributes->find(dimensions_attribute) != nullptr;
 }
 
-/// " (format v3 can)" where takes(dialect) is so for one of them, the newest first, else nothing.
+/// " (format v3 can)" for the newest dialect for which takes(dialect) is true, else "".
 template <class Takes>
 std::string advised_format(std::string_view option_prefix, const Takes& takes) {
     for (std::size_t n = dialect_table().size(); n-- > 0;) {
@@ -175,7 +175,7 @@ std::string advised_format(std::string_view option_prefix, const Takes& takes) {
     return {};
 }
 
-/// The fill in another dtype. It must fit as elements must.
+/// Casts the fill to another dtype. It must fit, as elements must.
 void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view option_prefix) {
     if (!m.fill.bytes || m.dtype.is_variable()) return;
     NDArray fill(native_dtype(m.dtype), {1});
@@ -191,7 +191,7 @@ void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view
     m.fill = {.bytes = ElementBytes(stored.bytes().begin(), stored.bytes().end()), .spelling = {}, .error = {}};
 }
 
-/// The metadata of the same array with another dtype: its compressors stay, what was made for the elements goes.
+/// Changes the dtype of the metadata: keeps compressors, and removes codecs that depend on the elements.
 void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o, std::vector<std::string>& changes) {
     const DType dtype = cast.info().dtype;
     if (!o.fill) cast_fill(m, dtype, cast.rule(), o.option_prefix);
@@ -206,7 +206,7 @@ void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o
                 fmt::format("the codec {} is left out, because it was made for {}", codec.name, m.dtype.to_string()));
         }
         if (filter || (row != nullptr && row->array_to_bytes != nullptr)) continue;
-        codec.configuration.erase("typesize");  // what complete_codecs fills in
+        codec.configuration.erase("typesize");  // complete_codecs fills it in
         codec.configuration.erase("elementsize");
         kept.push_back(std::move(codec));
     }

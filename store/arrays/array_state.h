@@ -11,19 +11,19 @@
 
 namespace tessera {
 
-/// Says that a directory is an unfinished copy: see new_array.cpp.
+/// Marks a directory as an unfinished copy: see new_array.cpp.
 inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
 
-/// An array's metadata and all that follows from it, immutable once made.
+/// An array's metadata and everything derived from it. Immutable.
 struct LoadedArray {
     explicit LoadedArray(ArrayMetadata m);
 
     ArrayMetadata metadata;
     ChunkGrid grid;
     CodecPipeline pipeline;
-    bool may_hold_no_text = false;  ///< chunks may hold what is no text: see no_text_mark
+    bool may_hold_no_text = false;  ///< chunks may contain elements that are not text: see no_text_mark
 
-    /// The element of absent chunks: dtype.size() bytes (for variable-length kinds a slot). Throws when the metadata's
+    /// The element of absent chunks: dtype.size() bytes (for variable-length kinds a slot). Throws if the metadata's
     /// fill cannot be assigned to the dtype.
     [[nodiscard]] const std::byte* fill() const;
     /// Whether a chunk full of the fill is left out.
@@ -36,14 +36,14 @@ private:
     std::optional<Error> fill_error_;
 };
 
-/// What the rest of the library may do with a handle.
+/// Access to a handle's internals for the rest of the library.
 struct ArrayAccess {
     [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
-    /// As Array::open, without a look for a batch that was cut short.
+    /// As Array::open, without the check for an interrupted batch.
     [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
 };
 
-/// What Array::info() says of it.
+/// The result of Array::info().
 [[nodiscard]] ArrayInfo array_info(const LoadedArray& loaded);
 
 /// Scratch memory of one worker.
@@ -54,7 +54,7 @@ struct WorkerScratch {
     CodecScratch codec;
 };
 
-/// Hands out scratch so that memory is kept from chunk to chunk and from call to call. As many as ever worked at once.
+/// Reuses scratch memory from chunk to chunk and from call to call. Holds as many as were ever in use at once.
 class ScratchPool {
 public:
     class Loan {
@@ -93,13 +93,13 @@ struct NodeState {
     bool published = true;                        ///< false until a new array's metadata are written
     std::optional<Value> unpublished_attributes;  ///< written with them
 
-    /// Nothing when there are none and never were.
+    /// nullopt if there never were any.
     [[nodiscard]] std::optional<Value> attributes() const;
     /// The caller holds the shape lock.
     void save_attributes(const Value& attributes);
-    /// Slot 0. Nothing of what is not published, which only its maker knows of.
+    /// Locks slot 0. Locks nothing before publication, when only the creator knows of the node.
     [[nodiscard]] StoreLock lock_shape(LockMode mode) const;
-    /// The end of an operation: see Durability::commit. Of what is not published, publishing is the end.
+    /// Ends an operation (see Durability::commit). Does nothing before publication.
     void sync() const;
 };
 
@@ -112,14 +112,13 @@ struct ArrayState : NodeState {
     void set_loaded(std::shared_ptr<const LoadedArray> l);
     /// Reads the metadata again if its bytes changed; keeps the present LoadedArray if not.
     std::shared_ptr<const LoadedArray> refresh();
-    /// Makes the metadata in their document, as it was read, current.
+    /// Parses the metadata document that was read and makes it current.
     std::shared_ptr<const LoadedArray> take(Buffer document);
-    /// Writes metadata and makes them current.
+    /// Writes metadata and makes it current.
     void save(std::shared_ptr<const LoadedArray> l);
-    /// What save() would write of an array that is not published yet, held; returns the keys, that of the metadata
-    /// last.
+    /// For an unpublished array: holds the documents that save() would write. Returns their keys, the metadata last.
     [[nodiscard]] std::vector<std::string> hold_documents(HeldValues& held);
-    /// Puts these in place in that order: the array is published.
+    /// Puts these in place in that order, which publishes the array.
     void place_documents(HeldValues& held, const std::vector<std::string>& keys);
 
     [[nodiscard]] std::string chunk_key(const LoadedArray& l, const Index& chunk) const;
@@ -127,7 +126,7 @@ struct ArrayState : NodeState {
 private:
     mutable std::mutex mutex_;
     std::shared_ptr<const LoadedArray> loaded_;
-    Buffer document_;  ///< of the metadata as last read, to notice a change
+    Buffer document_;  ///< the metadata as last read, to detect changes
 };
 
 }  // namespace tessera

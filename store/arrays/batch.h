@@ -10,29 +10,29 @@
 
 namespace tessera {
 
-/// Whether a batch of the array at `prefix` was committed but not yet applied, because its program was stopped. One
-/// look at one key.
+/// Whether a batch of the array at `prefix` was committed but not yet applied, because its program was stopped. Checks
+/// only one key.
 [[nodiscard]] bool batch_pending(const KeyValueStore& store, std::string_view prefix);
 
 /// What it would change: "3 values are written (…) and 1 removed (…)". Throws corrupt or unsupported for a journal that
-/// cannot be read, or that says what no batch of this array could have recorded.
+/// cannot be read, or that no batch of this array could have recorded.
 [[nodiscard]] std::string pending_text(const KeyValueStore& store, std::string_view prefix);
 
-/// Applies it. The caller holds the shape lock exclusively. Throws what pending_text throws, with nothing changed.
+/// Applies it. The caller holds the shape lock exclusively. Throws as pending_text, and then nothing has changed.
 void finish_batch(KeyValueStore& store, std::string_view prefix);
 
-/// What is to be said of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
+/// A description of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
 [[nodiscard]] std::string pending_batch(const KeyValueStore& store, std::string_view prefix);
 
-/// Takes it back instead: all is as before it. `document` is the key of the array's metadata, which come after the
-/// chunks. Returns the number of values that were put back or removed. Throws corrupt, naming it, where an old value is
-/// not known, and then nothing has changed. The caller holds the shape lock exclusively.
+/// Reverts it instead. `document` is the key of the array's metadata, which is restored after the chunks. Returns the
+/// number of values restored or removed. If an old value is unknown, throws corrupt, naming it, and nothing has
+/// changed. The caller holds the shape lock exclusively.
 std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document);
-/// What that would do, in words.
+/// A description of what that would do.
 [[nodiscard]] std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix);
 
-/// Moves a batch whose journal cannot be read out of the way, to `.tessera/damaged`; returns where it is then. The
-/// caller holds the shape lock exclusively.
+/// Moves a batch with an unreadable journal to `.tessera/damaged`; returns its new place. The caller holds the shape
+/// lock exclusively.
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix);
 
 /// For opening an array: finishes a committed batch, and discards the leftovers of an uncommitted one. Returns the

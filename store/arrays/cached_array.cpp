@@ -42,13 +42,13 @@ struct IndexLess {
 /// A chunk in memory.
 struct Entry {
     Index index = {};         ///< in the grid of units
-    NDArray elements = {};    ///< of a whole chunk; none before the first use
-    NDArray dirty_mask = {};  ///< bools, like it: elements that were written; none: no element
+    NDArray elements = {};    ///< of a whole chunk; empty before the first use
+    NDArray dirty_mask = {};  ///< bools of the same shape: written elements; empty: no element
     bool all = false;         ///< all elements were written
-    bool loaded = false;      ///< the other elements are those of the value with this stamp
+    bool loaded = false;      ///< clean elements are those of the value with `stamp`
     std::optional<ValueStamp> stamp = std::nullopt;
-    std::uint64_t bytes = 0;  ///< for which it was counted
-    std::uint64_t arena = 0;  ///< of variable-length content when it was last packed
+    std::uint64_t bytes = 0;  ///< size counted against the budget
+    std::uint64_t arena = 0;  ///< bytes of variable-length content when last packed
 
     [[nodiscard]] bool dirty() const { return all || !dirty_mask.bytes().empty(); }
 };
@@ -121,7 +121,7 @@ private:
 
     // ---- what is there
 
-    /// Makes the present metadata those of the cache.
+    /// Adopts the present metadata.
     void adopt(std::shared_ptr<const LoadedArray> loaded) {
         if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
             throw invalid_argument(
@@ -130,7 +130,7 @@ private:
         if (loaded != loaded_) {
             for (Entry& entry : entries_) {
                 entry.loaded = false;
-                if (entry.all) mark_all(entry);  // of the chunk as it was
+                if (entry.all) mark_all(entry);  // all elements inside the old shape
             }
         }
         loaded_ = std::move(loaded);
@@ -166,7 +166,7 @@ private:
         for (std::int64_t first = 0; first < overlapped.count(); first += at_once) {
             const std::int64_t count = std::min(at_once, overlapped.count() - first);
             make_room_for(overlapped, first, count, io);
-            require_inside(region, grid_->shape());  // making room looked for a new shape
+            require_inside(region, grid_->shape());  // making room may have refreshed the shape
             std::vector<Entry*> used;
             for (std::int64_t n = 0; n < count; ++n) used.push_back(&use(index_in(overlapped, first + n)));
             IoOptions within = io;
@@ -178,14 +178,14 @@ private:
         }
     }
 
-    /// Whether there is so little to copy that threads would wait for each other longer than they work.
+    /// Whether there is so little to copy that threads would not pay off.
     [[nodiscard]] bool is_quick(const Region& region, const std::vector<Entry*>& used) const {
         constexpr std::int64_t little = 1 << 20;
         return region.count() * loaded_->metadata.dtype.size() < little &&
                std::ranges::none_of(used, [](const Entry* entry) { return entry->elements.bytes().empty(); });
     }
 
-    /// The entry of a chunk, put before all others.
+    /// The entry of a chunk, moved to the front.
     Entry& use(const Index& index) {
         const auto found = places_.find(index);
         if (found != places_.end()) {
@@ -209,8 +209,8 @@ private:
         return entries_.erase(entry);
     }
 
-    /// Lets the least recently used go until there is room for `count` chunks of a box, from number `first` on, of
-    /// which those that are there stay.
+    /// Evicts least recently used chunks until there is room for `count` chunks of a box from number `first` on. Does
+    /// not evict these.
     void make_room_for(const Region& box, std::int64_t first, std::int64_t count, const IoOptions& io) {
         std::size_t stay = 0;
         for (std::int64_t n = 0; n < count; ++n) {
@@ -221,7 +221,7 @@ private:
         }
         const std::uint64_t room = (static_cast<std::uint64_t>(count) - stay) * unit_bytes_;
         if (bytes_ + room <= budget_) return;
-        // Somewhat more than needed, so that what is to be written back is written in parallel.
+        // Evicts somewhat more than needed, so that chunks are written back in parallel.
         const std::uint64_t most = budget_ - budget_ / 8;
         const auto first_to_leave = [&] {
             auto leaving = entries_.end();
@@ -235,7 +235,7 @@ private:
 
     // ---- elements
 
-    /// Memory for the elements of a chunk, or its marks, which are bools.
+    /// Memory for the elements of a chunk, or for its dirty mask of bools.
     [[nodiscard]] NDArray fresh(const DType& dtype) const {
         auto& pool = dtype == loaded_->metadata.dtype ? element_memory_ : mark_memory_;
         return pool ? NDArray(dtype, grid_->chunks(), pool->take()) : NDArray(dtype, grid_->chunks());
@@ -243,14 +243,14 @@ private:
 
     NDArray fresh_elements(const Entry& entry) const {
         NDArray elements = fresh(loaded_->metadata.dtype);
-        // What lies beyond the array's edge is stored too, and must not be what happened to lie in memory.
+        // Elements beyond the array's edge are stored too, and must not be uninitialised memory.
         if (!(inside(entry).extent == grid_->chunks())) {
             fill_elements(elements.view(), loaded_->metadata.dtype, zero_element(loaded_->metadata.dtype).data());
         }
         return elements;
     }
 
-    /// Makes the elements those of the array as it is now, with what was written laid over them.
+    /// Loads the present elements of the array, and lays the dirty ones over them.
     void load(Entry& entry) const {
         if (entry.all) return;
         const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
@@ -286,18 +286,18 @@ private:
         entry.all = false;
     }
 
-    /// What of a chunk lies in the array.
+    /// The part of a chunk inside the array.
     [[nodiscard]] Region inside(const Entry& entry) const {
         return Region::whole(grid_->chunk_region(entry.index).extent);
     }
 
-    /// Many writes may have come to all elements.
+    /// Checks whether the writes have covered all elements.
     void complete(Entry& entry) const {
         if (entry.all || !entry.dirty()) return;
         entry.all = all_elements_equal(entry.dirty_mask.view().part(inside(entry)), &marked);
     }
 
-    /// Variable-length content that was replaced stays in its arena: what has too much of that is copied.
+    /// Replaced variable-length content stays in the arena. Copies the elements if that is too much.
     static void pack(Entry& entry) {
         constexpr std::uint64_t slack = 1 << 16;
         if (arena_bytes(entry) <= 2 * entry.arena + slack) return;
@@ -314,8 +314,8 @@ private:
         return place;
     }
 
-    /// Writes the dirty ones of the entries from `first()` on, and those that lie in the same shards. `first` is asked
-    /// again once no entry can go any more because the shape has changed.
+    /// Writes the dirty entries from `first()` on, and others in the same shards. Calls `first` only once a changed
+    /// shape can no longer remove entries.
     template <class First>
     void write_back(const First& first, const IoOptions& io) {
         const auto any_dirty = [&] {
@@ -336,7 +336,7 @@ private:
         for (auto& [place, entries] : stored) {
             units.push_back({.key = array_->chunk_key(*loaded_, place), .place = place, .entries = std::move(entries)});
         }
-        // Few shards are taken one after another, and all threads work on the inner chunks of each.
+        // A few shards are processed one after another, with all threads on the inner chunks of each.
         const bool few = loaded_->pipeline.shard() != nullptr && std::ssize(units) < thread_count(io);
         IoOptions outer = io;
         IoOptions within = io;
@@ -353,16 +353,16 @@ private:
     struct StoredUnit {
         std::string key;
         Index place;
-        std::vector<Entry*> entries;                      ///< those of it that are in memory
+        std::vector<Entry*> entries;                      ///< its entries in memory
         std::optional<ValueStamp> before = std::nullopt;  ///< of what is stored
     };
 
-    /// Whether an entry has all that is stored under the stamp `before`, or needs none of it.
+    /// Whether an entry is loaded from the value with the stamp `before`, or needs no stored elements.
     static bool is_current(const Entry& entry, const std::optional<ValueStamp>& before) {
         return entry.all || (entry.loaded && entry.stamp == before);
     }
 
-    /// Writes what is dirty of one chunk or shard.
+    /// Writes the dirty elements of one chunk or shard.
     void write_unit(StoredUnit& unit, ChunkOutput& output, const IoOptions& io) const {
         output.begin(unit.place, unit.key, true);
         unit.before = array_->store->stamp(unit.key);
@@ -376,7 +376,7 @@ private:
         write_marked(*array_, *loaded_, unit.place, chunks, output, io);
     }
 
-    /// What is in memory is what is stored now.
+    /// Marks entries as equal to the stored value.
     void settle(const StoredUnit& unit) const {
         const std::optional<ValueStamp> after = array_->store->stamp(unit.key);
         for (Entry* entry : unit.entries) {
@@ -391,10 +391,10 @@ private:
     std::shared_ptr<ArrayState> array_;
     std::uint64_t budget_;
     std::shared_ptr<const LoadedArray> loaded_;
-    std::optional<ChunkGrid> grid_;                     ///< of chunks, with shards of inner chunks, over the array
+    std::optional<ChunkGrid> grid_;                     ///< grid of chunks, with shards of inner chunks
     std::uint64_t unit_bytes_ = 0;                      ///< of an entry
     std::uint64_t bytes_ = 0;                           ///< of all entries
-    mutable std::optional<BufferPool> element_memory_;  ///< none where slabs would be too much of the budget
+    mutable std::optional<BufferPool> element_memory_;  ///< nullopt if slabs would take too much of the budget
     mutable std::optional<BufferPool> mark_memory_;
     Entries entries_;
     std::map<Index, Entries::iterator, IndexLess> places_;

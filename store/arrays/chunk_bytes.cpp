@@ -20,12 +20,12 @@ namespace tessera {
 
 namespace {
 
-/// The keys that a view in v2 has, whatever the array's own are.
+/// The keys of the v2 view, whatever the array's own are.
 const KeyScheme plain_keys{.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
 
-/// What v2 is to say of the chunks.
+/// The description of the chunks in v2.
 struct InV2 {
-    ArrayMetadata metadata;  ///< of the array, with inner chunks for its chunks, and without the checksum
+    ArrayMetadata metadata;  ///< the array's, with its inner chunks as chunks, and without the checksum
     Value document;
     bool checksum = false;
 };
@@ -47,7 +47,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
     ArrayMetadata& m = v2.metadata;
     const ChunkLayout layout = chunk_layout(m);
     if (!layout.shards.empty()) {
-        // Of shards that are compressed once more, or hold shards, no inner chunk lies there by itself.
+        // In shards that are compressed as a whole, or contain shards, inner chunks are not contiguous bytes.
         const ShardCodec* const shard = loaded.pipeline.shard();
         if (shard == nullptr || shard->inner().shard() != nullptr) return {};
     }
@@ -60,7 +60,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
         ArrayMetadata there = convert_metadata(m, {}, from, to).metadata;
         there.keys = plain_keys;
         there.unknown = Value::object();
-        ArrayMetadata same_fill = there;  // what absent chunks are is said otherwise
+        ArrayMetadata same_fill = there;  // may_be_absent() covers the fill
         same_fill.fill = m.fill;
         if (why_recode(m, same_fill)) return {};
         v2.document = saved(to, there);
@@ -71,7 +71,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
     return v2;
 }
 
-/// Checks a crc32c at the end, and cuts it off.
+/// Checks a crc32c at the end and removes it.
 void cut_checksum(Buffer& bytes) {
     constexpr std::size_t length = 4;
     if (bytes.size() < length) throw corrupt(fmt::format("{} bytes are no crc32c and what it is of", bytes.size()));
@@ -112,11 +112,11 @@ struct ChunkBytes::Plan {
     std::shared_ptr<const LoadedArray> loaded;
     std::optional<InV2> v2;
     std::optional<Value> document;
-    std::optional<CodecPipeline> pipeline;  ///< of a chunk as v2 has it
+    std::optional<CodecPipeline> pipeline;  ///< of a chunk in v2
     bool frames = false;                    ///< blosc, whose decoders trust the sizes in front
 
 private:
-    /// The index of the shard that was read last: whoever reads all chunks of a shard reads it once. No file stays
+    /// The index of the shard that was read last, so that reading all its chunks reads the index once. Keeps no file
     /// open.
     struct KnownIndex {
         std::string key;
@@ -127,13 +127,13 @@ private:
     mutable KnownIndex known_;
 };
 
-/// Opens a shard into `bytes`, and says where an inner chunk lies in these; absent where there is no shard.
+/// Opens a shard into `bytes`, and returns the place of an inner chunk in it; absent if there is no shard.
 ShardCodec::Place ChunkBytes::Plan::place_in_shard(const std::string& key, const Index& inner,
                                                    std::unique_ptr<ByteSource>& bytes) const {
     const auto before = state->store->stamp(key);
     bytes = state->store->open(key);
     if (bytes == nullptr) return {};
-    // The stamp is of what was opened where it was the same before and after.
+    // If the stamp is the same before and after, it is that of the opened value.
     const auto after = state->store->stamp(key);
     const bool certain = before && after && *before == *after;
     const std::size_t number = shard()->number(inner);
@@ -150,7 +150,7 @@ ShardCodec::Place ChunkBytes::Plan::place_in_shard(const std::string& key, const
     return place;
 }
 
-/// A chunk as it is stored; in `key` where.
+/// Reads a chunk as stored, and sets `key`.
 bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) const {
     const ShardCodec* const codec = shard();
     if (codec == nullptr) {

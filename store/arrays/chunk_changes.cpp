@@ -68,7 +68,7 @@ void change_now(const ArrayState& array, const LoadedArray& loaded, std::int64_t
     if (placed && output.has_begun()) placed(i);
 }
 
-/// Those from `first` to `end` - 1, held until all are on the disk.
+/// Chunks `first` to `end` - 1, held until all are on the disk.
 void change_together(const ArrayState& array, const LoadedArray& loaded, std::int64_t first, std::int64_t end,
                      const IoOptions& io, HeldValues& held, const Change& change, const Placed& placed) {
     std::mutex mutex;
@@ -102,7 +102,7 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
                    const Change& change, const Placed& placed) {
     constexpr std::int64_t few = 3;
-    // What is held takes room on the disk beside the old values, and a record in memory.
+    // Held values take disk space beside the old ones, and a record in memory.
     constexpr std::int64_t most = 16'384;
     constexpr std::int64_t most_bytes = std::int64_t{4} << 30;
     const std::int64_t bytes = byte_count(loaded.grid.chunks(), loaded.metadata.dtype.size());

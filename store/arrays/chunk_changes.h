@@ -1,12 +1,12 @@
-// How one operation gives many chunks their new values, so that it waits for the disk a few times and not once for each
-// chunk. Private to the store module.
+// Replaces many chunks in one operation, with a few waits for the disk instead of one for each chunk. Private to the
+// store module.
 //
-// Few chunks are changed one by one: locked, read where a part of them stays, written, on the disk, put in place,
-// unlocked. Of many the new values are written first, without locks; then one wait puts all of them on the disk; then
-// each chunk is locked for as long as it takes to put its value in place. Where a part of the old value stays, and
-// somebody else has replaced that meanwhile (ValueStamp), the chunk is changed anew, one by one. No write of another
-// thread or process is lost either way, a chunk has its old value or its new one, and a new one is on the disk before
-// it is seen. What fails before the wait leaves all of these chunks as they were.
+// A few chunks are changed one by one: lock, read if a part is kept, write, sync, put in place, unlock. For many
+// chunks, all new values are first written without locks. Then one wait puts all of them on the disk. Then each chunk
+// is locked just to put its value in place. If a part of the old value is kept and somebody replaced that meanwhile
+// (ValueStamp), the chunk is changed again, individually. Either way, no write of another thread or process is lost, a
+// chunk has its old or its new value, and a new value is on the disk before it is visible. A failure before the wait
+// leaves all of these chunks unchanged.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,21 @@
 
 namespace tessera {
 
-/// Where the new value of one chunk or shard goes. One thread.
+/// Receives the new value of one chunk or shard. Thread rule: one thread.
 class ChunkOutput {
 public:
     ChunkOutput(const ArrayState& array, const LoadedArray& loaded, HeldValues* held)
         : array_(array), loaded_(loaded), held_(held) {}
 
-    /// Called before the old value is read. `keeps` says whether a part of it may stay. Does nothing once it has begun.
+    /// Call before the old value is read. `keeps`: whether a part of it may be kept. Further calls do nothing.
     void begin(const Index& chunk, const std::string& key, bool keeps);
-    /// The new value: one of these three.
+    /// Sets the new value, by one of these three.
     void put(ByteSpan value);
     [[nodiscard]] std::unique_ptr<ByteSink> create();
     void erase();
 
     // For change_chunks, once the value is held: puts it in place, or removes the old one, and then calls placed()
-    // under the chunk's lock. False where the chunk has to be changed anew.
+    // under the chunk's lock. False if the chunk must be changed again.
     [[nodiscard]] bool place(const std::function<void()>& placed);
     [[nodiscard]] bool has_begun() const { return !key_.empty(); }
 
@@ -48,9 +48,9 @@ private:
     std::optional<ValueStamp> before_;
 };
 
-/// Calls change(i, output) once for each i in [0, count), each of which changes at most one chunk, in parallel; of a
-/// chunk that was changed meanwhile once more. Calls placed(i), if there is one, after the value of a chunk is in its
-/// place and before others can change that. The caller holds the shape lock.
+/// Calls change(i, output) in parallel for each i in [0, count), and again if others changed its chunk meanwhile. Each
+/// call changes at most one chunk. Then calls placed(i), if given, once the value is in place and before others can
+/// change it. The caller holds the shape lock.
 void change_chunks(const ArrayState& array, const LoadedArray& loaded, std::int64_t count, const IoOptions& io,
                    const std::function<void(std::int64_t i, ChunkOutput& output)>& change,
                    const std::function<void(std::int64_t i)>& placed = {});

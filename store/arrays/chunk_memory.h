@@ -1,4 +1,4 @@
-// What it takes to change a chunk, asked for before a part of it is taken. Private to the store module.
+// Checks the memory for changing a chunk before any of it is allocated. Private to the store module.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,8 +12,8 @@
 
 namespace tessera {
 
-/// Throws budget where a chunk of fixed size cannot be put together and encoded, naming all that this takes, before a
-/// part of it is taken.
+/// Throws budget, naming the total, if memory does not suffice to assemble and encode a chunk of fixed size. Call
+/// before allocating any of it.
 inline void require_chunk_memory(const LoadedArray& loaded, const WorkerScratch& scratch) {
     const std::optional<std::uint64_t> encoded = loaded.pipeline.encoded_bound();
     const auto decoded = static_cast<std::uint64_t>(loaded.chunk_bytes());

@@ -19,7 +19,8 @@ namespace {
 
 // ---- codecs
 
-/// Names that mean the same bytes: a native one, and numcodecs' own spelling of the configuration.
+/// Maps names that produce the same bytes to one: the native name, and the one with numcodecs' spelling of the
+/// configuration.
 std::string_view plain_name(std::string_view name) {
     constexpr std::string_view prefix = "numcodecs.";
     if (!name.starts_with(prefix)) return name;
@@ -36,7 +37,7 @@ bool is_compressor(const CodecConfig& codec) {
     return row != nullptr && row->compressor;
 }
 
-/// Whether what one encoded the other decodes.
+/// Whether `b` decodes what `a` encoded.
 bool same_bytes(const CodecConfig& a, const CodecConfig& b, const ArrayMetadata& m) {
     if (plain_name(a.name) != plain_name(b.name)) return false;
     if (a.name == "bytes") {
@@ -47,13 +48,13 @@ bool same_bytes(const CodecConfig& a, const CodecConfig& b, const ArrayMetadata&
         };
         return endian(a) == endian(b);
     }
-    // Chosen for a program that cannot read the other.
+    // blosc without zstd was chosen for a program that cannot read zstd.
     const auto zstd = [](const CodecConfig& codec) {
         const Value* cname = codec.name == "blosc" ? codec.configuration.find("cname") : nullptr;
         return cname != nullptr && *cname == Value("zstd");
     };
     if (zstd(a) && !zstd(b) && b.name == "blosc") return false;
-    // The data of these say themselves how they are decoded; their configuration counts for encoding only.
+    // The data of these codecs describes how to decode it; their configuration matters only for encoding.
     const CodecRow* row = find_codec(plain_name(a.name));
     if (row != nullptr && row->self_describing) return true;
     return a.configuration == b.configuration;
@@ -66,7 +67,7 @@ ChunkLayout inner_layout(const ChunkLayout& outer) {
         .chunks = outer.chunks, .shards = outer.shards.empty() ? outer.chunks : outer.shards, .codecs = {}};
     Shape shape;
     for (const Value& length : shard->configuration.at("chunk_shape").as_array()) shape.push_back(length.as_int64());
-    // The shape of inner chunks is that of what the transposes before them give.
+    // The shape of inner chunks refers to the output of the preceding transposes.
     for (auto codec = shard; codec != outer.codecs.begin();) {
         --codec;
         if (codec->name != "transpose") continue;
@@ -84,11 +85,10 @@ ChunkLayout inner_layout(const ChunkLayout& outer) {
 
 // ---- the nearest codecs, one concession after the other
 
-/// Changes the metadata a little towards what fewer dialects can express, and says what it changed; nothing when there
-/// is nothing of that kind to change.
+/// Makes one change that lets more dialects express the metadata, and describes it; nullopt if it does not apply.
 using Concession = std::optional<std::string> (*)(ArrayMetadata& m);
 
-/// Removes the codecs for which `out` holds, and puts in what the chain then lacks.
+/// Removes the codecs for which `out` is true, and completes the chain.
 template <class Out>
 std::optional<std::string> without(ArrayMetadata& m, std::string_view what, const Out& out) {
     std::vector<std::string> gone;
@@ -162,7 +162,7 @@ std::optional<std::string> one_compressor(ArrayMetadata& m) {
     });
 }
 
-/// The level of a compressor, as far as blosc and zlib have such levels.
+/// The level of a compressor, limited to the levels of blosc and zlib.
 std::int64_t level_of(const CodecConfig& codec) {
     for (const std::string_view member : {"level", "preset", "clevel"}) {
         const Value* v = codec.configuration.find(member);
@@ -171,7 +171,7 @@ std::int64_t level_of(const CodecConfig& codec) {
     return 5;
 }
 
-/// Puts another compressor in the place of the present one, or at the end where there is none.
+/// Replaces the compressor, or appends one if there is none.
 std::optional<std::string> with_compressor(ArrayMetadata& m, const CodecConfig& codec) {
     const auto present = std::ranges::find_if(m.codecs, is_compressor);
     if (present == m.codecs.end()) {
@@ -198,7 +198,7 @@ std::optional<std::string> blosc_instead(ArrayMetadata& m) {
     if (name == "blosc") return {};
     CodecConfig blosc{"blosc"};
     blosc.configuration.set("cname", name.empty() || name == "numcodecs.lz4" ? "lz4" : "zlib");
-    blosc.configuration.set("clevel", name.empty() ? 0 : level_of(*present));  // at level 0 blosc stores
+    blosc.configuration.set("clevel", name.empty() ? 0 : level_of(*present));  // level 0: blosc only stores
     blosc.configuration.set("shuffle", name.empty() ? "noshuffle" : "shuffle");
     return with_compressor(m, blosc);
 }
@@ -231,10 +231,10 @@ void choose_codecs(ArrayMetadata& m, const Dialect& to, std::vector<std::string>
         for (const std::string& s : said) changes.push_back(fmt::format("{} ({})", s, why));
         return;
     }
-    throw Error(code, refusal);  // it is not about codecs
+    throw Error(code, refusal);  // codecs are not the cause
 }
 
-/// The program of `to` reads blosc, but not zstd in it as it is written today.
+/// The program of `to` reads blosc, but not the zstd that is written inside it today.
 void avoid_zstd(ArrayMetadata& m, const Dialect& to, std::vector<std::string>& changes) {
     for (CodecConfig& codec : m.codecs) {
         const Value* cname = plain_name(codec.name) == "blosc" ? codec.configuration.find("cname") : nullptr;
@@ -255,14 +255,14 @@ std::string zeros_text(const DType& dtype) {
     return element_to_value(dtype, element).dump();
 }
 
-/// v3 has no null, but what it became is marked, so that it is null again where it may be.
+/// v3 has no null; an attribute marks its replacement, so that converting back restores null.
 void move_null_fill(Conversion& c, const Dialect& to) {
     ArrayMetadata& m = c.metadata;
     const Value* marked = c.attributes ? c.attributes->find(null_fill_attribute) : nullptr;
     if (to.null_fill) {
         if (marked == nullptr) return;
         c.attributes->erase(null_fill_attribute);
-        if (m.fill.bytes != zero_element(m.dtype)) return;  // another one was chosen since
+        if (m.fill.bytes != zero_element(m.dtype)) return;  // the fill was changed since
         m.fill = {};
         c.changes.emplace_back("the fill_value becomes null again");
         return;
@@ -277,7 +277,7 @@ void move_null_fill(Conversion& c, const Dialect& to) {
 
 // ---- dimension names
 
-/// The names that xarray's attribute gives, when it is one name or null for each dimension.
+/// The names in xarray's attribute, if it has one name or null for each dimension.
 std::optional<std::vector<std::optional<std::string>>> names_in(const Value& attributes, int rank) {
     const Value* list = attributes.find(dimensions_attribute);
     if (list == nullptr || !list->is_array() || list->as_array().size() != static_cast<std::size_t>(rank)) return {};
@@ -291,7 +291,7 @@ std::optional<std::vector<std::optional<std::string>>> names_in(const Value& att
 
 void move_dimension_names(Conversion& c, const Dialect& to) {
     const auto given = c.attributes ? names_in(*c.attributes, c.metadata.shape.rank()) : std::nullopt;
-    // Of an array without dimensions there are none, which xarray has to be told all the same.
+    // A 0-d array has no names, but xarray needs the empty attribute.
     const bool none = c.metadata.shape.empty() && c.metadata.spelling.find("dimension_names") != nullptr;
     if (to.dimension_names) {
         if (!given || !c.metadata.dimension_names.empty()) return;
@@ -347,9 +347,10 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
         throw unsupported(fmt::format("the fill_value {} means nothing outside {}: {}; give another one",
                                       m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error));
     }
-    // Null of zarrita's is that of other dialects, where absent chunks read as anything: all are stored there.
+    // zarrita's null becomes the null of other dialects, where absent chunks read as anything: all chunks are stored
+    // there.
     if (to.null_fill && !from.null_fill && m.fill.spelling && m.fill.spelling->is_null()) m.fill.bytes.reset();
-    m.fill.spelling.reset();  // the other dialect spells it in its own way
+    m.fill.spelling.reset();  // the other dialect has its own spelling
     if (!m.unknown.as_object().empty()) {
         std::vector<std::string> names;
         for (const auto& [name, value] : m.unknown.as_object()) names.push_back(name);
@@ -375,7 +376,7 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
     if (!(from.shape == to.shape)) return "another shape";
     if (!(from.chunks == to.chunks))
         return fmt::format("chunks of {} become {}", from.chunks.to_string(), to.chunks.to_string());
-    const auto read = [](const ArrayMetadata& m) {  // where no chunk is: zeros for an undefined fill
+    const auto read = [](const ArrayMetadata& m) {  // of absent chunks: zeros for an undefined fill
         return m.fill.error.empty() ? std::optional(fill_element(m)) : std::nullopt;
     };
     if (read(from) != read(to)) {
@@ -406,7 +407,7 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
     const ChunkGrid decoded(l->grid.shape(), from.info().chunks);
     IoOptions one_thread = io;
     one_thread.threads = 1;
-    // What is damaged must not spread unseen: each chunk is decoded once, a shard by its inner chunks.
+    // Damage must not spread unnoticed: decode each chunk once, a shard by its inner chunks.
     const auto check = [&](const Index& index) {
         const Region region = l->grid.chunk_region(index);
         const Region overlapped = decoded.overlapping(region);

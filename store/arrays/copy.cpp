@@ -20,29 +20,29 @@ namespace tessera {
 namespace {
 
 constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
-// A seek costs about as much as reading this many bytes: what one more run of bytes in a plain file is worth.
+// The cost of a seek, and so of one more run of bytes in a plain file, in bytes read.
 constexpr double run_cost = 4096;
 constexpr std::int64_t cache_line = 64;
 
 /// One side of a copy, as far as the plan is concerned.
 struct Side {
     Shape chunks;  ///< empty for a plain file
-    Shape shards;  ///< empty where chunks are not kept together
+    Shape shards;  ///< empty without sharding
     Order order = Order::C;
-    bool in_order = false;  ///< only regions in ascending memory order are good
+    bool in_order = false;  ///< only regions in ascending memory order are efficient
     bool in_turn = false;   ///< only one block at a time
 
     [[nodiscard]] bool plain(int rank) const { return chunks.rank() != rank || rank == 0; }
-    /// What a sink writes as a whole.
+    /// The unit that a sink writes as a whole.
     [[nodiscard]] const Shape& unit() const { return shards.empty() ? chunks : shards; }
 };
 
-/// Where within a chunk of the sink a region of this rank begins.
+/// The offset within a chunk of the sink at which a region of this rank begins.
 Index begin_in_chunk(const ArrayInfo& sink, int rank) {
     return sink.chunk_offset.rank() == rank ? sink.chunk_offset : Index::filled(rank, 0);
 }
 
-/// The shape of what is copied, counted from where the sink's first chunk begins: what blocks are cut from, so that
+/// The shape of the copied region, extended to the start of the sink's first chunk. Blocks are cut from it, so that
 /// they end where chunks end.
 Shape from_chunk_start(const ArrayInfo& sink, const Shape& shape) {
     const Index begin = begin_in_chunk(sink, shape.rank());
@@ -55,8 +55,8 @@ Side side_of(const ArrayInfo& info) {
     return {.chunks = info.chunks, .shards = info.shards, .order = info.order, .in_order = info.access != Access::any};
 }
 
-/// Bytes that this side moves when an array of `shape` goes through it in blocks of `block`: chunks are decoded as a
-/// whole, so a block that ends inside one makes it be decoded again; runs in a plain file cost a seek each.
+/// Bytes that this side moves for an array of `shape` in blocks of `block`. Chunks are decoded as a whole, so a block
+/// that ends inside one causes it to be decoded again. Each run in a plain file costs a seek.
 double side_cost(const Side& side, const Shape& shape, const Shape& block, double item) {
     const int rank = shape.rank();
     double elements = 1;
@@ -75,7 +75,7 @@ double side_cost(const Side& side, const Shape& shape, const Shape& block, doubl
     for (int k = 0; k < rank; ++k) {
         const int d = side.order == Order::C ? rank - 1 - k : k;
         elements *= static_cast<double>(shape[d]);
-        // The first dimension that is cut ends the run; every one above it repeats it.
+        // The first divided dimension ends the run; every dimension above repeats it.
         runs *= full ? static_cast<double>(ceil_div(shape[d], block[d])) : static_cast<double>(shape[d]);
         if (full && block[d] < shape[d]) full = false;
     }
@@ -86,12 +86,12 @@ struct Plan {
     Shape block;
     Shape unit;  ///< blocks are multiples of it
     int threads = 1;
-    Dims axes;                     ///< of a block in memory, the slowest first
-    Order block_order = Order::C;  ///< in which blocks follow each other
-    bool each = false;             ///< each thread has a block of its own; else all work on one after another
-    bool spool = false;            ///< first into a plain temporary file: see below
-    bool shards = false;           ///< a block is a shard, too large for memory: it is a copy of its own
-    bool sink_in_order = false;    ///< the sink takes each block once
+    Dims axes;                     ///< axes of a block in memory, the slowest first
+    Order block_order = Order::C;  ///< order of the blocks
+    bool each = false;             ///< each thread has its own block; else all threads work on one block after another
+    bool spool = false;            ///< copy by way of a plain temporary file: see spooled()
+    bool shards = false;           ///< a block is a shard too large for memory, and is copied by a nested copy
+    bool sink_in_order = false;    ///< the sink accepts each block only once
 };
 
 std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
@@ -99,14 +99,14 @@ std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item
     return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
 }
 
-/// What the codecs of a side take for themselves, in each thread. Of the first one it is no part of the budget.
+/// Memory of a side's codecs in each thread. That of the first thread is not part of the budget.
 std::int64_t working_bytes(const Side& side, const Shape& shape, std::int64_t item) {
     constexpr std::int64_t most = std::int64_t{4} << 20;
     return side.plain(shape.rank()) ? 0 : std::min(most, 3 * chunk_bytes(side, shape, item));
 }
 
-/// How a block lies in memory, its slowest axis first: in `order`, but axes along which a chunk has less than a cache
-/// line come before the others, or each chunk would touch every line of the block.
+/// The axes of a block in memory, the slowest first: in `order`, but axes along which a chunk has less than a cache
+/// line come before the others. Otherwise each chunk would touch every cache line of the block.
 Dims memory_axes(Order order, const Shape& block, const Side& source, const Side& sink, std::int64_t item) {
     const int rank = block.rank();
     const auto thin = [&](int d) {
@@ -125,7 +125,7 @@ Dims memory_axes(Order order, const Shape& block, const Side& source, const Side
     return axes;
 }
 
-/// For a side that wants memory order: whole lengths of the fast dimensions, as much of the next as fits, 1 above.
+/// For a side that needs memory order: full lengths of the fast dimensions, as much of the next as fits, 1 above.
 Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int64_t item, std::int64_t limit) {
     const int rank = shape.rank();
     Shape block = Shape::filled(rank, 1);
@@ -138,7 +138,7 @@ Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int
             bytes *= block[d];
             continue;
         }
-        // Whole chunks of the other side where they fit, so that none is decoded twice.
+        // Whole chunks of the other side if they fit, so that none is decoded twice.
         block[d] = fits >= unit[d] ? fits / unit[d] * unit[d] : fits;
         break;
     }
@@ -151,8 +151,8 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     const auto given = static_cast<std::int64_t>(
         std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
     const std::int64_t memory = given / options.held;
-    // What each worker holds beside the block: a chunk of the source decoded and encoded; one of the sink put together
-    // at the edge, encoded, and its old self.
+    // Memory of each worker besides the block: a chunk of the source, decoded and encoded; a chunk of the sink,
+    // assembled at the edge, encoded, and its old value.
     const std::int64_t per_thread =
         checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
                     checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory");
@@ -162,7 +162,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     if (!chunked.plain(rank)) unit = &chunked == &sink ? sink.unit() : source.chunks;
     for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
     if (sink.plain(rank)) {
-        // A plain sink does not mind small blocks; a source's chunk may then be cut to meet the budget.
+        // Small blocks do not slow down a plain sink, so a source's chunk may be divided to meet the budget.
         const std::int64_t most = std::max(item, std::min(memory / 2, memory - per_thread));
         while (byte_count(unit, item) > most) {
             std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
@@ -182,8 +182,8 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             given, needed, ceil_div(needed, std::int64_t{1} << 20)));
     }
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
-    // A thread with a block of its own reads while another writes, which one file does not let two do at once. Where
-    // regions must come in order, all threads work on one block.
+    // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
+    // If regions must come in order, all threads work on one block.
     plan.each = !sink.in_order && !source.in_order && !sink.in_turn;
     const std::int64_t unit_bytes = byte_count(unit, item);
     const std::int64_t working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
@@ -200,8 +200,8 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
         bool fits_sink = true;
         for (int d = 0; d < rank; ++d) fits_sink = fits_sink && (block[d] == shape[d] || block[d] % unit[d] == 0);
-        // Chunks of the sink are written once, so a source in order must give them whole: else it would have to be read
-        // from its start again for every row of them.
+        // Chunks of the sink are written once, so an in-order source must supply them whole. Otherwise it would be read
+        // again from its start for every row of chunks.
         if (sink.in_order || fits_sink) {
             plan.block = block;
             plan.axes = memory_axes(plan.block_order, block, source, sink, item);
@@ -218,7 +218,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         return side_cost(source, shape, b, static_cast<double>(item)) +
                side_cost(sink, shape, b, static_cast<double>(item));
     };
-    // Enough blocks for every thread, none larger than is of use.
+    // Enough blocks for all threads, none larger than useful.
     const std::int64_t ample =
         std::max(unit_bytes, std::min({limit / 2, options.ample, byte_count(shape, item) / (4 * plan.threads)}));
     plan.block = unit;
@@ -229,7 +229,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
             Shape b = plan.block;
             b[d] = std::min(shape[d], b[d] * 2);
             if (const std::int64_t bytes = byte_count(b, item); bytes > limit) {
-                b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // not twice as long, but as long as fits
+                b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // less than twice as long, as long as fits
             }
             if (b[d] <= plan.block[d]) continue;
             if (const double c = cost(b); !best || c < best_cost) {
@@ -246,7 +246,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     return plan;
 }
 
-/// The part of a selection that falls on `block`, a region of its result.
+/// The part of a selection that yields `block`, a region of its result.
 Selection sub_selection(const Selection& selection, const Region& block) {
     std::vector<Selection::Axis> axes = selection.axes();
     for (int d = 0; d < block.rank(); ++d) {
@@ -257,7 +257,7 @@ Selection sub_selection(const Selection& selection, const Region& block) {
     return Selection(std::move(axes));
 }
 
-/// The strides and shape of a block's view without dropped dimensions, or with them.
+/// A block's view without dropped dimensions, or with them.
 template <class View>
 View keep_axes(const View& v, const Selection& selection) {
     View kept = v;
@@ -281,7 +281,7 @@ Region keep_axes(const Region& r, const Selection& selection) {
     return kept;
 }
 
-/// A shape without the selection's dropped dimensions, with them as length 1.
+/// A shape without the selection's dropped dimensions, extended by these as length 1.
 Shape full_shape(const Shape& kept, const Selection& selection) {
     Shape full;
     int k = 0;
@@ -289,7 +289,7 @@ Shape full_shape(const Shape& kept, const Selection& selection) {
     return full;
 }
 
-/// A sink's chunk shape seen with the selection's dropped dimensions as length 1.
+/// A sink's chunk shape, extended by the selection's dropped dimensions as length 1.
 Side with_dropped(Side side, const Selection& selection) {
     if (side.chunks.rank() != selection.shape().rank() || selection.rank() == side.chunks.rank()) return side;
     side.chunks = full_shape(side.chunks, selection);
@@ -297,8 +297,9 @@ Side with_dropped(Side side, const Selection& selection) {
     return side;
 }
 
-/// A plain temporary file with what a selection picks from a source, for a copy whose two sides want orders that do not
-/// meet within the memory budget: one pass in, one pass out, whatever the orders. Gone when it is closed.
+/// A plain temporary file with the selected elements of a source, for a copy whose two sides need orders that cannot be
+/// reconciled within the memory budget. It takes one pass in and one pass out, whatever the orders. Closing it deletes
+/// it.
 std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
     const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
     const char* chosen = std::getenv("TMPDIR");
@@ -315,13 +316,13 @@ std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOption
     const std::filesystem::path file = remove.path / "spool.npy";
     const auto sink = create_npy(create_file(file, false), source.info().dtype, selection.shape(), source.info().order);
     copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
-    return open_npy(open_file(file));  // stays open, and with it the file, when its name is removed
+    return open_npy(open_file(file));  // the open file survives the removal of its name
 }
 
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
                  const CopyOptions& options);
 
-/// Copies what a selection picks into one shard, block by block.
+/// Copies the selected elements into one shard, block by block.
 void copy_shard(const ArraySource& source, ArraySink& shard, const Selection& selection, const CopyOptions& options) {
     const ArrayInfo to = shard.info();
     Side side = with_dropped(side_of(to), selection);
@@ -343,7 +344,7 @@ public:
           plan_(plan),
           options_(options),
           shape_(selection.full_shape()),
-          // A structure with padding may go to one that shows it as fields: the sink knows what to make of it.
+          // A structure with padding may become one that shows padding as fields: the sink handles that.
           dtype_(source.info().dtype.equal_but_order(sink.info().dtype) ? sink.info().dtype : source.info().dtype),
           begin_(begin_in_chunk(sink.info(), shape_.rank())),
           blocks_(from_chunk_start(sink.info(), shape_), plan.block),
@@ -367,7 +368,7 @@ public:
     }
 
 private:
-    /// An Error(budget) of a sink that does not take a block twice.
+    /// An Error(budget) of a sink that does not accept a block twice.
     struct Unrepeatable {
         Error error;
     };
@@ -384,13 +385,13 @@ private:
         parallel_in_memory(blocks_.chunk_count(), io_, [&](std::int64_t n) {
             NDArray memory = take_idle();
             copy(region_of(n), memory);
-            if (dtype_.is_variable()) return;  // what its elements lead to is not kept
+            if (dtype_.is_variable()) return;  // variable-length content is not reused
             const std::lock_guard lock(mutex_);
             idle_.push_back(std::move(memory));
         });
     }
 
-    /// A block, counted from where the sink's first chunk begins.
+    /// The region of a block, relative to the start of the sink's first chunk.
     [[nodiscard]] Region region_of(std::int64_t n) const {
         if (plan_.block_order == Order::C) return blocks_.chunk_region(blocks_.index(n));
         Index index = Index::filled(shape_.rank(), 0);
@@ -409,7 +410,7 @@ private:
         return memory;
     }
 
-    /// Copies a block; where what its elements lead to (strings) is more than memory holds, part by part.
+    /// Copies a block, or copies it in parts if its variable-length content does not fit into memory.
     void copy(const Region& region, NDArray& memory) {
         Region block = intersection(region, {begin_, shape_});
         if (block.empty()) return;
@@ -430,7 +431,8 @@ private:
         copy(halves->second, memory);
     }
 
-    /// A block in two, cut between chunks. A sink in order wants them to follow each other, whatever they cut.
+    /// A block divided in two, between chunks. For an in-order sink the halves must be consecutive, even inside a
+    /// chunk.
     [[nodiscard]] std::optional<std::pair<Region, Region>> halves_of(const Region& region) const {
         const int rank = region.rank();
         for (int k = 0; k < rank; ++k) {
@@ -504,7 +506,7 @@ private:
     IoOptions within_;  ///< for the work on one block
     bool each_ = false;
     bool repeatable_ = false;                         ///< the sink takes a block again
-    std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that memory did not hold
+    std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that did not fit into memory
     std::mutex mutex_;
     std::vector<NDArray> idle_;  ///< blocks of memory that no thread is using
 };

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// As text that a JSON document can hold: bytes above ASCII as \xNN if they are no UTF-8.
+/// As text for a JSON document: if it is not UTF-8, bytes above ASCII become \xNN.
 std::string plain_text(const std::string& text) {
     if (is_utf8(text)) return text;
     std::string plain;
@@ -37,13 +37,13 @@ std::string place_of(const HierarchyCopy& o, const PlannedCopy& job) {
     return job.node.empty() ? o.destination : join_key(o.destination, job.node);
 }
 
-/// What is copied, exactly enough to know the same copy again: which file or array, as it is now, and how it is read.
+/// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
 std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
     if (o.open) return o.made_from;
     const ArrayInfo info = from.info();
     fs::path path = fs::absolute(split_array_path(from.name()).path);
-    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // what is in a zip
-    // A file changes as a whole; of an array the folders change with every chunk that is replaced in them.
+    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // paths inside a zip
+    // A changed file has a new time. For an array, folders change with every chunk replaced in them.
     std::string state;
     std::error_code ignored;
     std::vector<fs::path> parts{path};
@@ -78,7 +78,7 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
     copy_array(*source, array, options);
 }
 
-/// A group is made, or replaced on request; its arrays are refused one by one where others lie.
+/// A group is created, or replaced on request. Existing arrays inside it are refused one by one.
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
     if (const std::optional<Group> there = group_at(o.destination)) {
@@ -87,11 +87,11 @@ void require_free_group(const HierarchyCopy& o) {
     }
 }
 
-/// What became of an array of several.
+/// The result for one of several arrays.
 enum class Outcome : std::uint8_t {
     made,
-    dropped,  ///< unreadable, and taken back
-    spoilt,   ///< unreadable, and the destination cannot take it back: all is to be made anew, without it
+    dropped,  ///< unreadable, and removed again
+    spoilt,   ///< unreadable, and the destination cannot remove it: everything must be made again without it
 };
 
 Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& destination, HierarchyPlan& plan) {
@@ -108,14 +108,14 @@ Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& 
     }
 }
 
-/// The arrays that were made, and whether the destination must be made anew.
+/// The arrays that were made, and whether the destination must be made again.
 struct Attempt {
     std::set<const PlannedCopy*> made;
     bool spoilt = false;
 };
 
-/// Makes the groups and arrays in the order of their paths, a group before what is in it. Once the destination is
-/// spoilt, the rest is only read, so that the next attempt knows of everything that cannot be.
+/// Makes groups and arrays in the order of their paths, a group before its members. Once the destination is spoilt, the
+/// rest is only read, so that the next attempt knows all unreadable arrays.
 Attempt make_all(const HierarchyCopy& o, HierarchyPlan& plan, Destination& destination) {
     std::map<fs::path, const PlannedGroup*> groups_left;
     std::map<fs::path, const PlannedCopy*> jobs_left;
@@ -141,7 +141,7 @@ Attempt make_all(const HierarchyCopy& o, HierarchyPlan& plan, Destination& desti
     return attempt;
 }
 
-/// A link to a group that was copied by another path becomes such a link in the copy. What cannot stays in `passed`.
+/// Links to groups that were copied by another path become links in the copy. Other links stay in `passed`.
 void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) {
     std::erase_if(passed, [&](const PassedFolder& link) {
         const fs::path place = destination / link.path;
@@ -150,14 +150,14 @@ void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) 
             return false;
         }
         const fs::path target = (destination / link.target).lexically_relative(place.parent_path());
-        if (fs::is_symlink(place, error)) return fs::read_symlink(place, error) == target;  // of an earlier copy
+        if (fs::is_symlink(place, error)) return fs::read_symlink(place, error) == target;  // from an earlier copy
         fs::create_directories(place.parent_path(), error);
         fs::create_directory_symlink(target, place, error);
         return !error;
     });
 }
 
-/// Copies what the plan has, apart from what cannot be read, and makes it all appear.
+/// Copies everything in the plan except unreadable arrays, and commits it.
 CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const DestinationLock& building) {
     const bool replaces = o.overwrite && fs::exists(o.destination) && !o.skip_unreadable;
     if (replaces && !plan.unreadable.empty()) {
@@ -212,12 +212,12 @@ void require_free_file(const HierarchyCopy& o) {
     }
 }
 
-/// Before the first look at the destination, until it is complete.
+/// The lock to hold from before the first look at the destination until it is complete.
 DestinationLock lock_for(const HierarchyCopy& o) {
     return o.dry_run ? DestinationLock() : lock_destination(o.destination, o.store);
 }
 
-/// With the format of the group around the destination, unless one is chosen.
+/// Chooses the format of the group around the destination, unless one is given.
 void follow_group_above(HierarchyCopy& o) {
     const Dialect* above = o.arrays.format ? nullptr : format_above(o.destination);
     if (above == nullptr) return;
@@ -230,14 +230,14 @@ void follow_group_above(HierarchyCopy& o) {
     }
 }
 
-/// The arrays of a source of several that become one file; empty for a source that is one array.
+/// The arrays of a source of several that become one file; empty if the source is one array.
 std::vector<std::string> bundled(const HierarchyCopy& o, const std::vector<std::string>& members,
                                  std::vector<PassedFolder>& passed) {
     if (o.open) return {};
     if (members.empty()) return arrays_below(o, passed);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     const bool takes_several = format != nullptr && format->holds_several();
-    if (!takes_several || split_array_path(o.destination).member) return {};  // opening it says that it holds several
+    if (!takes_several || split_array_path(o.destination).member) return {};  // opening it throws that it holds several
     require_distinct(o.source, members);
     std::vector<std::string> names = members;
     std::erase_if(names, [&](const std::string& name) { return is_excluded(o, name); });
@@ -258,7 +258,7 @@ CopiedHierarchy copy_to_arrays(HierarchyCopy& o, const DestinationLock& building
     return result;
 }
 
-/// A source that somebody else owns.
+/// A non-owning source.
 class BorrowedSource final : public ArraySource {
 public:
     explicit BorrowedSource(const ArraySource& source) : source_(source) {}

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Arrays in a directory. Each is written in place or beside what it replaces, and all appear at the end.
+/// Arrays in a directory. Each is written in place or beside the one it replaces, and all appear at the end.
 class DirectoryDestination final : public Destination {
 public:
     DirectoryDestination(fs::path root, Existing existing, std::string_view option_prefix)
@@ -25,9 +25,9 @@ public:
 
     ~DirectoryDestination() override {
         if (committed_) return;
-        arrays_.clear();  // removes what each has written
+        arrays_.clear();  // removes the files that each has written
         groups_.clear();
-        // The folders that were made on the way go, where nothing is left in them.
+        // Remove the created folders that are empty.
         std::error_code ignored;
         for (const std::string& node : nodes_) {
             for (fs::path folder = fs::path(node).parent_path(); !folder.empty(); folder = folder.parent_path()) {
@@ -44,7 +44,7 @@ public:
         const fs::path place = node.empty() ? root_ : root_ / node;
         if (!node.empty()) fs::create_directories(place.parent_path());
         Existing existing = existing_;
-        if (!node.empty()) existing.lock = nullptr;  // ours is of the root alone
+        if (!node.empty()) existing.lock = nullptr;  // `existing.lock` is for the root only
         existing.together = !node.empty();
         arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from));
         Array& array = arrays_.back()->array();
@@ -73,9 +73,9 @@ public:
             commit_together(std::span(made).subspan(done, count));
             for (std::size_t i = done; i < done + count; ++i) arrays_[i].reset();  // closes its files
         }
-        // Whether one wait can be for many documents.
+        // Whether one wait can cover many documents.
         const bool together = directory_store(root_, existing_.store)->hold() != nullptr;
-        // The root last: until then nobody takes for a whole hierarchy what is only a part of one.
+        // The root last, so that nobody takes a part for the whole hierarchy.
         for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
             if (added->group.node.empty()) continue;
             StoreOptions options = existing_.store;
@@ -98,7 +98,7 @@ public:
     }
 
 private:
-    /// Lets the arrays rest that are written, when they are as many as can be open at once.
+    /// Lets written arrays rest once as many as possible are open.
     void rest() {
         if (arrays_.size() - resting_ < most_) return;
         std::vector<NewArray*> written;
@@ -107,7 +107,8 @@ private:
         resting_ = arrays_.size();
     }
 
-    /// How many arrays are open at once: each takes about four files, and the source and the groups take some, too.
+    /// The number of arrays that may be open at once. Each takes about four files; the source and the groups take some
+    /// too.
     static std::size_t most_open() {
         constexpr std::size_t many = 1000;
         rlimit limit{};
@@ -115,7 +116,7 @@ private:
         return std::clamp<std::size_t>(limit.rlim_cur / 8, 16, many);
     }
 
-    /// A node is not made where a link below the root leads to, nor in the place of what one leads to.
+    /// Throws if the path of a node below the root passes through a link, or ends at one.
     void require_no_link(const std::string& node) const {
         if (existing_.store.follow_links) return;
         fs::path place = root_;
@@ -148,7 +149,7 @@ private:
         store->sync();
     }
 
-    /// One wait for whatever was written below the root.
+    /// Syncs everything written below the root, with one wait.
     void sync_all() const {
         if (groups_.empty() || !fs::exists(root_)) return;
         const auto store = directory_store(root_, existing_.store);
@@ -157,7 +158,7 @@ private:
         store->sync();
     }
 
-    /// A group, and its lock: none of the root, which the caller has.
+    /// A group and its lock. The caller has the root's lock.
     struct NewGroup {
         PlannedGroup group;
         DestinationLock lock;
@@ -171,11 +172,11 @@ private:
     std::vector<std::string> nodes_;
     std::vector<std::unique_ptr<NewArray>> arrays_;
     std::size_t most_ = most_open();
-    std::size_t resting_ = 0;  ///< so many, from the first on, rest
+    std::size_t resting_ = 0;  ///< number of resting arrays, from the first on
     std::vector<NewGroup> groups_;
 };
 
-/// A new zip, which appears as a whole.
+/// A new zip, which appears at once.
 class ZipDestination final : public Destination {
 public:
     ZipDestination(const fs::path& path, const Existing& existing, std::string_view option_prefix) {
@@ -205,7 +206,7 @@ public:
         for (Array& array : arrays_) array.publish();
         store_->finish();
     }
-    std::string keep() override { return store_->name(); }  // never: there is no resuming
+    std::string keep() override { return store_->name(); }  // never called: a zip cannot be resumed
 
 private:
     std::shared_ptr<KeyValueStore> store_;

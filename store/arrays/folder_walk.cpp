@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-/// No file system takes a longer path in one call.
+/// Longer paths fail in a system call.
 constexpr std::size_t longest_path = 4000;
 
 }  // namespace
@@ -44,7 +44,7 @@ bool FolderWalk::next() {
     while (!open_.empty()) {
         Folder folder = std::move(open_.back());
         open_.pop_back();
-        // Behind a link may lie what another link has led to already.
+        // A folder behind a link may have been reached through another link.
         if (behind_links_ && !is_new(folder.path)) continue;
         if (!behind_links_) walked_.push_back(folder.path);
         arrive(std::move(folder));

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view own_prefix = ".tessera";  ///< of every name that Tessera keeps for itself
+constexpr std::string_view own_prefix = ".tessera";  ///< of all of Tessera's own names
 
 std::string name_of(const KeyValueStore& store, std::string_view prefix) {
     return join_key(store.name(), prefix);
@@ -34,13 +34,13 @@ std::string_view parent_of(std::string_view prefix) {
     return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
 }
 
-/// Paths in the order of their parts, so that a group comes before what it holds.
+/// Orders paths by their parts, so that a group comes before its members.
 bool by_parts(std::string_view a, std::string_view b) {
     const auto rank = [](char c) { return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1; };
     return std::ranges::lexicographical_compare(a, b, {}, rank, rank);
 }
 
-/// A folder of which no walk shows anything: snapshots, and hidden ones without metadata.
+/// A folder that walks skip: snapshots, and hidden folders without metadata.
 bool is_passed_over(const KeyValueStore& store, const FolderWalk& walk, bool is_node) {
     return (!is_node && walk.name().starts_with('.')) || is_snapshot_folder(store, walk.prefix());
 }
@@ -60,8 +60,8 @@ bool holds_nodes(const KeyValueStore& store, const std::string& prefix) {
     return false;
 }
 
-/// Of a folder that is no node: the dialect of an array whose metadata document is there and cannot be read (a FIFO, a
-/// link that leads nowhere). Opening that array fails, and it must not be taken for none.
+/// For a folder that is not a node: the dialect of an array whose metadata document exists but cannot be read (a FIFO,
+/// a dangling link). Opening that array fails, and it must not be reported as absent.
 const Dialect* unreadable_array(const KeyValueStore& store, FolderWalk& walk) {
     for (const Dialect& dialect : dialect_table()) {
         const std::string key(dialect.metadata_key);
@@ -74,7 +74,7 @@ const Dialect* unreadable_array(const KeyValueStore& store, FolderWalk& walk) {
 
 using NodesByPath = std::map<std::string, Node, decltype(&by_parts)>;
 
-/// Gives the plain folders above nodes a place among them.
+/// Adds the plain folders above nodes.
 void add_folders(NodesByPath& nodes) {
     std::vector<std::string> folders;
     for (const auto& [path, node] : nodes) {
@@ -87,7 +87,7 @@ void add_folders(NodesByPath& nodes) {
     }
 }
 
-/// Of what a walk passed, links to arrays become nodes, and what matters to nobody goes.
+/// Turns passed links to arrays into nodes, and drops irrelevant ones.
 void settle(const KeyValueStore& store, std::string_view prefix, NodesByPath& nodes,
             std::vector<PassedFolder>& passed) {
     const auto is_array = [&](const PassedFolder& folder) {
@@ -123,7 +123,7 @@ Value document_at(const KeyValueStore& store, const std::string& key, const Buff
                       });
 }
 
-/// The documents of one node as consolidated metadata have them; an empty object where the node has none.
+/// The documents of one node in the form of consolidated metadata; an empty object if it has none.
 Value documents_of(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix) {
     Value documents = Value::object();
     Buffer bytes;
@@ -131,13 +131,13 @@ Value documents_of(const KeyValueStore& store, const Dialect& dialect, std::stri
         const std::string key = join_key(prefix, name);
         if (!store.get(key, bytes, metadata_limit)) continue;
         Value document = document_at(store, key, bytes);
-        if (document.is_object()) document.erase("consolidated_metadata");  // v3's: a copy of no interest in a copy
+        if (document.is_object()) document.erase("consolidated_metadata");  // v3's: no copy within a copy
         documents.set(name, std::move(document));
     }
     return documents;
 }
 
-/// One entry of consolidated metadata, in the form of documents_of.
+/// An entry of consolidated metadata, in the form of documents_of().
 Value without_nested_copies(Value documents) {
     Value plain = Value::object();
     for (const auto& [name, document] : documents.as_object()) {
@@ -148,10 +148,10 @@ Value without_nested_copies(Value documents) {
     return plain;
 }
 
-using Documents = std::map<std::string, Value>;  ///< by the node's path
+using Documents = std::map<std::string, Value>;  ///< by path of the node
 
-/// zarr-python 3 fails on a copy that lists a node but not the groups that it is in, and lists no such node; version 2
-/// lists all.
+/// zarr-python 3 fails on a copy that lists a node but not the groups around it, and does not list such nodes; version
+/// 2 lists all.
 bool parents_are_listed(const KeyValueStore& store, const Dialect& dialect, std::string_view prefix,
                         std::string_view path) {
     if (!dialect.consolidated_key.empty()) return true;
@@ -195,7 +195,7 @@ bool NodeFiles::owns(std::string_view name) const {
 
 namespace {
 
-/// A lock file that a killed run left is nobody's; one that is held says that something is being made there.
+/// A lock file of a killed run does not matter; a held one means that something is being made there.
 void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
     const std::string folder = name_of(store, prefix);
     const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
@@ -297,8 +297,7 @@ std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefi
 
 namespace {
 
-/// Where something else stands in the place of the lock file nobody has a lock, and that must not keep it from being
-/// removed.
+/// If something else is in the place of the lock file, nobody can hold the lock, and this must not prevent removal.
 StoreLock lock_to_remove(KeyValueStore& store, std::string_view prefix) {
     try {
         return store.lock(prefix, 0, LockMode::exclusive);
@@ -329,7 +328,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
         return;
     }
     std::vector<Node> all;
-    std::vector<std::string> links;  // to nodes elsewhere: they go, and what they lead to stays
+    std::vector<std::string> links;  // to nodes elsewhere: removed, but not their targets
     if (!node || node->kind == NodeKind::group) {
         Hierarchy below = hierarchy_below(store, prefix, NodeLinks::pass);
         all = std::move(below.nodes);
@@ -352,7 +351,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     for (Node& below : all) below.path = join_key(prefix, below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
     require_nothing_foreign(store, all, links);
-    // What says that there is a node goes first, so that nothing opens of which a part is gone.
+    // Metadata is removed first, so that a partly removed node does not open.
     for (const Node& one : all) {
         if (one.dialect == nullptr) continue;
         const bool is_array = one.kind == NodeKind::array;
@@ -369,12 +368,11 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
         throw not_found(fmt::format("{}: no array or group here to move", name_of(store, from)));
     }
     require_movable(store.name(), from, to);
-    // In their order, so that two who move to and fro do not wait for each other.
+    // In sorted order, so that two opposite moves do not deadlock.
     const std::array<StoreLock, 2> building{store.lock_destination(std::min(fs::path(from), fs::path(to)).string()),
                                             store.lock_destination(std::max(fs::path(from), fs::path(to)).string())};
     require_absent(store, to);
-    // An array's writers hold this lock shared and look again whether the array is there.
-    // A link is moved as it is.
+    // An array's writers hold this lock shared and re-check that the array exists. A link is moved as it is.
     const StoreLock lock = store.is_link(from) ? StoreLock() : store.lock(from, 0, LockMode::exclusive);
     make_parent_groups(store, to);
     store.move(from, to);
@@ -413,7 +411,7 @@ Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
     if ((node && node->kind == NodeKind::array) || (!node && child_nodes(*store, prefix).empty())) {
         throw not_found(absence_message(*store, prefix, "group"));
     }
-    // Of a group that is being removed the metadata go before the last nodes: that is no plain folder.
+    // The removal of a group deletes its metadata before its last nodes. The rest is not a plain folder.
     if (!node) require_present({store, std::string(prefix)});
     return Group(std::make_shared<NodeState>(std::move(store), prefix, node ? node->dialect : nullptr));
 }
@@ -444,7 +442,7 @@ Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
     require_absent(*store, prefix);
     make_parent_groups(*store, prefix);
     const StoreLock building = store->lock_destination(prefix);
-    require_absent(*store, prefix);  // another run may have made one meanwhile
+    require_absent(*store, prefix);  // re-check: another run may have made one meanwhile
     dialect.save_group(*store, prefix, attributes, Value::object());
     store->sync();
     return Group(std::make_shared<NodeState>(std::move(store), prefix, &dialect));
@@ -548,7 +546,7 @@ bool Group::consolidated_matches(std::string_view path) const {
     const bool listed = node && node->dialect == state_->dialect &&
                         parents_are_listed(*state_->store, *state_->dialect, state_->prefix, path);
     const Value* entry = consolidated->find(path);
-    if (entry == nullptr && path.empty()) return true;  // v3 has no copy of the group itself
+    if (entry == nullptr && path.empty()) return true;  // v3 keeps no copy of the group itself
     if (entry == nullptr || !listed) return (entry != nullptr) == listed;
     return without_nested_copies(*entry) == documents_of(*state_->store, *state_->dialect, prefix);
 }

@@ -1,4 +1,4 @@
-// Copies that become an array file: of one array, and of several that become members of one file.
+// Copies to an array file, of one array or of several as its members.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,7 +29,7 @@ std::string counted_arrays(std::size_t n) {
     return fmt::format("{} array{}", digits, n == 1 ? "" : "s");
 }
 
-/// ".npz or .mldf": of the files that hold several arrays.
+/// ".npz or .mldf": the extensions of files of several arrays.
 std::string extensions_of_bundles() {
     std::vector<std::string_view> names;
     for (const ArrayFileFormat& format : array_file_formats()) {
@@ -38,8 +38,8 @@ std::string extensions_of_bundles() {
     return fmt::format("{}", fmt::join(names, " or "));
 }
 
-/// Throws invalid_argument for a file of one array; then, and if one of them cannot be read, what is at the destination
-/// stays as it is.
+/// Throws invalid_argument if the format holds only one array. On any error, also if an array cannot be read, an
+/// existing destination is unchanged.
 std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
     const ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
@@ -67,7 +67,7 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
     return made;
 }
 
-/// Says that a .ra which was replaced left something to its successor: it may not be about the new data.
+/// Notes that a replaced .ra passed trailing data on to the new file, which may not describe the new elements.
 void note_trailing(const HierarchyCopy& o, const fs::path& path) {
     if (path.extension() != ".ra") return;
     const Value trailing = find_array_file_format(path)->describe({path}).at("trailing_bytes");
@@ -75,7 +75,7 @@ void note_trailing(const HierarchyCopy& o, const fs::path& path) {
     o.tell(fmt::format("{}: the {} bytes behind the data of the old file are kept", path.string(), trailing.dump()));
 }
 
-/// The name of the member or field that a source is; nothing for what has none.
+/// The name of a source that is a member or field; nullopt for any other.
 std::optional<std::string> member_name(const std::string& source) {
     const ArrayPath path = split_array_path(source);
     if (path.member || !fs::is_regular_file(path.path)) return path.member;
@@ -85,7 +85,7 @@ std::optional<std::string> member_name(const std::string& source) {
     return members.size() == 1 ? std::optional(members.front()) : std::nullopt;
 }
 
-/// Takes elements and forgets them: what cannot be decoded is found so.
+/// Discards elements. Used to find undecodable ones.
 class ReadingSink final : public ArraySink {
 public:
     explicit ReadingSink(const ArraySource& source) : info_(source.info()), name_(source.name()) {
@@ -178,7 +178,7 @@ CopiedHierarchy copy_to_bundle(const HierarchyCopy& o, std::vector<std::string> 
                 result.left_out.push_back({name, part_path(o, name), *std::move(why)});
             }
         }
-        // It was not about an array, or there is nothing else to write.
+        // The error did not concern an array, or no array is left to write.
         if (result.left_out.empty() || result.left_out.size() == names.size()) throw;
     }
     if (!result.left_out.empty()) {

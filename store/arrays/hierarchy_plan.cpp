@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What a file's reader found says more than that there are objects; reading nothing makes it say so.
+/// The error of a file's reader says more than "Python objects"; an empty read triggers it.
 std::unique_ptr<ArraySource> readable(std::unique_ptr<ArraySource> source) {
     const ArrayInfo info = source->info();
     if (info.dtype.kind() == Kind::object) {
@@ -78,7 +78,7 @@ bool is_excluded(const HierarchyCopy& o, const std::string& path) {
 
 std::optional<ArrayPath> array_file_at(const std::string& name) {
     ArrayPath path = split_array_path(name);
-    // An .npz is a zip, too; one of arrays in directories is a place of its own.
+    // An .npz is a zip too. A zip of Zarr arrays is a store, not an array file.
     if (!fs::is_regular_file(path.path) || probe_place(path.path, {.read_only = true})) return std::nullopt;
     path.opened = open_file(path.path);
     if (array_file_format_of(*path.opened) == nullptr) return std::nullopt;
@@ -102,7 +102,7 @@ std::optional<Group> group_at(const std::string& path) {
         const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
                            !child_nodes(*place->store, place->prefix).empty();
         if (group) return Group::open(place->store, place->prefix);
-        if (!was_replaced(*place)) return {};  // else there was a group, and is another one
+        if (!was_replaced(*place)) return {};  // else retry: the group was replaced
     }
 }
 
@@ -123,7 +123,7 @@ void require_distinct(const std::string& source, const std::vector<std::string>&
 
 namespace {
 
-/// The fill that is wished for one array.
+/// The fill requested for one array.
 std::optional<Value> fill_of(const HierarchyCopy& o, const std::string& node) {
     std::optional<Value> fill = o.arrays.fill;
     for (const auto& [name, value] : o.fills) {
@@ -139,7 +139,7 @@ PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::str
     return {std::move(source), std::move(node), std::move(plan)};
 }
 
-/// Plans one array of several; what cannot be opened is kept apart.
+/// Plans one array of several. Arrays that cannot be opened go to `plan.unreadable`.
 void plan_one_of(const HierarchyCopy& o, HierarchyPlan& plan, std::string source, std::string node) {
     std::unique_ptr<ArraySource> opened;
     try {
@@ -184,7 +184,7 @@ PlannedGroup plan_group(const HierarchyCopy& o, const Group& group, std::string 
     return {std::move(node), to, std::move(attributes), std::move(unknown)};
 }
 
-/// xarray opens a hierarchy in which arrays name their dimensions only where all do; a scalar has none to name.
+/// If some arrays of a hierarchy name their dimensions, xarray requires it of all: a scalar gets an empty list.
 void name_no_dimensions(HierarchyPlan& plan) {
     const auto keeps = [](const PlannedCopy& job) {
         const std::optional<Value>& attributes = job.plan.attributes;
@@ -199,7 +199,7 @@ void name_no_dimensions(HierarchyPlan& plan) {
     }
 }
 
-/// Everything at and below a group, each group before what is in it.
+/// Plans everything at and below a group, each group before its members.
 void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& plan) {
     const Place place = o.archive ? *o.archive : find_place(o.source, {.read_only = true});
     Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
@@ -218,7 +218,7 @@ void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& 
     if (root.dialect() != nullptr && root.dialect()->dimension_names) name_no_dimensions(plan);
 }
 
-/// Members of a file become arrays in groups, where the format has groups.
+/// Members of a file become arrays in groups, if the format has groups.
 void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& members,
                         std::vector<PlannedGroup>& groups) {
     const Dialect* dialect = o.arrays.format ? &dialect_named(*o.arrays.format) : nullptr;
@@ -232,7 +232,7 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
     for (const std::string& folder : folders) groups.push_back({folder, dialect, std::nullopt});
 }
 
-/// Each fill of a single array must be of one of several.
+/// Each fill of an individual array must name one of several arrays.
 void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
     for (const auto& [name, value] : o.fills) {
         if (std::ranges::find(plan.jobs, name, &PlannedCopy::node) != plan.jobs.end()) continue;
@@ -241,8 +241,8 @@ void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
     }
 }
 
-/// Members that cannot all be arrays of one directory: two of one name, one that would lie in another, and one with the
-/// name of a metadata document. Refused before anything is written.
+/// Throws, before anything is written, if members cannot all be arrays of one directory: equal names, one inside
+/// another, or the name of a metadata document.
 void require_apart(const std::string& source, const std::vector<std::string>& members) {
     require_distinct(source, members);
     const std::set<std::string> names(members.begin(), members.end());

@@ -1,5 +1,4 @@
-// What a copied hierarchy is to become: the arrays and groups that its source names, planned before anything is
-// written.
+// The plan of a copied hierarchy: all arrays and groups of its source, planned before anything is written.
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@
 
 namespace tessera {
 
-/// One call of copy_hierarchy, with what was found out about its source.
+/// One call of copy_hierarchy, with the properties of its source.
 struct HierarchyCopy : HierarchyOptions {
     std::string source, destination;
     std::optional<Place> archive = std::nullopt;   ///< the source, if that is a zip: opened once
@@ -29,52 +28,53 @@ struct HierarchyCopy : HierarchyOptions {
     }
 };
 
-/// Everything that is to be made.
+/// Everything to be made.
 struct HierarchyPlan {
     std::vector<PlannedGroup> groups;
     std::vector<PlannedCopy> jobs;
-    bool hierarchy = false;  ///< arrays of it that cannot be read are left out
+    bool hierarchy = false;  ///< unreadable arrays are left out
     std::vector<LeftOut> unreadable;
-    std::vector<PassedFolder> passed;  ///< what the walk over the source did not go into
+    std::vector<PassedFolder> passed;  ///< folders that the walk over the source did not enter
 };
 
-/// All the arrays that the source names: itself, its members, or what is below it.
+/// Plans all arrays of the source: itself, its members, or those below it.
 [[nodiscard]] HierarchyPlan plan_hierarchy(const HierarchyCopy& copy);
 
-/// The array file that a path names, or the member of one, open; nullopt for everything else.
+/// Opens the array file, or the member of one, that a path names; nullopt for everything else.
 [[nodiscard]] std::optional<ArrayPath> array_file_at(const std::string& path);
 
-/// Opens an array of the source, and makes a file's reader say what is wrong with one that it cannot read.
+/// Opens an array of the source. For an unreadable one, throws the error of the file's reader.
 [[nodiscard]] std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& copy, const std::string& path);
 
 /// The selection, bound to the source's shape.
 [[nodiscard]] std::optional<Selection> selection_of(const HierarchyCopy& copy, const ArraySource& source);
 
-/// The path of one of several arrays of the source: file::name, or below a directory or zip.
+/// The path of one of the source's arrays: file::name, or below a directory or zip.
 [[nodiscard]] std::string part_path(const HierarchyCopy& copy, const std::string& name);
 
-/// Whether an error is about what an array holds, and not about the place or the time: others can then be copied.
+/// Whether an error concerns only the content of one array, so that others can still be copied.
 [[nodiscard]] bool is_unreadable(const Error& error);
 
-/// Whether the caller leaves out what lies at a path below the source, or a folder above it.
+/// Whether the caller excludes a path below the source, or a folder above it.
 [[nodiscard]] bool is_excluded(const HierarchyCopy& copy, const std::string& path);
 
-/// Refuses two members of one name.
+/// Throws if two members have the same name.
 void require_distinct(const std::string& source, const std::vector<std::string>& members);
 
-/// The arrays below a directory, a zip or a group in one, by their paths in it: "elevation", "group/elevation". Array
-/// files are not among them; an array itself, or another file, has none. `passed` becomes what was not looked into.
+/// The arrays below a directory, a zip or a group in one, by their paths in it: "elevation", "group/elevation".
+/// Excludes array files. Empty if the source is itself an array or another file. Sets `passed` to the folders not
+/// entered.
 [[nodiscard]] std::vector<std::string> arrays_below(const HierarchyCopy& copy, std::vector<PassedFolder>& passed);
 
 /// Copies one array into an array file.
 [[nodiscard]] CopiedHierarchy copy_to_file(const HierarchyCopy& copy);
-/// Copies the arrays `names` of the source into one file. Those that cannot be read are left out, and the file is then
-/// written beside what is there, as of a hierarchy.
+/// Copies the arrays `names` of the source into one file. Unreadable ones are left out, and the file is then written
+/// beside an existing one, as for a hierarchy.
 [[nodiscard]] CopiedHierarchy copy_to_bundle(const HierarchyCopy& copy, std::vector<std::string> names);
 
 /// Why an array of the source cannot be read as a whole; nullopt if it can.
 [[nodiscard]] std::optional<std::string> why_unreadable(const HierarchyCopy& copy, const std::string& source);
-/// A free name beside the destination, for what must not replace what is there.
+/// A free name beside the destination, for an incomplete copy that must not replace an existing one.
 [[nodiscard]] std::string incomplete_name(const std::string& destination);
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
-// What a journal may say.
+// Which journals may be applied.
 //
-// An array may have been sent by somebody, with a journal in it that is to be finished by whoever opens it. The store
-// keeps it from leading out of the array; this keeps it from doing anything but what a batch of edits of that array
-// could have recorded.
+// An array from an untrusted sender may contain a journal that is applied when the array is opened. The store ensures
+// that the journal cannot lead out of the array. This check ensures that it changes only what a batch of edits of that
+// array could have recorded.
 #include "journal_check.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 using Change = Journal::Entry::Kind;
 
-/// The array that a journal lies in.
+/// The array that contains a journal.
 struct Owner {
     const Dialect& dialect;
     ArrayMetadata metadata;
@@ -78,7 +78,7 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
     Owner owner = owner_of(store, prefix, name);
     require_own_keys(owner, journal, name);
     const auto staged_key = [&](const Journal::Entry& entry) { return fmt::format("{}/{}", folder, entry.number); };
-    // Where the batch changes the shape, its chunks lie in the new grid.
+    // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
         if (entry.kind != Change::put || entry.key != owner.dialect.metadata_key) continue;

@@ -10,13 +10,13 @@
 
 namespace tessera {
 
-/// Throws corrupt, naming the journal `name`, unless every entry is about the array at `prefix` itself: one of its
-/// chunks, its metadata or its attributes, each once, and the metadata are not removed.
+/// Throws corrupt, naming the journal `name`, unless every entry concerns a chunk, the metadata or the attributes of
+/// the array at `prefix`, each at most once, and the metadata is not removed.
 void require_own_keys(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
                       std::string_view name);
 
-/// The same, and each value that is put is in `folder`, where values are staged, with the size that the journal says,
-/// or already under its key, and lies in the array's grid as it is after the batch.
+/// The same, and also requires of each put value that it is staged in `folder` with the recorded size, or already under
+/// its key, and that its chunk is in the array's grid after the batch.
 void require_applicable(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
                         const Journal& journal, std::string_view name);
 

@@ -1,4 +1,4 @@
-// Chunks whose keys have another separator than the metadata say. Private to the store module.
+// Chunks whose keys have another separator than the metadata. Private to the store module.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace tessera {
 
-/// The key of a chunk of the array at `prefix`, below its folder `name`, in the form "0/0" where the metadata have
-/// "0.0". zarr-python 2.13 drops "dimension_separator" from .zarray when it appends to or resizes an array, and the
-/// chunks that are there are then not found any more. nullopt where there is none.
+/// A chunk of the array at `prefix`, below its folder `name`, whose key has the form "0/0" although the metadata says
+/// "0.0"; nullopt if there is none. zarr-python 2.13 drops "dimension_separator" from .zarray when it appends to or
+/// resizes an array, and existing chunks are then not found any more.
 [[nodiscard]] std::optional<std::string> chunk_of_lost_separator(const KeyValueStore& store, std::string_view prefix,
                                                                  const ArrayMetadata& metadata, std::string_view name);
 

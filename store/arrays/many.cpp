@@ -1,5 +1,5 @@
-// Many regions at once: Array::read_many and write_many. What is decoded as one (a chunk, in a shard an inner chunk) is
-// looked at once, whatever the order of the regions; a shard is replaced once.
+// Many regions at once: Array::read_many and write_many. Each unit (a chunk, or in a shard an inner chunk) is processed
+// once, whatever the order of the regions; a shard is replaced once.
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
@@ -16,17 +16,17 @@ namespace tessera {
 
 namespace {
 
-/// One of the regions touches one unit, which is what is decoded as one.
+/// A pair of a region and a unit that it touches.
 struct Touch {
     std::int64_t unit;
     std::size_t part;
 };
 
-/// All touches, by unit, those of a unit in the order of the regions; and where each unit's begin.
+/// All touches, sorted by unit and then by region, and the start of each unit's touches.
 struct Touches {
     ChunkGrid units;
     std::vector<Touch> all;
-    std::vector<std::size_t> begin;  ///< one more than there are units
+    std::vector<std::size_t> begin;  ///< one more entry than units
 
     [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(begin.size()) - 1; }
     [[nodiscard]] std::span<const Touch> of(std::int64_t n) const {
@@ -67,7 +67,7 @@ Touches touches_of(const ArrayState& array, const LoadedArray& loaded, std::span
     return touches;
 }
 
-/// What a region and a unit have in common: in the region, and in the unit.
+/// The intersection of a region and a unit: within the region, and within the unit.
 struct Common {
     Region in_part;
     Region in_unit;
@@ -83,7 +83,7 @@ Common common_of(const Region& part, const Region& unit) {
     return common;
 }
 
-/// Writes what parts say of one unit into `elements`, and which elements these are into `dirty_mask`.
+/// Copies the parts of one unit into `elements`, and marks these elements in `dirty_mask`.
 void overlay(const Touches& touches, std::int64_t n, std::span<const RegionWrite> parts,
              const MutableArrayView& elements, const MutableArrayView& dirty_mask) {
     const std::byte marked{1};
@@ -101,13 +101,13 @@ Region moved(const Region& region, const Index& by) {
     return there;
 }
 
-/// Gives all parts that touch a unit what they want of it.
+/// Copies from a unit into all parts that touch it.
 void distribute(const ArrayState& array, const LoadedArray& loaded, const Touches& touches, std::int64_t n,
                 std::span<const RegionRead> parts, const ReadUnit& read) {
     const Region box = touches.units.chunk_region(touches.unit(n));
     const auto unit_touches = touches.of(n);
     ScratchPool::Loan scratch(array.scratch);
-    if (unit_touches.size() == 1) {  // only what is needed of it
+    if (unit_touches.size() == 1) {  // decode only the needed part
         const RegionRead& part = parts[unit_touches.front().part];
         const Common common = common_of(part.region, box);
         read(common.in_unit, part.out.part(common.in_part), *scratch);
@@ -124,8 +124,8 @@ void distribute(const ArrayState& array, const LoadedArray& loaded, const Touche
     }
 }
 
-/// Calls each(index, its units, options for the work within, …) for every chunk or shard: by run(count, options, job),
-/// which calls job(i, …) in parallel.
+/// Calls each(index, its units, options for the work within, …) for every chunk or shard. run(count, options, job)
+/// calls job(i, …) in parallel.
 template <class Run, class Each>
 void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOptions& io, const Run& run,
                   const Each& each) {
@@ -137,7 +137,7 @@ void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOpt
     const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> jobs(stored.begin(), stored.end());
     IoOptions outer = io;
     IoOptions within = io;
-    // Few shards are taken one after another, and all threads work on the inner chunks of each.
+    // A few shards are processed one after another, with all threads on the inner chunks of each.
     const bool few = loaded.pipeline.shard() != nullptr && std::ssize(jobs) < thread_count(io);
     (few ? outer : within).threads = 1;
     run(std::ssize(jobs), outer, [&](std::int64_t job, auto&... output) {
@@ -180,7 +180,7 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
 void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
                 const IoOptions& io) {
     const Touches touches = touches_of(array, loaded, parts, &RegionWrite::in);
-    if (loaded.metadata.keys.separator == "/") {  // else all chunks share one folder: the first write finds out
+    if (loaded.metadata.keys.separator == "/") {  // else all share one folder: the first write makes this check
         for (const RegionWrite& part : parts) require_direct(array, loaded, part.region);
     }
     const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {

@@ -1,16 +1,16 @@
 // Arrays that appear only when they are complete.
 //
-// Where nothing is, the new array is written in place: a marker (.tessera/unfinished.json) first, chunks and
-// attributes next, the metadata last, then the marker goes. A crash leaves a directory with a marker and no metadata:
-// no reader opens it, `info` says what it is, --resume goes on with it, and --overwrite takes it away. The marker says
-// what was being copied into which metadata, so that only the same copy goes on.
+// If nothing is at the path, the new array is written in place: first a marker (.tessera/unfinished.json), then chunks
+// and attributes, then the metadata. Finally the marker is removed. A crash leaves a directory with a marker and no
+// metadata: no reader opens it, `info` explains it, --resume continues it, and --overwrite removes it. The marker
+// records the source and the metadata, so that only the same copy is resumed.
 //
-// Where an array is that may be replaced, the new one is built beside it under a hidden name and complete there before
-// the two directories change places in one step, as replace_directory.cpp says.
+// An array to be replaced stays until the new one is complete beside it under a hidden name. Then the two directories
+// are exchanged atomically (see replace_directory.cpp).
 //
-// From before the first look until the array is in its place the DestinationLock is held: what is found there half made
-// is what a run left that has ended. A run that fails removes what it has made as long as that is still the directory
-// that it made.
+// The DestinationLock is held from before the first look until the array is in place. So an unfinished array found
+// there belongs to a run that has ended. A failed run removes its directory, if the path still leads to that same
+// directory.
 
 #include <fmt/format.h>
 
@@ -34,8 +34,8 @@ namespace {
 
 constexpr std::string_view marker_key = unfinished_marker_key;
 
-/// What says which names in a directory are an array's own: its dialect and metadata, from the array that is there or
-/// from the marker of an unfinished one. A marker that cannot be read vouches for the default layout of its dialects.
+/// Decides which names in a directory belong to an array, by its dialect and metadata. These come from the array or
+/// from the marker of an unfinished one. An unreadable marker stands for the default layout of all dialects.
 class Ownership {
 public:
     explicit Ownership(const KeyValueStore& store) {
@@ -85,7 +85,7 @@ void require_nothing_foreign(const fs::path& path) {
     });
 }
 
-/// Removes what is an array's own, and nothing else.
+/// Removes the array's own files, and nothing else.
 void erase_own(const fs::path& path) {
     const auto store = directory_store(path);
     const Ownership ownership(*store);
@@ -94,7 +94,7 @@ void erase_own(const fs::path& path) {
         store->erase(name);
         store->erase_below(name);
     });
-    store->erase_below(".tessera");  // last: until then it says what the rest is
+    store->erase_below(".tessera");  // last: until then its marker explains the rest
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ Occupant occupant(const fs::path& path) {
     const auto store = directory_store(path, {.read_only = true});
     if (probe_dialect(*store, "") != nullptr) return Occupant::array;
     if (store->open(marker_key) != nullptr) return Occupant::unfinished;
-    // Temporary files and an empty .tessera/ are what is left where not even the marker could be written.
+    // If not even the marker could be written, temporary files and an empty .tessera/ are left.
     bool ours = true;
     fs::directory_iterator entry(path, error);
     for (; !error && ours && entry != fs::directory_iterator(); entry.increment(error)) {
@@ -133,16 +133,16 @@ void remove_unfinished(const fs::path& path, const StoreOptions& options) {
 }
 
 struct NewArray::State {
-    fs::path place;                       ///< where the array will be
-    fs::path built;                       ///< where it is written: `place`, or a hidden directory beside it
+    fs::path place;                       ///< the final path
+    fs::path built;                       ///< the path it is written to: `place`, or a hidden directory beside it
     std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;                ///< committed or kept
     bool rests = false;                ///< without locks and open files
-    std::optional<ValueStamp> marker;  ///< of what rests: a new directory may have the number of the old one
+    std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
     StoreOptions options;
-    DestinationLock own_lock;              ///< holds nothing when the caller has it
+    DestinationLock own_lock;              ///< holds nothing if the caller has the lock
     const DestinationLock* lock;           ///< of `place`
     std::shared_ptr<KeyValueStore> store;  ///< of `built`
     StoreLock shape;                       ///< held, so that chunks need no lock between processes
@@ -173,9 +173,9 @@ struct NewArray::State {
 
     void remove_unfinished() const {
         if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
-        if (rests && store->stamp(marker_key) != marker) return;   // or another directory of that number
+        if (rests && store->stamp(marker_key) != marker) return;   // or another directory with that inode
         if (built == place && !made_directory) {
-            erase_own(place);  // the directory was there, empty or with an unfinished copy
+            erase_own(place);  // the directory existed, empty or with an unfinished copy
         } else {
             remove_tree(built);
         }
@@ -184,7 +184,7 @@ struct NewArray::State {
 
 namespace {
 
-/// What an unfinished copy is: compared when it is to be gone on with.
+/// The identity of an unfinished copy, compared before it is resumed.
 Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
     const auto store = memory_store();
     dialect.save(*store, "", metadata, nullptr);
@@ -256,7 +256,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         state_->resumed = true;
     } else if (state_->built != state_->place) {
         rescue_set_aside(state_->built, state_->place, existing.store);
-        remove_tree(state_->built);  // what an earlier attempt left: a copy, or a part of the array that it replaced
+        remove_tree(state_->built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
     } else if (before == Occupant::unfinished) {
         erase_own(state_->built);
     }
@@ -270,8 +270,8 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         if (existing.together) state_->store->sync_later();
         if (!state_->resumed) {
             state_->store->put(marker_key, std::as_bytes(std::span(text)));
-            // Chunks without it would be nobody's after a power failure. Of many arrays that is the price of not
-            // waiting for each.
+            // Without the marker, chunks would belong to nothing after a power failure. For many arrays, this is
+            // accepted to avoid a wait for each.
             if (!existing.together) state_->store->sync();
         }
         auto shape = state_->store->try_lock("");
@@ -296,7 +296,7 @@ NewArray::~NewArray() {
     try {
         state_->remove_unfinished();
     } catch (const Error&) {
-        // What cannot be removed keeps its marker: it does not open as an array, and `info` says what it is.
+        // If this fails, the marker stays: the array does not open, and `info` explains it.
     }
 }
 
@@ -335,7 +335,7 @@ void rest_together(std::span<NewArray* const> arrays) {
 
 void commit_together(std::span<NewArray* const> arrays) {
     struct Held {
-        std::unique_ptr<HeldValues> values;  ///< null where nothing is held
+        std::unique_ptr<HeldValues> values;  ///< null if nothing is held
         std::vector<std::string> keys;
     };
     std::vector<Held> documents;
@@ -349,7 +349,7 @@ void commit_together(std::span<NewArray* const> arrays) {
         if (held.values) held.keys = ArrayAccess::state(*state.array)->hold_documents(*held.values);
         documents.push_back(std::move(held));
     }
-    sync_together(stores);  // the chunks, before the metadata say that they are there
+    sync_together(stores);  // the chunks, before the metadata refers to them
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         NewArray::State& state = *arrays[i]->state_;
         if (documents[i].values) {
@@ -357,7 +357,7 @@ void commit_together(std::span<NewArray* const> arrays) {
         } else {
             state.array->publish();
         }
-        // What fails from here on costs the marker, or the exchange, and not the array.
+        // A failure from here on affects the marker or the exchange, but not the array.
         if (state.built == state.place) state.leave = true;
     }
     sync_together(stores);

@@ -1,4 +1,4 @@
-// Which names in a directory belong to the array or group that lies there. Private to the store module.
+// Which names in a directory belong to the array or group there. Private to the store module.
 #pragma once
 
 #include <tessera/group.h>
@@ -11,7 +11,7 @@ namespace tessera {
 /// The names directly below one node that are part of that node itself.
 class NodeFiles {
 public:
-    /// Loads an array's metadata. `node.path` is its prefix in the store; it outlives this.
+    /// Loads an array's metadata. `node.path` is its prefix in the store. The store must outlive this.
     NodeFiles(const KeyValueStore& store, const Node& node);
     [[nodiscard]] bool owns(std::string_view name) const;
 
@@ -23,12 +23,12 @@ private:
 /// Whether a name directly below a node is one of its documents: metadata, attributes, consolidated metadata.
 [[nodiscard]] bool is_document(const Node& node, std::string_view name);
 
-/// Throws invalid_argument, naming it, for what belongs to none of these nodes but lies in one. `links` are prefixes of
-/// links that go with the nodes.
+/// Throws invalid_argument, naming it, for a file inside these nodes that belongs to none of them. `links` are prefixes
+/// of links that belong to the nodes.
 void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
                              const std::vector<std::string>& links = {});
 
-/// Whether nothing keeps the node at `prefix` from being changed (KeyValueStore::require_direct).
+/// Whether no link forbids changing the node at `prefix` (KeyValueStore::require_direct).
 [[nodiscard]] bool is_direct(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

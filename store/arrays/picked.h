@@ -1,5 +1,5 @@
-// What a selection picks from a chunk or an inner chunk of a shard, and how that is read and changed. Private to the
-// store module. Inline: each chunk passes through most of it.
+// Reading and changing the part of a chunk, or of an inner chunk of a shard, that a selection picks. Inline, because
+// each chunk passes through most of it. Private to the store module.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@
 
 namespace tessera {
 
-/// "grid.zarr: chunk (0, 3), key __zdata__/0.3.blosc", put before what went wrong in a chunk.
+/// "grid.zarr: chunk (0, 3), key __zdata__/0.3.blosc": the prefix of errors in a chunk.
 inline std::string where(const ArrayState& array, const Index& chunk, const std::string& key) {
     return fmt::format("{}: chunk {}, key {}", array.name, chunk.to_string(), key);
 }
 
-/// The caller's view as one of the array's dtype, byte order apart. Throws when shape or dtype do not fit.
+/// The caller's view with the array's dtype, in the caller's byte order. Throws if shape or dtype do not fit.
 template <class View>
 View fitted(const ArrayState& array, const LoadedArray& loaded, const View& v, const Shape& shape) {
     const DType& dtype = loaded.metadata.dtype;
@@ -45,7 +45,7 @@ inline void require_inside(const ArrayState& array, const LoadedArray& loaded, c
     in_context([&] { return array.name; }, [&] { tessera::require_inside(region, loaded.grid.shape()); });
 }
 
-/// A selection of a whole array, and the memory of what it picks (shape full_shape(), dtype the array's but for order).
+/// A selection of a whole array, and the memory for it (shape full_shape(), the array's dtype in any byte order).
 template <class View>
 struct Request {
     const Selection& selection;
@@ -55,7 +55,7 @@ struct Request {
 /// What a selection picks from one box of the array: a chunk, or an inner chunk of a shard.
 struct Picked {
     Region in_request;   ///< in units of the selection's steps
-    Region in_box;       ///< the smallest region that holds what is picked
+    Region in_box;       ///< the bounding region of the picked elements
     bool whole = false;  ///< picks every element of the box
 };
 
@@ -65,7 +65,7 @@ inline Picked picked_from(const Selection& selection, const Region& box) {
     for (int d = 0; d < box.rank(); ++d) {
         const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
         const std::int64_t step = std::abs(axis.step);
-        // With a negative step the picked places are counted from the other end.
+        // With a negative step, the picked elements are counted from the other end.
         const std::int64_t lowest = axis.step > 0 ? axis.start : axis.start + (axis.count - 1) * axis.step;
         const std::int64_t first = box.start[d] <= lowest ? 0 : ceil_div(box.start[d] - lowest, step);
         const std::int64_t last_place = box.start[d] + box.extent[d] - 1 - lowest;
@@ -80,7 +80,7 @@ inline Picked picked_from(const Selection& selection, const Region& box) {
     return part;
 }
 
-/// Of a view of `part.in_box`, the elements that the selection picks, in the selection's order.
+/// The elements of a view of `part.in_box` that the selection picks, in the selection's order.
 inline MutableArrayView picked(const MutableArrayView& box, const Picked& part, const Selection& selection) {
     MutableArrayView v = box;
     v.shape = part.in_request.extent;
@@ -92,12 +92,13 @@ inline MutableArrayView picked(const MutableArrayView& box, const Picked& part, 
     return v;
 }
 
-/// Throws unsupported for an element that is no text, naming it by `place`, its index in the array from that in `v`.
+/// Throws unsupported for an element that is not text. `place` maps its index in `v` to that in the array, for the
+/// message.
 template <class Place>
 void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& place) {
     if (!loaded.may_hold_no_text) return;
     NDArray slots(DType::raw(sizeof(VariableSlot)), v.shape);
-    copy_elements({v.data, slots.dtype(), v.shape, v.strides}, slots);  // the slots, without what they lead to
+    copy_elements({v.data, slots.dtype(), v.shape, v.strides}, slots);  // the slots, without their content
     const auto* slot = reinterpret_cast<const VariableSlot*>(slots.bytes().data());
     const Region all = Region::whole(v.shape);
     for (std::int64_t n = 0; n < all.count(); ++n) {
@@ -110,7 +111,7 @@ void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& pl
     }
 }
 
-/// Of the elements that were read, or of a box that is to be written.
+/// The same for elements that were read, or for a box to be written.
 inline void require_text(const LoadedArray& loaded, const ArrayView& box, const Index& start) {
     require_text(loaded, box, [&](Index index) {
         for (int d = 0; d < index.rank(); ++d) index[d] += start[d];
@@ -124,7 +125,7 @@ inline void read_absent(const ArrayState& array, const LoadedArray& loaded, cons
     if (array.published && !array.store->contains(join_key(array.prefix, array.dialect->metadata_key))) {
         throw not_found("the array is gone: it was removed, moved, or another took its place; open it again");
     }
-    // v3 has "c" for the one chunk of an array without dimensions, and for the folder of all chunks of any other.
+    // In v3, "c" is the only chunk of a 0-d array, and the folder of all chunks of any other array.
     if (loaded.grid.shape().rank() == 0) {
         const std::string key = array.chunk_key(loaded, {});
         if (array.store->folder_id(key)) {
@@ -134,10 +135,10 @@ inline void read_absent(const ArrayState& array, const LoadedArray& loaded, cons
     fill_elements(out, loaded.metadata.dtype, loaded.fill());
 }
 
-/// The scratch's chunk array, of this shape, with indeterminate elements.
+/// The scratch's chunk array with this shape and uninitialised elements.
 inline MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& shape, WorkerScratch& scratch) {
     const DType& dtype = loaded.metadata.dtype;
-    // A fresh one for variable-length elements: their arena would grow with every chunk.
+    // A fresh one for variable-length elements, whose arena would otherwise grow with every chunk.
     if (!(scratch.chunk.dtype() == dtype) || !(scratch.chunk.shape() == shape) || dtype.is_variable()) {
         scratch.chunk = NDArray();
         scratch.chunk = NDArray(dtype, shape);
@@ -145,7 +146,7 @@ inline MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& sha
     return scratch.chunk.view();
 }
 
-/// Reads what is picked from a box of which `whole` is the full shape, by read(region of the box, memory).
+/// Reads the picked elements of a box of shape `whole`, by read(region of the box, memory).
 template <class Read>
 void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& request, const Picked& part,
                  const Shape& whole, WorkerScratch& scratch, const Read& read) {
@@ -159,7 +160,7 @@ void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& req
     copy_elements(picked(box, part, request.selection), out);
 }
 
-/// Fills `chunk` with what is stored, or with the fill where nothing is.
+/// Fills `chunk` with the stored chunk, or with the fill if there is none.
 inline bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
                        const MutableArrayView& chunk, WorkerScratch& scratch) {
     if (array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
@@ -170,7 +171,7 @@ inline bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const
     return false;
 }
 
-/// The fill for elements that nobody reads (beyond the edge): zeros where the metadata's fill is no use.
+/// The fill for elements that nobody reads (beyond the edge); zeros if the metadata's fill is unusable.
 inline void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk) {
     if (loaded.metadata.fill.error.empty()) {
         fill_elements(chunk, loaded.fill());
@@ -179,7 +180,7 @@ inline void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk
     }
 }
 
-/// Puts a chunk's elements in place, or removes the chunk when all inside the array equal the fill.
+/// Stores a chunk, or removes it if all its elements inside the array equal the fill.
 inline void store_chunk(const LoadedArray& loaded, const Index& index, const ArrayView& chunk, ChunkOutput& output,
                         WorkerScratch& scratch) {
     const ArrayView inside = chunk.part(Region::whole(loaded.grid.chunk_region(index).extent));
@@ -190,8 +191,8 @@ inline void store_chunk(const LoadedArray& loaded, const Index& index, const Arr
     }
 }
 
-/// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nothing where the selection
-/// picks nothing. memory(keep) gives memory of that shape, holding what is stored or (keep false) the fill.
+/// The new elements of a box of the array, as a chunk or inner chunk of shape `whole`; nullopt if the selection picks
+/// none. memory(keep) returns memory of that shape with the stored elements or, if `keep` is false, the fill.
 template <class Memory>
 std::optional<ArrayView> edited(const LoadedArray& loaded, const Request<ArrayView>& request, const Region& box,
                                 const Shape& whole, const Memory& memory) {
@@ -214,7 +215,7 @@ inline Selection region_selection(const Region& region) {
     return Selection(std::move(axes));
 }
 
-/// Sets all elements of a chunk or inner chunk to the fill but for those in `inside`, from the first one on.
+/// Sets all elements of a chunk or inner chunk to the fill, except the leading ones in `inside`.
 inline void fill_beyond(const LoadedArray& loaded, const Shape& inside, const MutableArrayView& chunk) {
     for (int d = 0; d < inside.rank(); ++d) {
         if (inside[d] == chunk.shape[d]) continue;

@@ -32,7 +32,7 @@ fs::path existing_part(const fs::path& path) {
     return part;
 }
 
-/// What of `path` comes after `part`, as a prefix of keys.
+/// The rest of `path` after `part`, as a prefix of keys.
 std::string prefix_after(const fs::path& part, const fs::path& path) {
     std::string prefix;
     for (const fs::path& name : path.lexically_normal().lexically_relative(part.lexically_normal())) {
@@ -57,8 +57,8 @@ std::string too_deep_text(std::ptrdiff_t folders) {
                        deepest_folder, folders == 1 ? "was" : "were");
 }
 
-/// Of a path of which `part` exists: where the next part was moved to by a run that replaces it in two steps, because
-/// the file system cannot exchange directories (replace_directory.cpp).
+/// For a path of which only `part` exists: the path to which a two-step replacement moves the next part. File systems
+/// that cannot exchange directories need two steps (replace_directory.cpp).
 fs::path moved_to(const fs::path& part, const fs::path& path) {
     const std::string rest = prefix_after(part, path);
     return rest.empty() ? fs::path() : part / hidden_name(rest.substr(0, rest.find('/')), "old");
@@ -70,7 +70,7 @@ bool is_between(const fs::path& part, const fs::path& path) {
     return !moved.empty() && fs::is_directory(fs::symlink_status(moved, ignored));
 }
 
-/// Waits until what is being replaced is there again: a moment, unless the run was killed in between.
+/// Waits for the end of a replacement: a moment, unless the run was killed in between.
 void await_replacement(const fs::path& part, const fs::path& path) {
     constexpr int most = 200;
     for (int n = 0; n < most && is_between(part, path) && existing_part(path) == part; ++n) {
@@ -121,7 +121,7 @@ void require_present(const Place& place) {
 
 namespace {
 
-/// Whether a container or a data set of N5 lies there.
+/// Whether an N5 container or data set is there.
 bool is_n5(const KeyValueStore& store, std::string_view prefix) {
     Buffer text;
     try {

@@ -17,8 +17,8 @@ namespace tessera {
 
 namespace {
 
-/// Calls each(index, what is picked from its chunk or shard, options for the work within, …) for every chunk or shard
-/// from which the selection picks something: by run(count, options, job), which calls job(i, …) in parallel.
+/// Calls each(index, picked part, options for the work within, …) for every chunk or shard that the selection touches.
+/// run(count, options, job) calls job(i, …) in parallel.
 template <class Run, class Each>
 void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                      const IoOptions& io, const Run& run, const Each& each) {
@@ -26,7 +26,7 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
     require_inside(array, loaded, bounds);
     if (bounds.empty()) return;
     const Region overlapped = loaded.grid.overlapping(bounds);
-    // Few shards are taken one after another, and all threads work on the inner chunks of each.
+    // A few shards are processed one after another, with all threads on the inner chunks of each.
     const bool few = loaded.pipeline.shard() != nullptr && overlapped.count() < thread_count(io);
     IoOptions outer = io;
     IoOptions within = io;
@@ -40,7 +40,7 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 
 // ---- reading
 
-/// What is picked with gaps from most of a chunk: all of it is decoded, in one piece.
+/// For elements picked with gaps from most of a chunk: decodes all of it in one piece.
 void read_with_gaps(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
                     const Request<MutableArrayView>& request, WorkerScratch& scratch) {
     const MutableArrayView out = request.elements.part(part.in_request);
@@ -77,8 +77,8 @@ void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::s
 
 // ---- writing
 
-/// The new bytes of a chunk that is stored as scratch.encoded, where only its blocks that `part` touches need to be
-/// encoded anew. Nothing also where the chunk might become the fill.
+/// The new bytes of the stored chunk in scratch.encoded, if only its blocks touched by `part` need re-encoding. nullopt
+/// if that is impossible, or if the chunk might become the fill.
 std::optional<ByteSpan> encode_touched(const LoadedArray& loaded, const Request<ArrayView>& request, const Picked& part,
                                        WorkerScratch& scratch) {
     if (!request.selection.is_region()) return std::nullopt;
@@ -116,7 +116,7 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
     }
 }
 
-/// Writes what is picked from one chunk or shard.
+/// Writes the picked elements of one chunk or shard.
 void write_picked(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                   const Picked& part, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io) {
     if (loaded.pipeline.shard() == nullptr) {
@@ -126,7 +126,7 @@ void write_picked(const ArrayState& array, const LoadedArray& loaded, const std:
     }
 }
 
-/// A part of what a selection picks, in units of its steps, as a selection.
+/// A part of a selection, in units of its steps, as a selection.
 Selection part_of(const Selection& selection, const Region& part) {
     std::vector<Selection::Axis> axes = selection.axes();
     for (int d = 0; d < part.rank(); ++d) {
@@ -176,7 +176,7 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
 void write_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection, const ArrayView& in,
                     const IoOptions& io) {
     const Request<ArrayView> request{selection, fitted(array, loaded, in, selection.full_shape())};
-    // Where all chunks share one folder the first that is written finds out whether it may be.
+    // If all chunks share one folder, the first write makes this check.
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
     const auto run = [&](std::int64_t count, const IoOptions& outer, const auto& job) {
         change_chunks(array, loaded, count, outer, job);

@@ -1,10 +1,10 @@
 // The loops that read and write a region of an array, chunk by chunk, in parallel. Private to the store module.
 //
-// Writers hold the shape lock (slot 0) shared for the whole call. How chunks are locked and replaced: chunk_changes.h.
-// Readers take no lock: a chunk is replaced as a whole.
+// Writers hold the shape lock (slot 0) shared for the whole call. See chunk_changes.h for how chunks are locked and
+// replaced. Readers take no lock, because a chunk is replaced as a whole.
 //
-// A shard is locked and replaced like a chunk. Within it only the inner chunks that are needed are read or encoded
-// anew; the others are copied as they are.
+// A shard is locked and replaced like a chunk. Only the inner chunks that are needed are read or re-encoded; the others
+// are copied unchanged.
 #pragma once
 
 #include "array_state.h"
@@ -37,45 +37,46 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
 void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
                 const IoOptions& io);
 
-/// Reads a part of a unit (what is decoded as one), or all of it, into memory of the part's shape.
+/// Reads a unit (a chunk, or an inner chunk of a shard), or a part of it, into memory of the part's shape.
 using ReadUnit = std::function<void(const Region& region, const MutableArrayView& out, WorkerScratch& scratch)>;
 using EachUnit = std::function<void(std::size_t i, const ReadUnit& read)>;
-/// Opens a shard once and calls each(i, read) for some of its inner chunks, by their numbers in it, in parallel.
+/// Opens a shard once and calls each(i, read) in parallel for some of its inner chunks, given by their numbers in the
+/// shard.
 void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& shard,
                 std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each);
 
-/// Throws invalid_argument, naming it, where a link that must not be followed (StoreOptions::follow_links) leads to
-/// chunks of a region, so that nothing is written when a part of it cannot be.
+/// If chunks of a region lie behind a link that must not be followed (StoreOptions::follow_links), throws
+/// invalid_argument, naming the link. So a write either can reach all chunks or writes nothing.
 void require_direct(const ArrayState& array, const LoadedArray& loaded, const Region& region);
-/// The same of any chunk that may be stored.
+/// The same for all chunks that may be stored.
 void require_direct(const ArrayState& array, const LoadedArray& loaded);
 
 /// The lock of a chunk or shard. The caller holds the shape lock.
 [[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
 
-/// Reads one whole chunk, with shards one inner chunk, `index` counting those over the array. `out` has their shape;
-/// beyond the array's edge it gets the fill.
+/// Reads one whole chunk, with shards one inner chunk; `index` is in the grid of these. `out` has the same shape;
+/// elements beyond the array's edge get the fill.
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                     const MutableArrayView& out);
 
-/// New elements of a whole chunk, with shards of one inner chunk, `index` counting those over the array. All packed in
-/// C order.
+/// New elements of a whole chunk, with shards of one inner chunk; `index` is in the grid of these. All packed in C
+/// order.
 struct MarkedChunk {
     Index index;
     ArrayView elements;
     ArrayView dirty_mask;  ///< bools: which of them to write; without data: all of them
 };
-/// Writes the marked elements into one chunk or shard, which is replaced once. `output` has begun. The caller holds the
+/// Writes the dirty elements into one chunk or shard, which is replaced once. `output` has begun. The caller holds the
 /// shape lock.
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io);
-/// Copies the marked elements. All packed in C order.
+/// Copies the dirty elements. All packed in C order.
 void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const MutableArrayView& to);
 
-/// The shape of what is decoded and encoded as one: of chunks, with shards of the inner chunks.
+/// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.
 [[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);
 
-/// ArraySink::open_shard: holds the lock of the shard, and the shape lock given, for as long as it lives.
+/// For ArraySink::open_shard. Holds the lock of the shard and the given shape lock while it lives.
 [[nodiscard]] std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded,
                                                     const Region& region, StoreLock shape_lock);
 
@@ -83,15 +84,15 @@ void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const Mutab
 void clear_beyond_edge(const ArrayState& array, const LoadedArray& loaded, const Index& index, ChunkOutput& output,
                        const IoOptions& io);
 
-/// What for_each_stored() calls. Keys of strays and of what is in the way are below the array.
+/// Callbacks of for_each_stored(). The keys of strays and obstacles are below the array.
 struct StoredVisitor {
-    /// A chunk, inside the grid or not: also what has a chunk's name and cannot be read (a FIFO, a link that leads
-    /// nowhere). It is not absent, and reading it fails.
+    /// A chunk, inside the grid or not. Includes unreadable things with a chunk's name (a FIFO, a dangling link): they
+    /// are not absent, but reading them fails.
     std::function<void(const Index&, const std::string& key, const KeyValueStore::ValueSize& size)> each;
-    /// Every other value among them.
+    /// Every other value beside them.
     std::function<void(const std::string&)> stray = [](const std::string&) {};
-    /// What keeps chunks from being there: a directory in a chunk's place (then with its index), something else in the
-    /// place of a folder of chunks, a folder that the walk has come to by another name.
+    /// An obstacle to chunks: a directory in a chunk's place (then with its index), a thing that is not a folder in the
+    /// place of a folder of chunks, or a folder that the walk already visited under another name.
     std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
 };
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);

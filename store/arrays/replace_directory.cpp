@@ -1,12 +1,12 @@
-// What others see while it happens
-// --------------------------------
-// The two directories change places in one step (renameat2, RENAME_EXCHANGE): a path leads to the old array or to the
-// new one. Whoever has the old directory open keeps it, wherever it is; so before its locks are released, its metadata
-// and its lock files are removed. A writer that waited for the lock then finds that the file it locked has no name any
-// more: it looks for the array again, and goes on with the new one or says that the array is gone. A reader that finds
-// a chunk absent looks whether the metadata still are there before it takes that for the fill value. The rest of the
-// old directory is removed last. A crash before the exchange leaves the old array, one after it the new one; what is
-// left beside it has a hidden name, and is removed at the next attempt.
+// What concurrent readers and writers see
+// ---------------------------------------
+// The two directories are exchanged atomically (renameat2, RENAME_EXCHANGE): a path leads to the old array or to the
+// new one. A process that has the old directory open keeps it. Therefore its metadata and its lock files are removed
+// before its locks are released. A writer that waited for the lock then finds that the locked file has no name any
+// more. It looks for the array again, and continues with the new one or throws not_found. A reader that finds no chunk
+// checks that the metadata still exists before it assumes the fill value. The rest of the old directory is removed
+// last. A crash before the exchange leaves the old array, a crash after it the new one. Leftovers beside it have a
+// hidden name, and the next attempt removes them.
 #include "replace_directory.h"
 
 #include <fcntl.h>
@@ -35,11 +35,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Puts `built` in the place of `old`, and `old` where `built` was.
+/// Exchanges `built` and `old`.
 void exchange(const fs::path& built, const fs::path& old) {
     if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
-    // A file system without the exchange: two steps, between which neither is in place but both are complete.
+    // Without support for the exchange: two steps. Between them neither is in place, but both are complete.
     fs::path aside = old;
     aside.replace_filename(hidden_name(old, "old"));
     if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
@@ -56,19 +56,19 @@ fs::path real_place(const KeyValueStore& store, std::string_view prefix) {
     return real_path(fs::path(store.name()) / prefix);
 }
 
-/// The nodes that have locks by their real places: a directory to which links lead is locked once, and everybody has
-/// the same order.
+/// The nodes that have locks, by real path, so that a linked directory is locked once and the order is the same for
+/// all.
 std::map<fs::path, std::string> lock_places(const KeyValueStore& store, const std::vector<Node>& nodes) {
     std::map<fs::path, std::string> places;
     for (const Node& node : nodes) {
-        // What only a link leads to is read, but no lock file is made there; within the hierarchy it has its own path.
+        // Nodes behind a link are read, but not locked there; inside the hierarchy they also have their own path.
         if (node.dialect == nullptr || !is_direct(store, node.path)) continue;
         places.emplace(real_place(store, node.path), node.path);
     }
     return places;
 }
 
-/// The keys that say that there is a node, and those of the lock files, but for what lies elsewhere and is only linked.
+/// The keys of metadata and lock files of all nodes, except linked ones that lie elsewhere.
 std::vector<std::string> vital_keys(const KeyValueStore& store, const std::vector<Node>& nodes) {
     std::vector<std::string> keys;
     const fs::path root = real_place(store, "");
@@ -103,7 +103,7 @@ BuiltDirectory::~BuiltDirectory() {
     try {
         remove_tree(path_);
     } catch (const Error&) {
-        // It has a hidden name, and the next attempt removes it.
+        // Its name is hidden, and the next attempt removes it.
     }
 }
 
@@ -121,7 +121,7 @@ LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix) {
     for (;;) {
         const auto places = lock_places(store, locked.nodes);
         for (const auto& [path, node] : places) locked.locks.push_back(store.lock(node, 0, LockMode::exclusive));
-        // Nodes that came or went while others were waited for.
+        // Detects nodes that appeared or vanished while waiting for others.
         std::vector<Node> now = all_nodes(store, prefix);
         const bool same = lock_places(store, now) == places;
         locked.nodes = std::move(now);
@@ -156,7 +156,7 @@ void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes 
     }
     in_context([&] { return fmt::format("the old one is in {} still", built.string()); },
                [&] { carry_set_aside(built, place, options); });
-    for (const std::string& key : vital) store.erase(key);  // of the old directory, with which the store stays
+    for (const std::string& key : vital) store.erase(key);  // of the old directory, which the store keeps open
     locked.locks.clear();
     remove_tree(built);
 }

@@ -28,10 +28,10 @@ void for_each_index(const Region& box, const IoOptions& io, const std::function<
     parallel_in_memory(box.count(), io, [&](std::int64_t n) { each(index_in(box, n)); });
 }
 
-/// Removes stored chunks for which `unwanted` holds, wherever they came from.
+/// Removes stored chunks for which `unwanted` is true, whoever wrote them.
 void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOptions& io,
                   const std::function<bool(const Index&)>& unwanted) {
-    std::vector<std::string> keys;  // collected first: what a listing gives while entries vanish is undefined
+    std::vector<std::string> keys;  // collected first: listing while removing is undefined
     for_each_stored(array, loaded,
                     {.each =
                          [&](const Index& chunk, const std::string& key, const auto&) {
@@ -42,9 +42,9 @@ void erase_chunks(const ArrayState& array, const LoadedArray& loaded, const IoOp
                  [&](std::int64_t i) { array.store->erase(keys[static_cast<std::size_t>(i)]); });
 }
 
-/// Before a resize from `old` to `grown`, which may be shorter elsewhere: chunks at the old edge hold arbitrary bytes
-/// beyond it, and chunks outside the old grid may lie about since the array was larger (zarr 0.4 left them). Neither
-/// may show.
+/// Called before a resize from `old` to `grown`, which may be shorter in other dimensions. Chunks at the old edge have
+/// arbitrary elements beyond it, and stale chunks may exist outside the old grid (zarr 0.4 left them). Neither may
+/// become visible.
 void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const LoadedArray& grown,
                          const IoOptions& io) {
     const Shape& from = old.grid.shape();
@@ -66,7 +66,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
             array.store->erase(array.chunk_key(grown, chunk));
         }
     };
-    constexpr std::int64_t few = 1000;  // asking for each is then quicker than listing everything
+    constexpr std::int64_t few = 1000;  // below this, checking each key is faster than listing all
     if (enumerable && candidates <= few) {
         for (int d = 0; d < to.rank(); ++d) {
             if (to[d] <= from[d]) continue;
@@ -97,7 +97,7 @@ void clear_newly_exposed(const ArrayState& array, const LoadedArray& old, const 
                   [&](std::int64_t i, ChunkOutput& output) { clear(edge[static_cast<std::size_t>(i)], output); });
 }
 
-/// Writes into an array at an offset, as if that place were an array of its own.
+/// Writes into an array at an offset.
 class OffsetSink final : public ArraySink {
 public:
     OffsetSink(const ArrayState& array, std::shared_ptr<const LoadedArray> loaded, Region place)
@@ -140,7 +140,7 @@ Region chunks_along(const LoadedArray& grown, int axis, std::int64_t first, std:
     return box;
 }
 
-/// What is needed to take an append back.
+/// Everything needed to roll back an append.
 class Append {
 public:
     Append(ArrayState& array, std::shared_ptr<const LoadedArray> old, std::shared_ptr<const LoadedArray> grown,
@@ -151,28 +151,27 @@ public:
           axis_(axis),
           io_{.threads = io.threads},  // no stop: it may be the reason
           begun_(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now())) {
-        // A chunk at the old edge that holds nothing but the fill can be removed; where there is no fill, it has to be
-        // known which were there.
+        // A chunk at the old edge that equals the fill can be removed. Without a fill, record which chunks existed.
         if (old_->may_omit()) return;
         for_each_edge([&](const std::string& key, const Index&) {
             if (!array_.store->contains(key)) absent_.push_back(key);
         });
     }
 
-    /// Makes the old shape visible again, should the new one be, and removes the chunks that the append has written.
-    /// Those that lay about before, and were not replaced, stay. The caller holds the shape lock exclusively, so that
-    /// no other writer of ours has written any. Throws what keeps it from doing so.
+    /// Restores the old shape, if the new one is visible, and removes the chunks that the append wrote. Stale chunks
+    /// that it did not replace stay. The caller holds the shape lock exclusively, so that no other writer of Tessera
+    /// wrote any. Throws if it fails.
     void take_back() {
         const auto present = array_.refresh();
         if (present->grid.shape() == grown_->grid.shape()) {
             array_.save(old_);
             array_.sync();
         } else if (present->grid.shape() != old_->grid.shape()) {
-            return;  // another program's shape, and perhaps its chunks
+            return;  // another program changed the shape, and may own the chunks
         }
         const std::int64_t first = ceil_div(old_->grid.shape()[axis_], old_->grid.chunks()[axis_]);
         const Region added = chunks_along(*grown_, axis_, first, grown_->grid.grid()[axis_] - first);
-        constexpr std::int64_t few = 1000;  // asking for each is then quicker than listing everything
+        constexpr std::int64_t few = 1000;  // below this, checking each key is faster than listing all
         const auto erase = [&](const std::string& key) {
             if (is_new(key)) array_.store->erase(key);
         };
@@ -192,7 +191,7 @@ public:
     }
 
 private:
-    /// Calls each(key, chunk) for the chunks at the old edge that the append writes into.
+    /// Calls each(key, chunk) for the chunks at the old edge that the append changes.
     template <class Each>
     void for_each_edge(const Each& each) const {
         const std::int64_t from = old_->grid.shape()[axis_];
@@ -205,14 +204,15 @@ private:
         }
     }
 
-    /// Whether a stored value is no older than the append. Where the file system keeps whole seconds, so does this.
+    /// Whether a stored value is no older than the append. Compares whole seconds, because some file systems keep no
+    /// more.
     [[nodiscard]] bool is_new(const std::string& key) const {
         const auto stamp = array_.store->stamp(key);
         const std::chrono::nanoseconds begun = begun_.time_since_epoch();
         return stamp && (stamp->modified == 0 || stamp->modified >= begun.count());
     }
 
-    /// What was appended to a chunk at the old edge shows nowhere. A chunk that was made for it goes.
+    /// Elements appended to a chunk at the old edge are invisible and stay. Removes the chunk if the append created it.
     void take_back_edge(const std::string& key, const Index& chunk) {
         if (!is_new(key)) return;
         bool made = std::ranges::find(absent_, key) != absent_.end();
@@ -231,10 +231,10 @@ private:
     int axis_;
     IoOptions io_;
     std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds> begun_;
-    std::vector<std::string> absent_;  ///< chunks at the old edge, without a fill
+    std::vector<std::string> absent_;  ///< missing chunks at the old edge, recorded if there is no fill
 };
 
-/// Takes an append back that failed for the reason given. Throws an error with both reasons where that fails too.
+/// Rolls back an append that failed for `reason`. If that fails too, throws an error with both reasons.
 void take_back(Append& append, ErrorCode code, std::string_view reason) {
     try {
         append.take_back();
@@ -270,8 +270,8 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
                                    });
     if (shape == from) return;
     require_direct(array, *old);
-    // The metadata change once, so that a crash leaves the old shape or the new one even where one dimension grows and
-    // another shrinks. What becomes visible is brought into shape before, what becomes invisible goes after.
+    // The metadata changes once, so that a crash leaves the old or the new shape, even if one dimension grows and
+    // another shrinks. Newly visible chunks are cleared before, invisible ones removed after.
     clear_newly_exposed(array, *old, *target, io);
     array.sync();
     array.save(target);
@@ -292,7 +292,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
         throw invalid_argument(
             fmt::format("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank()));
     }
-    // One that has a dimension less is a frame: its axis is the one that grows, by 1.
+    // A source with one dimension less is a frame: `axis` is added with length 1.
     std::unique_ptr<ArraySource> frame;
     if (given.info().shape.rank() + 1 == from.rank()) frame = with_new_axis(given, axis);
     const ArraySource& in = frame ? *frame : given;
@@ -313,8 +313,8 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
                                       (void)byte_count(shape, old->metadata.dtype.size());
                                       return with_shape(*old, shape);
                                   });
-    // Chunks outside the old grid are written as a whole, so stale ones need no clearing; at the old edge the appended
-    // elements cover all that is newly exposed.
+    // Chunks outside the old grid are written as a whole, so stale ones need no clearing. At the old edge the appended
+    // elements cover the whole newly exposed part.
     OffsetSink sink(array, grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
     Append append(array, old, grown, axis, io);

@@ -8,12 +8,12 @@ namespace tessera {
 /// Whether a chunk index lies inside the grid.
 [[nodiscard]] bool in_grid(const ChunkGrid& grid, const Index& chunk);
 
-/// Grows or shrinks, or both along different dimensions. Shrinking writes the metadata first and deletes chunks after;
-/// growing brings the chunks into shape first and writes the metadata last: a crash leaves the old shape or the new
-/// one, and no element that was outside ever shows anything but the fill.
+/// Grows or shrinks, or both along different dimensions. Shrinking writes the metadata first and then deletes chunks;
+/// growing first prepares the chunks and writes the metadata last. A crash leaves the old shape or the new one, and
+/// elements that were outside always show the fill.
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io);
 
-/// Writes `given` behind the present end along `axis`, then the metadata. Returns the old length there.
+/// Writes `given` after the present end along `axis`, then the metadata. Returns the old length of `axis`.
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// What repair has set aside lies in `.tessera/damaged` of each array and group. It is data that somebody may want, so
-// nothing but repair on request (and the removal of the array) deletes it.
+// Files that repair has set aside are in `.tessera/damaged` of each array and group. Somebody may still want them, so
+// only repair on request, or the removal of the array, deletes them.
 #include "set_aside.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ void add_files(const KeyValueStore& store, const std::string& prefix, SetAside& 
     }
 }
 
-/// Moves a folder to where nothing is: to `to`, or else to `to`/replaced.N.
+/// Moves a folder to `to`, or if that exists to `to`/replaced.N.
 void move_aside(KeyValueStore& store, const std::string& from, const std::string& to) {
     std::string target = to;
     for (int n = 1;; ++n) {
@@ -68,7 +68,7 @@ std::string aside_key(const KeyValueStore& store, std::string_view prefix, const
 SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix) {
     SetAside sum;
     const std::string folder = join_key(prefix, damaged_folder);
-    // A link in its place is nothing that repair has made.
+    // Repair never makes a link here.
     if (store.is_link(join_key(prefix, ".tessera")) || store.is_link(folder)) return sum;
     add_files(store, folder, sum);
     return sum;

@@ -1,5 +1,5 @@
-// Shards: the inner chunks that a selection touches are read or encoded anew, the others copied as they are. Private to
-// the store module.
+// Shards: inner chunks that a selection touches are read or re-encoded, the others copied unchanged. Private to the
+// store module.
 #pragma once
 
 #include <tessera/shard.h>
@@ -12,11 +12,11 @@
 
 namespace tessera {
 
-/// Reads what is picked from one shard.
+/// Reads the picked elements of one shard.
 void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                 const Picked& part, const Request<MutableArrayView>& request, const IoOptions& io);
 
-/// Writes what is requested of one shard; nothing of the old one stays where all of it (`whole`) is replaced.
+/// Writes the requested elements of one shard. If all of it (`whole`) is replaced, nothing of the old one is kept.
 void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                  bool whole, const Request<ArrayView>& request, ChunkOutput& output, const IoOptions& io);
 
@@ -24,11 +24,12 @@ void write_shard(const ArrayState& array, const LoadedArray& loaded, const std::
 void clear_shard_beyond(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                         ChunkOutput& output, const IoOptions& io);
 
-/// A shard about to be written anew to `output`, which has begun; what is stored stays, unless all of it is `replaced`.
+/// A writer of a new version of a shard to `output`, which has begun. Stored inner chunks are kept, unless all is
+/// `replaced`.
 [[nodiscard]] ShardWriter shard_writer(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
                                        const Index& index, bool replaced, ChunkOutput& output);
 
-/// Puts a shard in place, or removes it when there is nothing in it.
+/// Puts a shard in place, or removes it if it is empty.
 void finish_shard(ShardWriter& writer, ChunkOutput& output);
 
 }  // namespace tessera

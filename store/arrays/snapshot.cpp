@@ -35,7 +35,7 @@ constexpr std::uint64_t record_limit = std::uint64_t{1} << 20;  // a dozen membe
 
 // ---- places
 
-/// Where the snapshots of an array or group are.
+/// The location of the snapshots of an array or group.
 struct Where {
     fs::path path;     ///< of the array or group, without links
     std::string node;  ///< below the root; empty: the root itself
@@ -70,7 +70,7 @@ void require_name(std::string_view name) {
     require_key(name);
 }
 
-/// Locks the folder of snapshots, to be changed: it is Tessera's own, and a link in its place is not followed.
+/// Locks the folder of snapshots for changes. It is Tessera's own, so a link in its place is not followed.
 DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
     if (!options.follow_links && fs::is_symlink(path, ignored)) {
@@ -81,7 +81,7 @@ DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
     return DestinationLock(path, options);
 }
 
-/// The folder of snapshots, in which there must be one of that name.
+/// The folder of snapshots; throws if it has none of that name.
 std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view name, const StoreOptions& options) {
     require_name(name);
     auto folder = directory_store(where.folder, options);
@@ -117,7 +117,7 @@ Value record_of(const SnapshotInfo& info) {
     return record;
 }
 
-/// What interrupted attempts left in a folder of snapshots, whose lock is held.
+/// Removes leftovers of interrupted attempts in a folder of snapshots, whose lock is held.
 void remove_interrupted(KeyValueStore& folder) {
     for (const std::string& name : folder.list("").prefixes) {
         if (is_own_name(name) && name != ".tessera") folder.erase_below(name);
@@ -126,12 +126,12 @@ void remove_interrupted(KeyValueStore& folder) {
 
 // ---- sharing files
 
-/// Gives the files of nodes to another store, without copying their bytes where that can be done.
+/// Transfers the files of nodes to another store, by reflink or hard link where possible.
 class FileSharer {
 public:
     FileSharer(const KeyValueStore& from, KeyValueStore& to, const IoOptions& io) : from_(from), to_(to), io_(io) {}
 
-    /// Calls each(file as it is now in `to`) in order.
+    /// Calls each(file in `to`) in order.
     template <class Each>
     void share(const std::vector<Node>& nodes, const Each& each) {
         for (const Node& node : nodes) {
@@ -147,7 +147,7 @@ public:
     }
     [[nodiscard]] const SnapshotInfo& info() const { return info_; }
 
-    /// Keys that are left out.
+    /// Keys to leave out.
     void leave_out(std::set<std::string> keys) { left_out_ = std::move(keys); }
 
 private:
@@ -177,7 +177,7 @@ private:
         }
     }
 
-    /// `chunks`: only ever replaced by Tessera, so that links to them are as good as copies.
+    /// `chunks`: files that Tessera only ever replaces, so that hard links are as good as copies.
     template <class Each>
     void share_files(const std::string& folder, const std::vector<std::string>& names, bool chunks, const Each& each) {
         std::vector<FileRecord> files(names.size());
@@ -204,14 +204,14 @@ private:
                 ++reflinked_;
                 return true;
             }
-            can_clone_ = false;  // this file system cannot: stop trying
+            can_clone_ = false;  // unsupported by this file system: stop trying
         }
         if (!to_.link(key, from_, key)) return false;
         ++linked_;
         return true;
     }
 
-    /// False when it is gone: other programs take no locks.
+    /// False if it is gone: other programs take no locks.
     bool copy_file(const std::string& key) {
         const auto source = from_.open(key);
         if (source == nullptr) return false;
@@ -229,7 +229,7 @@ private:
     std::atomic<std::int64_t> linked_ = 0;
 };
 
-/// Links that no walk goes into (between groups, and out to what is no node) are made again as they are.
+/// Recreates links that no walk enters: between groups, and out to things that are not nodes.
 void share_links(const KeyValueStore& from, const KeyValueStore& to) {
     for (const PassedFolder& passed : hierarchy_below(from, "").passed) {
         if (passed.why == PassedFolder::Why::too_deep) {
@@ -246,7 +246,7 @@ void share_links(const KeyValueStore& from, const KeyValueStore& to) {
     }
 }
 
-/// Fills the empty store `built` with a snapshot of all that `from` has.
+/// Fills the empty store `built` with a snapshot of all nodes of `from`.
 SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Where& where, const IoOptions& io,
                             bool sums) {
     const auto files = built.create(files_key);
@@ -275,7 +275,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
 
 // ---- putting back
 
-/// Of paths below a snapshot, those that are in the part of it that is at `prefix`, as paths below that.
+/// The paths that lie below `prefix`, relative to it.
 std::vector<std::string> within(const std::string& prefix, const std::vector<std::string>& paths) {
     std::vector<std::string> found;
     for (const std::string& path : paths) {
@@ -301,8 +301,8 @@ std::string damage_text(const SnapshotInfo& info, const SnapshotState& state, st
                        advice);
 }
 
-/// Of the part of a snapshot that is to be restored: the files that are left out, as paths below the part. Throws where
-/// there are any and that was not asked for.
+/// The files to leave out when a part of a snapshot is restored, as paths below the part. Throws if there are any
+/// without `skip_damaged`.
 std::vector<std::string> damaged_files(const KeyValueStore& folder, const SnapshotInfo& info, const std::string& part,
                                        const IoOptions& io, bool skip_damaged) {
     SnapshotState state = snapshot_state(folder, info.name, io).value();
@@ -318,8 +318,8 @@ std::vector<std::string> damaged_files(const KeyValueStore& folder, const Snapsh
     return damaged;
 }
 
-/// Takes out of `nodes` the arrays whose metadata are among the damaged files. Returns what is lost: those files, and
-/// these arrays as a whole. Throws corrupt where groups, or the root, are among them.
+/// Removes from `nodes` the arrays whose metadata is among the damaged files. Returns the losses: those files, and
+/// these arrays as a whole. Throws corrupt if a group or the root is among them.
 std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::vector<std::string>& damaged,
                                          const SnapshotInfo& info) {
     std::vector<std::string> lost = damaged;
@@ -337,7 +337,7 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
         lost.push_back(node.path);
         return true;
     });
-    // An array whose metadata are missing is no node.
+    // An array without metadata is not a node.
     for (const std::string& key : damaged) {
         const std::size_t slash = key.rfind('/');
         if (slash == std::string::npos || std::ranges::count(nodes, key.substr(0, slash), &Node::path) > 0) continue;
@@ -370,7 +370,7 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
     replace_directory(built, *old, std::move(locked), options);
 }
 
-/// Of `where`, its path below what a snapshot was made of.
+/// The path of `where` below the snapshot's source.
 std::string part_of(const Where& where, const SnapshotInfo& info) {
     if (info.node.empty() || where.node == info.node) return where.node == info.node ? "" : where.node;
     if (where.node.starts_with(info.node + '/')) return where.node.substr(info.node.size() + 1);
@@ -421,7 +421,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
     SnapshotInfo info = at_place(where.path, options, [&](const Place& from) {
-        built->erase_below("");  // of what was replaced meanwhile
+        built->erase_below("");  // files of a node that was replaced meanwhile
         return build_snapshot(*from.store, *built, where, io, sums);
     });
     info.name = name;
@@ -480,7 +480,7 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const auto folder = folder_with(where, name, options);
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const SnapshotState state = snapshot_state(*folder, name, io).value();
-    // Of another time, but where some kept theirs: another program changed them.
+    // `changed` includes files of another time while others kept theirs: another program changed them.
     if (!state.changed.empty() || !state.missing.empty()) throw corrupt(damage_text(info, state, ""));
     std::string files;
     for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
@@ -498,7 +498,7 @@ void remove_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(name, "old");
     folder->move(name, hidden);
-    folder->sync();  // else a power failure could bring the name back, with a part of what it led to
+    folder->sync();  // else a power failure could bring the old name back with only a part of its content
     folder->erase_below(hidden);
     folder->sync();
 }

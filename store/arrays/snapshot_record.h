@@ -1,4 +1,4 @@
-// What a snapshot says of itself. Private to the store module.
+// The records of a snapshot. Private to the store module.
 #pragma once
 
 #include <tessera/key_value_store.h>
@@ -26,11 +26,11 @@ struct FileRecord {
     std::int64_t modified = 0;
 };
 
-/// Its line there.
+/// Its line in that file.
 [[nodiscard]] std::string line_of(const FileRecord& file);
 
-/// Calls each(what was recorded, the stamp now, if any) for every file of the snapshot at `prefix`. Throws corrupt for
-/// a list that is none.
+/// Calls each(record, present stamp, if any) for every file of the snapshot at `prefix`. Throws corrupt for an invalid
+/// list.
 void for_each_record(const KeyValueStore& store, std::string_view prefix,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
 

@@ -1,4 +1,4 @@
-// What became of the files of a snapshot since it was made.
+// How the files of a snapshot have changed since it was made.
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/snapshot.h>
@@ -39,7 +39,7 @@ std::optional<FileRecord> parse_line(std::string_view line) {
 
 enum class Content : std::uint8_t { unknown, same, other };
 
-/// The sums that there are of a snapshot's files: its own, or those of seals that its nodes had.
+/// Known sums of a snapshot's files: its own, or those of its nodes' seals.
 class KnownSums {
 public:
     KnownSums(const KeyValueStore& store, std::string_view prefix)
@@ -75,7 +75,7 @@ private:
     std::map<std::string, std::optional<FileSums>> seals_;
 };
 
-/// Compares the files, in parallel, with the sums that there are.
+/// Compares the files with known sums, in parallel.
 std::vector<Content> contents_of(const KeyValueStore& store, std::string_view prefix,
                                  const std::vector<std::string>& paths, const IoOptions& io) {
     std::vector<Content> contents(paths.size(), Content::unknown);

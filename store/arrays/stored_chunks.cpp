@@ -1,11 +1,11 @@
-// Which chunks are stored, by the names that are there.
+// Which chunks are stored, from the names in the folders.
 //
-// A name in a chunk's place is never absent: what cannot be opened (a FIFO, a link that leads nowhere) is listed as a
-// chunk, and a directory in that place is told apart, so that no copy takes either for the fill.
+// A name in a chunk's place is never reported as absent. A thing that cannot be opened (a FIFO, a dangling link) is
+// listed as a chunk, and a directory in that place is reported separately, so that no copy takes either for the fill.
 //
-// With '/' between the indices chunks lie in nested folders. Some of them may be symbolic links: to another disk, or
-// back to a folder above, through which the number of names doubles with each level. Each real folder is gone through
-// once, those without links before those with.
+// With '/' between the indices, chunks lie in nested folders. Some of these may be symbolic links: to another disk, or
+// back to a folder above, so that the number of paths doubles with each level. Each real folder is visited once, first
+// those reached without links.
 #include <fmt/format.h>
 #include <tessera/error.h>
 
@@ -83,7 +83,7 @@ private:
         walk(folder.path, folder.depth);
     }
 
-    /// The real folders that were walked through, once it is known that there are links.
+    /// Remembers the visited real folders, once a link was found.
     void remember(const std::string& below, int depth) {
         const std::string place = join_key(prefix_, below);
         if (const auto id = store_.folder_id(place)) ids_->insert(*id);
@@ -107,7 +107,7 @@ private:
         if (depth > 0 && looks_like_chunk(key.substr(key.rfind('/') + 1))) require_folder(key);
     }
 
-    /// Opening what would be a chunk in it fails where a folder of chunks is none.
+    /// Throws if a folder of chunks is not a folder, because opening a chunk in it fails.
     void require_folder(const std::string& folder) {
         try {
             (void)store_.open(join_key(join_key(prefix_, folder), "0"));
@@ -123,8 +123,8 @@ private:
     int rank_;
     const StoredVisitor& visitor_;
     bool found_ = false;
-    std::vector<Folder> links_;              ///< still to be gone on with
-    std::optional<std::set<FolderId>> ids_;  ///< of the folders that were gone through, once there are links
+    std::vector<Folder> links_;              ///< still to be visited
+    std::optional<std::set<FolderId>> ids_;  ///< of the visited folders, once a link was found
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace tessera {
 
 std::vector<SummedFile> files_below(const KeyValueStore& store, std::string_view prefix) {
     std::vector<SummedFile> files;
-    std::vector<std::string> chunk_links;  // behind them only chunks count
+    std::vector<std::string> chunk_links;  // only chunks behind them count
     FolderWalk walk(store, prefix, [&](const std::string& link) {
         const std::string_view name = std::string_view(link).substr(link.rfind('/') + 1);
         if (probe_node(store, link)) return true;
@@ -65,7 +65,7 @@ void leave_out_stale(const KeyValueStore& store, std::string_view prefix, std::v
             metadata = load_metadata(*node.dialect, store, node.path);
             grid.emplace(metadata.shape, metadata.chunks);
         } catch (const Error&) {
-            continue;  // which chunks lie outside is not known
+            continue;  // the grid, and so the stale chunks, are unknown
         }
         std::string folder =
             prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
@@ -107,10 +107,10 @@ Sums sums_of(const KeyValueStore& store, std::string_view prefix, const std::vec
 
 namespace {
 
-/// What sha256sum writes in names instead of characters that would end a line, and the backslash itself.
+/// sha256sum's escapes in names: characters that end a line, and the backslash.
 constexpr std::array<std::pair<char, char>, 3> escapes{{{'\\', '\\'}, {'\n', 'n'}, {'\r', 'r'}}};
 
-/// One line, as sha256sum has it: a line with an escaped name begins with a backslash.
+/// One line in sha256sum's format: a line with an escaped name begins with a backslash.
 std::string manifest_line(const Sha256& sum, std::string_view path) {
     std::string name;
     for (const char c : path) {
@@ -142,7 +142,7 @@ std::optional<Sha256> parse_sum(std::string_view text) {
     return sum;
 }
 
-/// The name without escapes; nothing for one that cannot be.
+/// The name without escapes; nullopt if it is invalid.
 std::optional<std::string> parse_name(std::string_view text, bool escaped) {
     if (!escaped) return std::string(text);
     std::string name;

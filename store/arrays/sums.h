@@ -1,5 +1,5 @@
-// SHA-256 sums of files below a prefix, in sha256sum's format: what seals are, and snapshots that record sums. Private
-// to the store module.
+// SHA-256 sums of files below a prefix, in sha256sum's format, for seals and for snapshots that record sums. Private to
+// the store module.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 
 namespace tessera {
 
-/// Where a seal has its manifest, below what is sealed: tessera/seal.h says it to everybody.
+/// The manifest of a seal, below the sealed root; public as seal_key (tessera/seal.h).
 inline constexpr std::string_view seal_sums_key = ".tessera/sha256sums.txt";
 
-/// By paths below the prefix.
+/// Sums by path below the prefix.
 using FileSums = std::map<std::string, Sha256, std::less<>>;
 
-/// Of a list at `key`; nothing where there is none. Throws corrupt for a list that is none.
+/// Loads the list at `key`; nullopt if there is none. Throws corrupt for an invalid list.
 [[nodiscard]] std::optional<FileSums> load_sums(const KeyValueStore& store, const std::string& key);
-/// Of one file as it is; nothing where there is none.
+/// The present sum of one file; nullopt if there is none.
 [[nodiscard]] std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key);
-/// A file below what is sealed.
+/// A file below the sealed root.
 struct SummedFile {
     std::string path;
     std::uint64_t size = 0;
 };
 /// Everything that a seal covers, sorted by path.
 [[nodiscard]] std::vector<SummedFile> files_below(const KeyValueStore& store, std::string_view prefix);
-/// Takes out the chunks that lie outside of their arrays: no array shows them, and `repair` sets them aside.
+/// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside.
 void leave_out_stale(const KeyValueStore& store, std::string_view prefix, std::vector<SummedFile>& files);
 [[nodiscard]] std::uint64_t bytes_of(const std::vector<SummedFile>& files);
 
-/// Calls each(file, its place among them) in parallel, with progress.
+/// Calls each(file, its index) in parallel, with progress.
 template <class Each>
 void for_each_file(const std::vector<SummedFile>& files, const IoOptions& io, std::string_view what, const Each& each) {
     if (io.progress != nullptr) io.progress->start(static_cast<std::int64_t>(bytes_of(files)), what);
@@ -49,13 +49,13 @@ void for_each_file(const std::vector<SummedFile>& files, const IoOptions& io, st
     });
 }
 
-/// Of the files that are still there, sorted by path.
+/// Sums of the files that still exist, sorted by path.
 using Sums = std::vector<std::pair<std::string, Sha256>>;
 [[nodiscard]] Sums sums_of(const KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
                            const IoOptions& io);
 [[nodiscard]] std::string manifest_of(const Sums& sums);
 
-/// Lists all that a seal of `prefix` covers at `key`.
+/// Writes the sums of all files that a seal of `prefix` covers to `key`.
 void save_sums(KeyValueStore& store, std::string_view prefix, const std::string& key, const IoOptions& io);
 
 }  // namespace tessera

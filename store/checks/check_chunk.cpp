@@ -14,9 +14,9 @@ namespace tessera {
 
 namespace {
 
-/// Memory for one chunk or inner chunk, kept from one to the next.
+/// Memory for a chunk or inner chunk, reused for the next.
 MutableArrayView chunk_memory(const DType& dtype, const Shape& shape, NDArray& chunk) {
-    // A fresh one for variable-length elements: their arena would grow with every chunk.
+    // A fresh one for variable-length elements, whose arena would otherwise grow with every chunk.
     if (!(chunk.dtype() == dtype) || !(chunk.shape() == shape) || dtype.is_variable()) {
         chunk = NDArray();
         chunk = NDArray(dtype, shape);
@@ -52,7 +52,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     if (source == nullptr) return;
     result.bytes = source->size();
     require_content(result.bytes);
-    // A zip compares a member's checksum only when all of it is read in order.
+    // A zip checks a member's checksum only if all of it is read in order.
     if (source->sequential()) for_each_piece(*source, [](ByteSpan) {});
     const ShardCodec& codec = *loaded.pipeline.shard();
     const Shard shard(codec, source);
@@ -60,7 +60,7 @@ void check_shard(const ArrayState& array, const LoadedArray& loaded, const std::
     const Shape& chunks = codec.grid().chunks();
     std::vector<std::pair<std::int64_t, Fault>> faults;
     std::mutex mutex;
-    std::vector<std::int64_t> alone;  // those that took too much memory beside others
+    std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
     const auto check = [&](std::int64_t n, bool beside_others) {
         const Index inner = index_in(all, n);
         if (!shard.place(inner).present()) return;
@@ -91,7 +91,7 @@ Fault current_fault() {
         throw;
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
-        // What cannot be read now (no permission, too many open files) may be whole: it must not be mended.
+        // A chunk that cannot be read now (no permission, too many open files) may be intact, and must not be repaired.
         const bool unknown =
             e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget || e.code() == ErrorCode::io;
         return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what(), e.code() == ErrorCode::budget};

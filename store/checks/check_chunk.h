@@ -11,31 +11,31 @@
 
 namespace tessera {
 
-/// What is wrong, in the kind of a finding.
+/// A fault, with its kind of finding.
 struct Fault {
     FindingKind kind = FindingKind::damage;
     std::string text;
-    bool over_budget = false;  ///< it took too much memory: beside others, or at all
+    bool over_budget = false;  ///< it took too much memory, beside others or alone
 };
 
-/// Of the exception that is being handled; rethrows a cancellation, which is no fault of the data.
+/// The fault for the current exception. Rethrows a cancellation, which is not a fault of the data.
 [[nodiscard]] Fault current_fault();
 
 struct CheckedChunk {
     std::uint64_t bytes = 0;  ///< as stored
     struct Bad {
-        std::optional<Index> inner;  ///< the chunk within the shard; none: the whole value
+        std::optional<Index> inner;  ///< the chunk within the shard; nullopt: the whole value
         Fault fault;
-        std::uint64_t trailing = 0;  ///< the only fault are so many bytes at the end, which readers ignore
+        std::uint64_t trailing = 0;  ///< if not 0, the only fault: extra bytes at the end, which readers ignore
     };
     std::vector<Bad> bad;  ///< in order
 };
 
-/// Decodes a chunk, or each chunk of a shard (in parallel). Nothing is bad about one that is absent.
+/// Decodes a chunk, or all chunks of a shard in parallel. An absent chunk is not bad.
 [[nodiscard]] CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                                        const IoOptions& io);
 
-/// The most memory that one thread takes for that, of chunks that are at most `largest` bytes stored.
+/// The maximum memory that a thread takes for that, if stored chunks have at most `largest` bytes.
 [[nodiscard]] std::uint64_t check_memory(const LoadedArray& loaded, std::uint64_t largest);
 
 }  // namespace tessera

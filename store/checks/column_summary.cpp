@@ -1,6 +1,6 @@
-// Each kind of element has its loop over a row, of which ColumnSummary::make chooses one for a whole array. Numbers are
-// taken in pieces that stay in the nearest cache: packed where they are not, turned into doubles by a loop of their C
-// type, and summed up by the kernels of moments.cpp.
+// Each kind of element has its own loop over a row; ColumnSummary::make chooses one for a whole array. Numbers are
+// processed in pieces that stay in the L1 cache: packed if necessary, converted to doubles by a loop for their C type,
+// and summed by the kernels of moments.cpp.
 #include "column_summary.h"
 
 #include <tessera/copy_elements.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Calls take(packed elements, their number) for a row in pieces, by way of `memory` where it is not packed.
+/// Calls take(packed elements, their number) for each piece of a row; copies through `memory` if the row is not packed.
 template <class Take>
 void for_each_piece(const DType& dtype, const std::byte* elements, std::int64_t step, std::int64_t n, NDArray& memory,
                     const Take& take) {
@@ -46,7 +46,7 @@ ElementBytes bytes_of(T v) {
     return {p, p + sizeof v};
 }
 
-/// The element of a real number, other than an integer of 64 bits, that is exactly `v`.
+/// The element with the exact value `v`, for real numbers except 64-bit integers.
 ElementBytes element_of(const DType& dtype, double v) {
     const std::int64_t size = dtype.size();
     switch (dtype.kind()) {
@@ -55,7 +55,7 @@ ElementBytes element_of(const DType& dtype, double v) {
         case Kind::bfloat16:
             return bytes_of(double_to_bfloat16(v));
         default: {
-            // As two's complement, the first bytes of which are the integer.
+            // In little-endian two's complement, the first bytes are the integer.
             const std::int64_t integer = static_cast<std::int64_t>(v);
             ElementBytes bytes = bytes_of(integer);
             if constexpr (native_order == ByteOrder::big) bytes.erase(bytes.begin(), bytes.end() - size);
@@ -65,8 +65,8 @@ ElementBytes element_of(const DType& dtype, double v) {
     }
 }
 
-/// The extremes of integers of 64 bits, which doubles cannot tell apart. Those without sign are compared with their
-/// highest bit turned over, and NaT is no candidate.
+/// The extremes of 64-bit integers, which doubles cannot tell apart. Unsigned ones are compared with the highest bit
+/// inverted. NaT is ignored.
 struct Extremes64 {
     static constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
     static constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -120,7 +120,7 @@ private:
         return fills;
     }
 
-    /// A piece in which all is finite and ordinary, in one pass; false for any other.
+    /// Adds a piece of ordinary finite numbers in one pass; false for any other piece.
     template <class T>
     bool take_whole(const T* v, std::int64_t m) {
         if (m % number_step != 0) return false;
@@ -132,7 +132,7 @@ private:
         return true;
     }
 
-    /// Any other piece.
+    /// Adds any other piece.
     void take_numbers(double* v, std::int64_t m) {
         const std::int64_t n = (m + number_step - 1) / number_step * number_step;
         std::fill(v + m, v + n, std::numeric_limits<double>::quiet_NaN());
@@ -160,7 +160,7 @@ private:
         if (bins_ > 0) histogram_.add(v, n, low, high);
     }
 
-    /// −0.0 is taken for less than 0.0, so that neither the order of elements nor of threads decides which is shown.
+    /// −0.0 is less than 0.0 here, so that the result does not depend on the order of elements or threads.
     template <class T>
     void take_extremes(const T* v, std::int64_t m, double low, double high) {
         const auto any_zero = [&](bool negative) {
@@ -209,7 +209,7 @@ private:
     CountEqual count_fills_;
     std::size_t bins_;
     NDArray packed_;
-    double low_ = infinity;  ///< above high_ where there was no number
+    double low_ = infinity;  ///< above high_ if there was no number
     double high_ = -infinity;
     Extremes64 extremes_;
     std::int64_t lows_ = 0;   ///< −infinities
@@ -218,7 +218,7 @@ private:
     Bins histogram_;
 };
 
-/// Complex numbers have no order: their NaNs are counted.
+/// Complex numbers have no order: only counts NaNs.
 class ComplexSummary final : public ColumnSummary {
 public:
     explicit ComplexSummary(const DType& dtype)
@@ -247,7 +247,7 @@ private:
     NDArray packed_;
 };
 
-/// What there is of an element, and the order of that: bytes, characters of 4 bytes, and what slots point to.
+/// The content of an element, and its order: bytes, characters of 4 bytes, or the content of slots.
 struct BytesContent {
     std::size_t size;
     [[nodiscard]] std::string_view of(const std::byte* p) const { return {reinterpret_cast<const char*>(p), size}; }
@@ -325,10 +325,10 @@ private:
     Content content_;
     bool any_ = false;
     std::string low_, high_;
-    MemoryHold held_;  ///< for these
+    MemoryHold held_;  ///< memory for these
 };
 
-/// Everything else: how many there are, and how many are the fill value.
+/// Any other element: counts elements, and those that equal the fill.
 class CountSummary final : public ColumnSummary {
 public:
     explicit CountSummary(const DType& dtype) : ColumnSummary(dtype) {}

@@ -1,5 +1,4 @@
-// What is known of one column, a field of structures or the elements themselves, after some of them were seen. Private
-// to the store module.
+// A running summary of one column: a field of structures, or plain elements. Private to the store module.
 #pragma once
 
 #include <tessera/statistics.h>
@@ -12,14 +11,14 @@ namespace tessera {
 /// Thread rule: one thread at a time.
 class ColumnSummary {
 public:
-    /// For elements of `dtype`, which is in host order. Without `bins` there is no histogram.
+    /// For elements of `dtype`, in host order. If `bins` is 0, there is no histogram.
     [[nodiscard]] static std::unique_ptr<ColumnSummary> make(const DType& dtype, std::size_t bins);
     virtual ~ColumnSummary() = default;
 
-    /// Takes `n` elements that lie `step` bytes apart, of any alignment. `fill`: the element that is counted as the
-    /// fill value, for variable-length ones its slot; nullptr: none is.
+    /// Adds `n` elements at a distance of `step` bytes, of any alignment. Counts elements equal to `fill` (for
+    /// variable-length ones a slot), unless it is nullptr.
     void add(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill);
-    /// Adds what another of the same column knows.
+    /// Merges another summary of the same column.
     void merge(const ColumnSummary& other);
     [[nodiscard]] Statistics result() const;
 
@@ -30,7 +29,7 @@ protected:
     void put_extremes(Statistics& s, const std::byte* min, const std::byte* max) const;
 
 private:
-    /// Takes elements as above and gives back how many of them equal the fill value.
+    /// Adds elements as above, and returns how many of them equal the fill.
     virtual std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) = 0;
     virtual void merge_values(const ColumnSummary& other) = 0;
     virtual void put_values(Statistics& s) const = 0;

@@ -27,8 +27,8 @@ DType in_host_order(const DType& dtype) {
     return ordered ? dtype.with_order(native_order) : dtype;
 }
 
-/// Adds 1 to flags[i] where the i-th of two rows, of `items` elements each that follow each other, `step` bytes apart,
-/// differ in anything but padding.
+/// Adds 1 to flags[i] if the i-th items of two rows differ in anything but padding. An item is `items` consecutive
+/// elements; items are `step` bytes apart.
 void flag_fields(const DType& dtype, const std::byte* a, const std::byte* b, std::int64_t step, std::int64_t n,
                  std::int64_t items, std::uint8_t* flags) {
     const std::int64_t size = dtype.size();
@@ -53,7 +53,7 @@ struct Numbers {
     bool complex;
     std::int64_t size;
 
-    /// As two doubles each, the second one 0 where numbers are real.
+    /// As two doubles each; for real numbers the second is 0.
     void pairs(const std::byte* elements, std::int64_t n, double* to) const {
         if (complex) return convert(elements, n, to);
         double real[piece];
@@ -65,13 +65,13 @@ struct Numbers {
     }
 };
 
-/// What is found out about a piece.
+/// The result for a piece.
 struct Found {
     std::uint8_t different[piece];
-    double distance[piece];  ///< where they differ; infinite where it is no number
+    double distance[piece];  ///< valid where they differ; infinite instead of NaN
 };
 
-/// Finds out how two rows of elements differ. Which loops do so is chosen here, for all of an array.
+/// Compares two rows of elements, by loops chosen once for a whole array.
 class Comparison {
 public:
     Comparison(const DType& a, const DType& b, const Tolerance& tolerance)
@@ -93,12 +93,12 @@ public:
 
     /// `n` ≤ piece packed elements. Returns how many of them differ.
     std::int64_t compare(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
-        // What is the same bit for bit is so by value too, also where it is NaN.
+        // Identical bits are equal by value too, even NaN.
         if (plain_ && std::memcmp(a, b, static_cast<std::size_t>(n * a_.size())) == 0) return 0;
         if (!by_value_) flag_bits(a, b, n, found.different);
         if (by_value_ || (numbers_ && count(found.different, n) > 0)) measure(a, b, n, found);
         if (integers_) {
-            // Beyond 2^53 they may agree as doubles and yet differ.
+            // Beyond 2^53, different integers may be equal as doubles.
             std::uint64_t x[piece];
             std::uint64_t y[piece];
             to_integers(a_)(a, n, x);
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    /// How far numbers lie apart and, by value, whether that is too far.
+    /// The distances of numbers and, in comparisons by value, whether they exceed the tolerance.
     void measure(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
         if (numbers_a_->complex || numbers_b_->complex) {
             double x[2 * piece];
@@ -180,15 +180,15 @@ private:
     Tolerance tolerance_;
     bool numbers_;
     bool by_value_ = false;
-    bool plain_ = false;  ///< elements are their bytes
+    bool plain_ = false;  ///< an element is its bytes alone
     bool integers_ = false;
     std::optional<Numbers> numbers_a_, numbers_b_;
 };
 
-/// Takes the elements of one array and compares them with those of the other.
+/// Compares the elements that it receives with those of another array.
 class DifferenceSink final : public ArraySink {
 public:
-    /// `dtype` is what elements of the first one are taken as.
+    /// `dtype` is that of the received elements.
     DifferenceSink(const DType& dtype, const ArraySource& other, const Tolerance& tolerance, int places,
                    Difference& result)
         : dtype_(in_host_order(dtype)),
@@ -199,7 +199,7 @@ public:
           comparison_(dtype_, their_dtype(dtype_, info_.dtype), tolerance),
           their_dtype_(their_dtype(dtype_, info_.dtype)) {}
 
-    /// Elements come in host order, as the kernels take them.
+    /// Elements arrive in host order, as the kernels require.
     [[nodiscard]] ArrayInfo info() const override {
         ArrayInfo info = info_;
         info.dtype = dtype_;
@@ -222,13 +222,13 @@ public:
     [[nodiscard]] const std::string& name() const override { return other_.name(); }
 
 private:
-    /// What elements of the other array are read as: numbers of another type as they are.
+    /// The dtype for reading the other array: numbers of another type keep their own.
     static DType their_dtype(const DType& ours, const DType& theirs) {
         const bool by_value = is_number(ours) && is_number(theirs) && !ours.equal_but_order(theirs);
         return by_value ? in_host_order(theirs) : ours;
     }
 
-    /// Elements of a block, packed in C order.
+    /// Compares the elements of a block, packed in C order.
     void compare(const Region& region, const std::byte* a, const std::byte* b) {
         std::int64_t different = 0;
         std::optional<double> largest;
@@ -267,7 +267,7 @@ private:
         }
     }
 
-    /// Of equal ones the first in C order.
+    /// Of equal distances, keeps the first in C order.
     void take_largest(double distance, const Index& at) {
         if (result_.largest) {
             if (distance < *result_.largest) return;
@@ -313,7 +313,7 @@ Difference difference(const ArraySource& a, const ArraySource& b, const Toleranc
         result.structure.push_back(fmt::format("dtype {} is not {}", of_a.dtype.to_string(), of_b.dtype.to_string()));
         if (!is_number(of_a.dtype) || !is_number(of_b.dtype)) return result;
     }
-    // Where one shows padding as fields, both are read so.
+    // If one of the two shows padding as fields, both are read like that.
     const bool padding = same && !of_a.dtype.equal_but_order(of_b.dtype);
     const DType dtype = padding ? of_b.dtype.with_padding_named() : of_a.dtype;
     result.compared = true;

@@ -19,14 +19,14 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t leaf_bytes = 1 << 20;
-constexpr std::int64_t variable_bytes = 16;  // what an element of variable length counts as
+constexpr std::int64_t variable_bytes = 16;  // assumed size of a variable-length element
 
 DType little_endian(const DType& dtype) {
     const bool ordered = dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none;
     return ordered ? dtype.with_order(ByteOrder::little) : dtype;
 }
 
-/// The dtype as it is hashed: little-endian, and fields that only show padding as padding again.
+/// The dtype for hashing: little-endian, with fields that only show padding turned back into padding.
 DType canonical(const DType& dtype) {
     if (dtype.kind() != Kind::structure) return little_endian(dtype);
     std::vector<Field> fields;
@@ -47,7 +47,7 @@ bool has_padding(const DType& dtype) {
     return dtype.kind() == Kind::structure && end != dtype.size();
 }
 
-/// Zeroes the padding of `items` elements that follow each other, `count` times, `step` bytes apart.
+/// Zeroes the padding of `items` consecutive elements, `count` times, `step` bytes apart.
 void zero_padding(const DType& dtype, std::byte* p, std::int64_t step, std::int64_t count, std::int64_t items) {
     if (!has_padding(dtype)) return;
     const auto zero = [&](std::int64_t from, std::int64_t to) {
@@ -73,7 +73,7 @@ Shape leaf_shape(const ArrayInfo& source) {
     return choose_chunks(source.shape, size, leaf_bytes);
 }
 
-/// Bytes for the sums of all leaves. A shape costs nothing to write down.
+/// Bytes for the sums of all leaves. A bogus shape may claim very many.
 std::uint64_t sums_memory(const ChunkGrid& leaves) {
     return static_cast<std::uint64_t>(
         checked_multiply(leaves.chunk_count(), static_cast<std::int64_t>(sizeof(Sha256)), "memory for the sums"));
@@ -87,9 +87,9 @@ std::string digest_of(const DType& canonical, const Shape& shape, const std::vec
     return "tessera1:" + hex(hasher.finish());
 }
 
-/// Hashes elements of variable length: each with its length before it.
+/// Hashes elements of variable length, each after its length.
 void add_elements(Hasher& hasher, const ArrayView& elements) {
-    NDArray packed(DType::raw(sizeof(VariableSlot)), elements.shape);  // without what the slots lead to
+    NDArray packed(DType::raw(sizeof(VariableSlot)), elements.shape);  // slots only, without their content
     copy_elements({elements.data, packed.dtype(), elements.shape, elements.strides}, packed);
     const auto* const slots = reinterpret_cast<const VariableSlot*>(packed.bytes().data());
     for (std::int64_t i = 0; i < packed.count(); ++i) {
@@ -101,7 +101,7 @@ void add_elements(Hasher& hasher, const ArrayView& elements) {
     }
 }
 
-/// Hashes what is copied into it, each leaf as a whole.
+/// Hashes the elements copied into it, each leaf as a whole.
 class DigestSink final : public ArraySink {
 public:
     DigestSink(const ArrayInfo& source, std::string name)
@@ -113,7 +113,7 @@ public:
           held_(sums_memory(leaves_)),
           sums_(static_cast<std::size_t>(leaves_.chunk_count())) {}
 
-    /// Elements come little-endian, as they are hashed.
+    /// Elements arrive little-endian, as required for hashing.
     [[nodiscard]] ArrayInfo info() const override {
         return {.dtype = dtype_, .shape = leaves_.shape(), .chunks = leaves_.chunks()};
     }
@@ -159,7 +159,7 @@ private:
     std::vector<Sha256> sums_;
 };
 
-/// Hashes the elements of a region in C order; where memory does not hold what they lead to, in halves.
+/// Hashes the elements of a region in C order; in halves if their content does not fit into memory.
 void add_region(Hasher& hasher, const ArraySource& source, const Region& region, const IoOptions& io) {
     int d = 0;
     while (d < region.rank() && region.extent[d] == 1) ++d;
@@ -180,7 +180,7 @@ void add_region(Hasher& hasher, const ArraySource& source, const Region& region,
     add_region(hasher, source, second, io);
 }
 
-/// Hashes a leaf of elements of variable length, as much of it at once as one row of chunks gives.
+/// Hashes a leaf of variable-length elements, one row of chunks at a time.
 Sha256 hash_leaf(const ArraySource& source, const Region& leaf, const IoOptions& io) {
     const ArrayInfo info = source.info();
     int d = 0;
@@ -199,7 +199,7 @@ Sha256 hash_leaf(const ArraySource& source, const Region& leaf, const IoOptions&
     return hasher.finish();
 }
 
-/// For elements of variable length of which memory does not hold a whole leaf.
+/// For variable-length elements whose leaves do not fit into memory.
 std::string digest_in_parts(const ArraySource& source, const IoOptions& io) {
     const ArrayInfo info = source.info();
     const ChunkGrid leaves(info.shape, leaf_shape(info));

@@ -21,26 +21,26 @@ typedef std::int32_t Places __attribute__((vector_size(16)));      // NOLINT(mod
 typedef float Floats __attribute__((vector_size(32)));             // NOLINT(modernize-use-using)
 typedef std::int32_t FloatMasks __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)
 constexpr std::int64_t lanes = 4;
-constexpr std::int64_t vectors = number_step / lanes;  // that are independent of each other
+constexpr std::int64_t vectors = number_step / lanes;  // independent of each other
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Distances from a number: their sum and that of their squares.
+/// The sums of distances from a number and of their squares.
 struct Spread {
     double sum = 0;
     double squares = 0;
 };
 
-/// Which bin each number falls into.
+/// Parameters for finding the bin of each number.
 struct Cells {
     double scale;  ///< 2^-exponent
-    double shift;  ///< a whole number that is taken off first
+    double shift;  ///< a whole number that is subtracted first
     double first;  ///< the first bin, less the shift
-    double dump;   ///< for what is not finite
+    double dump;   ///< the bin for numbers that are not finite
 };
 
-// The kernels are compiled twice, for any x86-64 and for AVX2. Both give the same bits: the order of additions is that
-// of the lanes, and neither has fused multiplication.
+// The kernels are compiled twice, for any x86-64 and for AVX2. Both give the same bits: the lanes determine the order
+// of additions, and neither uses fused multiply-add.
 
 [[gnu::always_inline]] inline Survey survey_in(const double* v, std::int64_t n) {
     Numbers low[vectors];
@@ -174,8 +174,7 @@ struct Cells {
     return g;
 }
 
-/// Of finite floats, where bins have small numbers. Made whole before they are scaled, so that no number gets too small
-/// to have a sign.
+/// For finite floats and small bin numbers. Rounds before scaling, so that no number underflows and loses its sign.
 [[gnu::always_inline]] inline void float_cells_in(const float* v, std::int64_t n, const Cells& cells,
                                                   std::int32_t* to) {
     const auto scale = static_cast<float>(cells.scale);
@@ -185,7 +184,7 @@ struct Cells {
         Floats x;
         std::memcpy(&x, v + i, sizeof x);
         const Floats near = (x + whole) - whole;
-        const FloatMasks above = near > x;  // −1 where it is
+        const FloatMasks above = near > x;  // −1 where true
         const FloatMasks at = __builtin_convertvector(near * scale, FloatMasks) + above - first;
         std::memcpy(to + i, &at, sizeof at);
     }
@@ -276,8 +275,8 @@ double middle(const T* v, std::int64_t n) {
            4;
 }
 
-/// Whether the squares of up to 1024 distances of at most this size stay in the range of double, and those that matter
-/// above its least numbers.
+/// Whether the squares of up to 1024 distances of at most this size do not overflow, and significant ones do not
+/// underflow.
 bool in_range(double width) {
     return width < 1e150 && (width > 1e-120 || width == 0);
 }
@@ -299,7 +298,8 @@ Glance glance(const double* v, std::int64_t n) {
 }
 
 bool Glance::enough(std::int64_t n) const {
-    // What is not finite makes the squares so. The last term is what cancels: 15 of 16 parts are 4 bits.
+    // Any number that is not finite makes the squares so. The last condition limits cancellation to 15/16, which is 4
+    // bits.
     return std::isfinite(squares) && in_range(high - low) &&
            sum * sum / static_cast<double>(n) <= squares * (15.0 / 16.0);
 }
@@ -357,7 +357,7 @@ double Bins::cell(double v) const {
     return std::floor(std::ldexp(v, -exponent_));
 }
 
-/// Makes the bins such that `v` falls into one.
+/// Adapts the bins so that `v` falls into one.
 void Bins::reach(double v) {
     for (;;) {
         const double at = cell(v) - first_;
@@ -373,7 +373,7 @@ void Bins::reach(double v) {
 
 void Bins::make_room(double low, double high) {
     if (counts_.empty()) {
-        // The finest bins in which both ends of any range around these are still integers as doubles.
+        // The finest bins for which the bin numbers at both ends are still exact integers as doubles.
         const double largest = std::max(std::abs(low), std::abs(high));
         exponent_ = largest == 0 ? -1000 : std::max(std::ilogb(largest) - 50, -1000);
         first_ = cell(low);
@@ -399,14 +399,14 @@ void Bins::add(const float* v, std::int64_t n, double low, double high) {
 template <class T>
 void Bins::count(const T* v, std::int64_t n, double low, double high) {
     make_room(low, high);
-    // Where bins have large numbers, the first of them is taken off, which is exact there, before numbers are made
-    // whole; where they are small, afterwards.
+    // If bin numbers are large, the first is subtracted before rounding, which is exact there; if they are small, after
+    // rounding.
     constexpr double large = 1099511627776.0;  // 2^40
     const double shift = std::abs(first_) > large ? first_ : 0;
     const Cells cells{std::ldexp(1.0, -exponent_), shift, first_ - shift, static_cast<double>(counts_.size())};
     std::int32_t at[piece];
     if constexpr (std::is_same_v<T, float>) {
-        // As floats where nothing is rounded: numbers of bins are small, and the scale is a float.
+        // In floats if that is exact: bin numbers are small, and the scale is a float.
         constexpr double small = 1048576.0;  // 2^20
         if (std::abs(first_) < small && std::abs(exponent_) < 100) {
             kernels.float_cells(v, n, cells, at);
@@ -427,7 +427,7 @@ void Bins::count(const T* v, std::int64_t n, double low, double high) {
     }
 }
 
-/// Adds what was counted since the last time.
+/// Adds the counts since the last call.
 void Bins::fold() {
     if (recent_.empty()) return;
     const std::size_t places = counts_.size() + 1;
@@ -468,7 +468,7 @@ std::optional<Histogram> Bins::histogram() const {
     if (counts_.empty()) return {};
     Bins b = *this;
     b.fold();
-    // One value only: its bin need not be the finest that there is.
+    // A single value: its bin need not be the finest possible.
     if (b.counts_.size() == 1) {
         const int wanted = b.first_ == 0 ? 0 : std::ilogb(b.first_) + b.exponent_ - 4;
         while (b.exponent_ < wanted) b.coarsen();

@@ -1,5 +1,5 @@
-// What statistics need of real numbers, over pieces of doubles that lie in the nearest cache: extremes, mean, squares
-// and bins. Private to the store module.
+// Statistics of real numbers, over pieces of doubles in the L1 cache: extremes, mean, squares and bins. Private to the
+// store module.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,26 @@ namespace tessera {
 
 struct Histogram;
 
-/// Numbers come in steps of this many; what is missing at the end is NaN.
+/// Numbers come in multiples of this, padded with NaN at the end.
 constexpr std::int64_t number_step = 16;
 
-/// Of a piece. Infinities are among the extremes alone, NaNs nowhere.
+/// A survey of a piece. Infinities count only as extremes; NaNs are ignored.
 struct Survey {
-    double low = 0;  ///< +infinity where there are only NaNs
+    double low = 0;  ///< +infinity if there are only NaNs
     double high = 0;
     double sum = 0;  ///< of finite numbers
     std::int64_t finite = 0;
 };
 [[nodiscard]] Survey survey(const double* v, std::int64_t n);
 
-/// Of a piece in which all is finite, found in one pass.
+/// A survey of a piece of finite numbers, made in one pass.
 struct Glance {
     double low = 0;
     double high = 0;
-    double about = 0;    ///< a number in the middle of those that are there
+    double about = 0;    ///< a number near the middle of the piece
     double sum = 0;      ///< of distances from it
     double squares = 0;  ///< of distances from it
-    /// Whether that is all there is to know: nothing was infinite or NaN, all squares are in the range of double, and
+    /// Whether this result can be used: nothing was infinite or NaN, the squares are in the range of double, and
     /// `about` is near enough to the mean for the squares to be exact.
     [[nodiscard]] bool enough(std::int64_t n) const;
 };
@@ -39,16 +39,16 @@ struct Glance {
 
 /// Mean and squares of distances from it, of finite numbers.
 ///
-/// How exact: a piece of 1024 numbers is summed in 16 sums of double that take turns: distances from a number near
-/// their mean, and the squares of these, with which the mean and the squares about the mean are found. At most 4 bits
-/// cancel, or the piece is gone through twice, first for its mean. So the mean of a piece is as exact as a double can
-/// be but for some 2^-46 of the mean distance from it, and the squares have a relative error of some 2^-42, however far
-/// from zero the values lie. Pieces are put together in long double by Chan's formula. Values whose sums or squares
-/// would leave the range of double are summed in long double.
+/// Accuracy: a piece of 1024 numbers is summed in 16 interleaved sums of double. Summed are distances from a number
+/// near the mean, and their squares; the mean and the squares about the mean follow from these. If more than 4 bits
+/// would cancel, a first pass finds the mean. So the error of a piece's mean is about 2^-46 of the mean distance from
+/// it, plus the rounding of a double, and the squares have a relative error of about 2^-42, however far from zero the
+/// values lie. Pieces are merged in long double by Chan's formula. Values whose sums or squares would leave the range
+/// of double are summed in long double.
 class Moments {
 public:
     void add(const Glance& g, std::int64_t n);
-    /// A piece, of which `s` is the survey, `low` and `high` the extremes of finite numbers.
+    /// Adds a piece with the survey `s`; `low` and `high` are the extremes of its finite numbers.
     void add(const double* v, std::int64_t n, const Survey& s, double low, double high);
     void merge(const Moments& part);
     [[nodiscard]] std::int64_t count() const { return count_; }
@@ -61,13 +61,13 @@ private:
     long double squares_ = 0;
 };
 
-/// Bins whose width doubles whenever a value falls outside: the last width depends on the extremes alone, not on the
-/// order in which values came.
+/// Bins whose width doubles whenever a value falls outside. The final width depends only on the extremes, not on the
+/// order of values.
 class Bins {
 public:
     explicit Bins(std::size_t most) : most_(most) {}
 
-    /// The finite ones of a piece, whose extremes are `low` and `high`.
+    /// Adds the finite numbers of a piece; `low` and `high` are their extremes.
     void add(const double* v, std::int64_t n, double low, double high);
     void add(const float* v, std::int64_t n, double low, double high);
     void merge(const Bins& other);
@@ -87,8 +87,8 @@ private:
     int exponent_ = 0;  ///< bins are 2^exponent_ wide
     double first_ = 0;  ///< the first bin's number: its start is first_ · 2^exponent_
     std::vector<std::int64_t> counts_;
-    /// Counts since the bins were last changed. Values that follow each other often fall into one bin: four places for
-    /// each let the processor add to them at once. One bin more takes what is not finite.
+    /// Counts since the last change of the bins. Consecutive values often fall into the same bin, so each has four
+    /// counters that the processor can increment in parallel. An extra bin takes numbers that are not finite.
     std::vector<std::int64_t> recent_;
 };
 

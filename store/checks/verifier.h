@@ -25,7 +25,7 @@ inline bool holds(const std::vector<std::string>& names, std::string_view name) 
     return std::ranges::binary_search(names, name);
 }
 
-/// A walk over all nodes. Nodes and what lies beside them: verify.cpp; the chunks of arrays: verify_array.cpp.
+/// A walk over all nodes. See verify.cpp for nodes and other files, and verify_array.cpp for the chunks of arrays.
 class Verifier {
 public:
     Verifier(const std::shared_ptr<KeyValueStore>& store, std::string_view root, const VerifyOptions& options)
@@ -38,14 +38,14 @@ public:
 
 private:
     [[nodiscard]] std::string place(std::string_view path) const { return join_key(root_, path); }
-    /// A key of the store as one below what is verified.
+    /// A key of the store, relative to the verified root.
     [[nodiscard]] std::string below(std::string_view key) const {
         return std::string(root_.empty() ? key : key.substr(root_.size() + 1));
     }
 
     void add(Finding finding);
 
-    /// Runs `body`; what it throws becomes a finding like `where`. Whether it threw nothing.
+    /// Runs `body`; turns its error into a finding like `where`. Returns whether it succeeded.
     template <class Body>
     bool guarded(Finding where, const Body& body) {
         try {
@@ -55,7 +55,7 @@ private:
             Fault fault = current_fault();
             where.kind = fault.kind;
             where.text = std::move(fault.text);
-            // What could not be read just now may be whole, and is not to be mended.
+            // A file that cannot be read now may be intact, and must not be repaired.
             if (where.kind == FindingKind::unchecked) where.remedy = Remedy::none;
             add(std::move(where));
             return false;
@@ -65,36 +65,36 @@ private:
     // ---- nodes
 
     void check_node(const std::string& path);
-    /// What the walk did not go into. A second way to what it has been to is no matter.
+    /// Reports a folder that the walk did not enter, unless it was visited by another path.
     void check_passed(const PassedFolder& passed);
-    /// Whether nothing, a file or a directory is where Tessera keeps one of its own; anything else is added. What
-    /// Tessera keeps for itself is never looked for behind it.
+    /// Whether the place of one of Tessera's own names holds nothing, a file or a directory. Adds a finding for
+    /// anything else; nothing is looked up behind that.
     bool check_place(const std::string& node, const std::string& key);
     void check_group(const std::string& path, const Dialect* dialect, const Listing& listing, bool unfinished);
     void check_group_documents(const std::string& path, const Dialect& dialect);
-    /// The last of a dialect's documents holds the attributes.
+    /// The last of a dialect's documents contains the attributes.
     void check_attributes(const std::string& path, const Dialect& dialect);
-    /// Of a folder without array and group: documents and chunks whose metadata are lost. Whether it holds chunks.
+    /// For a folder without array and group: finds documents and chunks whose metadata is lost. Returns whether it has
+    /// chunks.
     bool check_orphans(const std::string& path, const Listing& listing);
-    /// Of a folder without array and group: the key, below it, of a file that is named like a chunk; empty without one.
-    /// Where thousands of folders lie in each other, not
-    /// each is looked into from all those above it.
+    /// For a folder without array and group: the key, below it, of a file named like a chunk; empty if there is none.
+    /// Limits the search in thousands of nested folders, which every folder above would repeat.
     [[nodiscard]] std::string chunk_named(const std::string& path) const;
 
-    // ---- what is no part of nodes
+    // ---- files that belong to no node
 
     void add_stray(const std::string& node, const std::string& key, std::string_view what);
-    /// Whether a file's name says that it was left behind; it is then added.
+    /// Whether a file is a leftover by its name; adds a finding then.
     bool check_name(const std::string& node, const std::string& key) { return check_name(node, node, key); }
     bool check_name(const std::string& node, const std::string& folder, std::string_view name);
-    /// Whether a folder is one of Tessera's own; what was left behind is added.
+    /// Whether a folder is one of Tessera's own; adds findings for leftovers in it.
     bool check_own_folder(const std::string& node, const std::string& name);
-    /// `.tessera` of a node. Whether it says that the node is unfinished.
+    /// Checks `.tessera` of a node. Returns whether the node is marked as unfinished.
     bool check_own(const std::string& path);
     void check_own_part(const std::string& node, const std::string& key, std::string_view name);
     [[nodiscard]] std::string set_aside_text(const std::string& node) const;
     void check_batch(const std::string& node, const std::string& key);
-    /// Temporary files in a folder, which listings leave out.
+    /// Finds temporary files in a folder, which listings omit.
     void check_temporaries(const std::string& node, const std::string& folder);
 
     // ---- arrays
@@ -102,10 +102,10 @@ private:
     void check_array(const std::string& path, const Dialect& dialect, const Listing& listing);
     void add_lost_separator(const std::string& path, const Dialect& dialect, const std::string& key);
     static std::string dotted(std::string key);
-    /// Temporary files in the folders of chunks, however deep.
+    /// Finds temporary files in the folders of chunks, at any depth.
     void check_chunk_folders(const std::string& node, const std::string& folder);
     void check_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded);
-    /// Those of these numbers, in parallel.
+    /// Decodes the chunks with these numbers, in parallel.
     void decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
                        const std::vector<std::int64_t>& stored, IoOptions outer);
     void add_outside(const std::string& path, const LoadedArray& loaded, const Index& index, const std::string& key);
@@ -121,7 +121,7 @@ private:
     void check_snapshot(const std::string& path);
 
     std::shared_ptr<KeyValueStore> store_;
-    mutable int deeper_looks_ = 10'000;  ///< that chunk_named() may still take below the folder that it is asked for
+    mutable int deeper_looks_ = 10'000;  ///< folders that chunk_named() may still search below its argument
     std::string root_;
     const VerifyOptions& options_;
     FolderWalk walk_;                        ///< over the nodes

@@ -1,4 +1,4 @@
-// Of one array: what lies in its directory, and whether its chunks decode.
+// For one array: the files in its directory, and whether its chunks decode.
 #include <fmt/format.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
@@ -90,7 +90,7 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
     };
     const auto stray = [&](const std::string& key) {
         const std::size_t slash = key.rfind('/');
-        if (slash == std::string::npos) return;  // directly in the array: looked at with its other names
+        if (slash == std::string::npos) return;  // directly in the array: checked with its other names
         const std::string folder = join_key(path, key.substr(0, slash));
         if (!check_name(path, folder, key.substr(slash + 1))) {
             add_stray(path, join_key(path, key), "a file among the chunks that is none");
@@ -134,12 +134,12 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
 void Verifier::decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
                              const std::vector<std::int64_t>& stored, IoOptions outer) {
     IoOptions within = outer;
-    // Few shards are taken one after another, and all threads work on the chunks of each.
+    // A few shards are processed one after another, with all threads on the chunks of each.
     const bool few = loaded.pipeline.shard() != nullptr && std::ssize(stored) < outer.threads;
     (few ? outer : within).threads = 1;
     Progress* const progress = options_.io.progress;
     std::mutex mutex;
-    std::vector<std::int64_t> alone;  // those that took too much memory beside others
+    std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
     const auto check = [&](std::int64_t n, bool beside_others) {
         const Index index = loaded.grid.index(stored[static_cast<std::size_t>(n)]);
         const CheckedChunk checked = check_chunk(array, loaded, index, within);

@@ -1,4 +1,4 @@
-// verify of what a path names, and of array files: those of several arrays member by member.
+// verify of a path, and of array files; files of several arrays are checked member by member.
 #include <tessera/verify.h>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-/// Takes elements and forgets them.
+/// Discards elements.
 class NowhereSink final : public ArraySink {
 public:
     explicit NowhereSink(const ArrayInfo& source) {
@@ -35,7 +35,7 @@ private:
     std::string name_ = "nowhere";
 };
 
-/// Runs `body`; what it throws becomes a finding about `key`. Whether it threw nothing.
+/// Runs `body`; turns its error into a finding about `key`. Returns whether it succeeded.
 template <class Body>
 bool guarded(VerifyReport& report, const std::string& key, const Body& body) {
     try {
@@ -48,7 +48,7 @@ bool guarded(VerifyReport& report, const std::string& key, const Body& body) {
     }
 }
 
-/// The same, but only for damage: a path that cannot be read, or is no file of ours, is the caller's mistake.
+/// The same, but only for damage: a path that cannot be read, or is of no known format, is the caller's mistake.
 template <class Body>
 bool guarded_damage(VerifyReport& report, const Body& body) {
     try {
@@ -71,7 +71,7 @@ void check_array(VerifyReport& report, const ArrayPath& path, const IoOptions& i
     });
 }
 
-/// Puts what the format says into a report.
+/// Adds the format's findings to a report.
 class Checker final : public ArrayFileChecker {
 public:
     Checker(VerifyReport& report, std::filesystem::path path, const IoOptions& io)
@@ -129,7 +129,7 @@ VerifyReport verify(std::string_view text, const VerifyOptions& options) {
     if (!readable) return broken;  // a zip that cannot be opened
     if (place) {
         VerifyReport report = verify(place->store, place->prefix, options);
-        require_present(*place);  // else it is of something that is being removed
+        require_present(*place);  // else the report is about a directory that is being removed
         return report;
     }
     return verify_file(path, options.io);

@@ -61,7 +61,7 @@ struct Loader {
     Widen<std::int64_t> signed_wide = nullptr;
 };
 
-/// What all accumulators share: elements come in pieces, as wide numbers.
+/// Common base of accumulators: supplies elements in pieces, as wide numbers.
 template <class Self, class W>
 class Pieces : public Accumulator {
 public:
@@ -88,7 +88,7 @@ private:
     std::size_t columns_;
 };
 
-/// The wide type as a dtype; times stay what they are.
+/// The wide type as a dtype; times keep their dtype.
 template <class W>
 DType wide_dtype(const DType& dtype) {
     return is_time(dtype) ? dtype : DType::of<W>();
@@ -104,7 +104,7 @@ public:
     void reset() override {
         W worst = largest ? std::numeric_limits<W>::lowest() : std::numeric_limits<W>::max();
         if constexpr (std::is_same_v<W, double>) worst = largest ? -HUGE_VAL : HUGE_VAL;
-        if (time && largest) ++worst;  // the least one is NaT
+        if (time && largest) ++worst;  // the minimum is NaT
         values_.assign(this->columns(), worst);
         if (skip_) seen_.assign(this->columns(), 0);
     }
@@ -180,7 +180,7 @@ public:
     [[nodiscard]] DType result_dtype() const override { return DType::of<std::int64_t>(); }
 
 private:
-    /// The first NaN counts as the best of all, as in NumPy; of equal ones the first.
+    /// As in NumPy, the first NaN beats everything, and of equal elements the first wins.
     void take_one(std::size_t column, W v, std::int64_t place) {
         const bool missing = is_missing<W, time>(v);
         if (missing && skip_) return;
@@ -224,7 +224,7 @@ private:
     std::vector<std::uint64_t> sums_;
 };
 
-/// Sums and means of numbers as doubles, with what each addition loses summed beside. Complex numbers are two columns.
+/// Sums and means in doubles, by compensated summation. Complex numbers are two columns.
 class RealSum final : public Pieces<RealSum, double> {
 public:
     RealSum(const DType& dtype, bool mean, bool skip_nan, std::int64_t columns)
@@ -277,7 +277,7 @@ public:
     }
 
 private:
-    /// Zeros in the place of NaNs (complex: where either part is one), which are not counted.
+    /// Replaces NaNs (complex: if either part is one) by zeros, and does not count them.
     const double* without_missing(const double* v, std::int64_t first, std::int64_t n, double* kept) {
         for (std::int64_t i = 0; i < n; ++i) {
             const auto at = static_cast<std::size_t>(i) * parts_;
@@ -296,7 +296,7 @@ private:
     std::vector<std::int64_t> counts_;
 };
 
-/// Welford's mean and squares; columns are put together by Chan's formula.
+/// Welford's mean and squares; columns are merged by Chan's formula.
 class Deviation final : public Pieces<Deviation, double> {
 public:
     Deviation(const DType& dtype, bool skip_nan, std::int64_t columns)

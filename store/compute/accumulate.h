@@ -1,4 +1,4 @@
-// What a reduction knows of each of many columns after some rows were seen. Private to the store module.
+// The state of a reduction for each of many columns, after some rows. Private to the store module.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@ public:
     [[nodiscard]] static std::unique_ptr<Accumulator> make(const DType& dtype, Reduction with, bool skip_nan,
                                                            std::int64_t columns);
     virtual ~Accumulator() = default;
-    /// One element more for each of `n` columns from `first` on: packed elements. The i-th has the place
-    /// `place + i * place_step` among all of its column.
+    /// Adds one element to each of `n` columns from `first` on, from packed elements. The i-th has the index `place + i
+    /// * place_step` within its column.
     virtual void add(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t place,
                      std::int64_t place_step) = 0;
-    /// Takes column `column` of `other`, too, into ours.
+    /// Merges column `column` of `other` into column `into`.
     virtual void merge(std::int64_t into, const Accumulator& other, std::int64_t column) = 0;
-    /// Forgets all.
+    /// Clears the state.
     virtual void reset() = 0;
     /// The results of all columns, packed, of result_dtype().
     virtual void results(std::byte* out) const = 0;
     [[nodiscard]] virtual DType result_dtype() const = 0;
 };
 
-/// Bytes of an accumulator for each column, at most.
+/// Maximum bytes of an accumulator for each column.
 constexpr std::int64_t accumulator_bytes = 40;
 
 }  // namespace tessera

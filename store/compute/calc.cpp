@@ -24,11 +24,11 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t piece = 1024;     ///< elements that go through all steps before the next ones do
+constexpr std::int64_t piece = 1024;     ///< elements that pass all steps before the next piece
 constexpr std::int64_t most_bytes = 16;  ///< of an element
 constexpr std::int64_t row_bytes = piece * most_bytes;
 
-/// Where a row of elements is: an operand's, a row of one constant, or a row in between.
+/// The location of a row of elements: an operand's, a constant's, or an intermediate row.
 struct Place {
     enum class Type : std::uint8_t { operand, constant, row };
     Type type = Type::row;
@@ -46,12 +46,12 @@ struct Step {
 
 struct Program {
     std::vector<Step> steps;
-    std::vector<std::vector<std::byte>> constants;  ///< a row of each
-    std::size_t rows = 0;                           ///< that are needed at once
+    std::vector<std::vector<std::byte>> constants;  ///< one row for each
+    std::size_t rows = 0;                           ///< intermediate rows needed at the same time
     Place result;
 };
 
-/// What a part of an expression is: a number of Python's, whose dtype follows from what stands beside it, or a row.
+/// A part of an expression: a literal, whose dtype depends on the other operands, or a row.
 struct Term {
     std::optional<Literal> literal;
     Place place;
@@ -83,7 +83,7 @@ std::string literal_text(const Literal& v) {
     return std::visit([](auto x) { return fmt::format("{}", x); }, v);
 }
 
-/// From the tree to steps.
+/// Compiles the tree to steps.
 class Compiler {
 public:
     Compiler(std::string_view text, std::span<const CalcOperand> operands) : text_(text), operands_(operands) {
@@ -181,8 +181,8 @@ private:
         return {std::nullopt, converted(term.place, to)};
     }
 
-    /// The dtype of an operation, before what the function makes of it: a number of Python's takes that of the arrays,
-    /// unless its kind is a higher one.
+    /// The promoted dtype of an operation's operands. A literal takes the dtype of the arrays, unless its kind is
+    /// higher.
     [[nodiscard]] Number common(const Expression& node, std::span<const Term> terms) const {
         std::optional<Number> number;
         for (const Term& term : terms) {
@@ -237,7 +237,7 @@ private:
         if (all_literals(terms)) number = python_number(given, terms, number);
         const Function* function = &given;
         if (given.name == "power" && terms[1].literal && kind_of(number) == 2) {
-            // What NumPy does with these powers, which are more exact so.
+            // As NumPy does for these powers, because it is more exact.
             const double power = as_double(*terms[1].literal);
             const std::string_view exact = power == 2 ? "square" : power == 0.5 ? "sqrt" : power == 1 ? "positive" : "";
             if (!exact.empty()) {
@@ -268,7 +268,7 @@ private:
         return {std::nullopt, step.out};
     }
 
-    /// Numbers alone are computed as Python does, as far as 64 bits go: 1 / 2 is 0.5, 2 ** -1, too, and True + True 2.
+    /// Literals alone are computed as in Python, within 64 bits: 1 / 2 and 2 ** -1 are 0.5, and True + True is 2.
     [[nodiscard]] static Number python_number(const Function& function, std::span<const Term> terms, Number number) {
         const bool bits = function.name.starts_with("bitwise") || function.name == "invert";
         if (function.result == Function::Result::boolean || kind_of(number) > 1) return number;
@@ -314,7 +314,7 @@ private:
         return {Place::Type::constant, program_.constants.size() - 1, number};
     }
 
-    /// The value of a step on numbers alone.
+    /// The value of a step on literals alone.
     Literal folded(const Step& step, Number result) {
         std::array<const std::byte*, 3> in{};
         for (int i = 0; i < step.arguments; ++i) {
@@ -333,7 +333,7 @@ private:
         return result == Number::u8 ? value(std::uint64_t{}) : value(std::int64_t{});
     }
 
-    /// A row that no step still to come reads.
+    /// A row that no later step reads.
     std::size_t take_row() {
         if (free_.empty()) return program_.rows++;
         const std::size_t taken = free_.back();
@@ -341,7 +341,7 @@ private:
         return taken;
     }
 
-    /// After the row for the step that reads it last was taken: no step writes what it reads.
+    /// Call after take_row() for the last step that reads it, so that no step writes a row that it reads.
     void release(const Place& place) {
         if (place.type == Place::Type::row) free_.push_back(place.index);
     }
@@ -353,7 +353,7 @@ private:
     std::vector<std::size_t> free_;
 };
 
-/// The shape that operands are broadcast to.
+/// The broadcast shape of the operands.
 Shape broadcast(std::string_view text, std::span<const CalcOperand> operands, const std::optional<Shape>& wanted) {
     Shape shape = wanted.value_or(Shape());
     const auto shapes = [&] {
@@ -416,7 +416,7 @@ public:
     }
 
 private:
-    /// An operand's part of a slice, broadcast and packed, in a dtype that is computed with.
+    /// An operand's part of a slice, broadcast and packed, in its dtype for computation.
     [[nodiscard]] static NDArray read_operand(const ArraySource& array, const Region& slice, const IoOptions& io) {
         const ArrayInfo info = array.info();
         const int missing = slice.rank() - info.shape.rank();
@@ -482,7 +482,7 @@ private:
     Program program_;
     std::string name_;
     ArrayInfo info_;
-    std::int64_t item_ = 0;  ///< bytes that an element takes on the way
+    std::int64_t item_ = 0;  ///< bytes of an element during computation
 };
 
 }  // namespace

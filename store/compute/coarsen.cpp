@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 5> names{"mean", "max", "min", "mode", "n
 // Sums of a block: 64-bit integers could leave the range of 64 bits.
 __extension__ using Int128 = __int128;
 
-/// NaN and NaT, which make a mean, max or min the same.
+/// NaN and NaT, which propagate to the mean, max and min.
 template <class W>
 bool is_missing(W v, bool time) {
     if constexpr (std::is_same_v<W, double>) return v != v;
@@ -47,7 +47,7 @@ std::int64_t rounded_mean(Int128 sum, std::int64_t n) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(quotient));
 }
 
-/// A block of elements as wide numbers, packed in C order, of which blocks of `by` become one each.
+/// A block of elements as wide numbers, packed in C order. Each block of `by` in it becomes one element.
 template <class W>
 class Blocks {
 public:
@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// Calls row(first of the row of the block's result, row of elements) for each row of elements.
+    /// Calls row(index of the first result, index of the first element) for each row of elements.
     template <class Row>
     void for_each_row(const Row& row) const {
         const int last = shape_.rank() - 1;
@@ -86,7 +86,7 @@ private:
         }
     }
 
-    /// How many elements the block of each result has.
+    /// The number of elements in the block of a result.
     [[nodiscard]] std::int64_t size_of(std::int64_t result) const {
         std::int64_t size = 1;
         for (int d = shape_.rank() - 1; d >= 0; --d) {
@@ -100,7 +100,7 @@ private:
     [[nodiscard]] std::vector<W> means(const W* v) const {
         using Sum = std::conditional_t<std::is_same_v<W, double>, double, Int128>;
         const auto count = static_cast<std::size_t>(element_count(out_));
-        // -0.0 is what adds nothing to any double.
+        // -0.0 is the neutral element of addition.
         std::vector<Sum> sums(count, std::is_same_v<Sum, double> ? static_cast<Sum>(-0.0) : Sum{});
         std::vector<std::uint8_t> missing(time_ ? count : 0, 0);
         for_each_row([&](std::int64_t to, std::int64_t from) {
@@ -259,7 +259,7 @@ private:
         Shape shape = elements.shape();
         Shape by = by_;
         const bool complex = dtype_.kind() == Kind::complex;
-        if (complex || shape.empty()) {  // real and imaginary parts, each for themselves
+        if (complex || shape.empty()) {  // real and imaginary parts separately
             shape.push_back(complex ? 2 : 1);
             by.push_back(1);
         }

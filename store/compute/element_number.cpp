@@ -21,7 +21,7 @@ T load(const std::byte* elements, std::int64_t i) {
     return v;
 }
 
-/// Floats of 16 bits, and counts of time: as they are stored, and what they are as numbers.
+/// Storage types of 16-bit floats and of times, with their values as numbers.
 struct Half {
     std::uint16_t bits;
     [[nodiscard]] double number() const { return half_to_float(bits); }
@@ -56,12 +56,11 @@ void pairs_to_doubles(const std::byte* elements, std::int64_t n, double* to) {
 
 template <class T>
 void all_to_integers(const std::byte* elements, std::int64_t n, std::uint64_t* to) {
-    // The sign of small integers is meant to fill the upper bits.
-    // NOLINTNEXTLINE(bugprone-signed-char-misuse)
+    // Sign extension of small integers is intended. NOLINTNEXTLINE(bugprone-signed-char-misuse)
     for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::uint64_t>(load<T>(elements, i));
 }
 
-/// Calls body with the integer type of this size, with or without sign.
+/// Calls body with the signed or unsigned integer type of this size.
 template <class Body>
 auto with_integer(const DType& dtype, Body body) {
     const bool is_signed = dtype.kind() == Kind::integer;
@@ -83,7 +82,7 @@ template <class U>
 std::int64_t count_equal_to(const std::byte* elements, std::int64_t n, std::int64_t /*size*/,
                             const std::byte* element) {
     const auto wanted = load<U>(element, 0);
-    std::conditional_t<sizeof(U) >= 8, std::uint64_t, std::uint32_t> count = 0;  // as wide as what is compared
+    std::conditional_t<sizeof(U) >= 8, std::uint64_t, std::uint32_t> count = 0;  // as wide as the elements
     for (std::int64_t i = 0; i < n; ++i) count += load<U>(elements, i) == wanted ? 1 : 0;
     return static_cast<std::int64_t>(count);
 }

@@ -1,5 +1,5 @@
-// Elements as numbers, for what computes with values of any dtype: loops by C type over packed elements, of which one
-// is chosen for a whole array. Private to the store module.
+// Elements of any dtype as numbers. Loops by C type over packed elements; one loop is chosen for a whole array. Private
+// to the store module.
 #pragma once
 
 #include <tessera/dtype.h>
@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-/// How many elements the kernels below get at once: as doubles they fill a quarter of the nearest cache.
+/// Number of elements for the kernels below at a time. As doubles they fill a quarter of the L1 cache.
 constexpr std::int64_t piece = 1024;
 
-/// Whether elements are numbers that can be computed with: Boolean, integer, real, complex, bfloat16.
+/// Whether elements are numbers for arithmetic: Boolean, integer, real, complex, bfloat16.
 [[nodiscard]] bool is_number(const DType& dtype);
 [[nodiscard]] bool is_time(const DType& dtype);
 

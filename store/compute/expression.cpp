@@ -24,7 +24,7 @@ struct Operator {
 constexpr int comparison = 1;
 constexpr int unary = 7;
 
-// Longer texts before those that they begin with.
+// Longer texts before their prefixes.
 constexpr std::array<Operator, 17> binary{{{"<<", "left_shift", 5},
                                            {">>", "right_shift", 5},
                                            {"<=", "less_equal", comparison},
@@ -77,7 +77,7 @@ private:
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
     }
 
-    /// Takes the text where it is next.
+    /// Consumes `wanted` if it comes next.
     bool take(std::string_view wanted) {
         skip_spaces();
         if (!text_.substr(at_).starts_with(wanted)) return false;
@@ -88,7 +88,7 @@ private:
     [[nodiscard]] const Operator* next_operator() {
         skip_spaces();
         const std::string_view rest = text_.substr(at_);
-        if (rest.starts_with("**")) return nullptr;  // parse_power() takes it
+        if (rest.starts_with("**")) return nullptr;  // parse_power() consumes it
         for (const Operator& one : binary) {
             if (rest.starts_with(one.text)) return &one;
         }

@@ -18,16 +18,16 @@ using Literal = std::variant<bool, std::int64_t, std::uint64_t, double>;
 struct Expression {
     enum class Type : std::uint8_t { literal, name, call };
     Type type = Type::literal;
-    std::size_t at = 0;  ///< where in the text it begins
+    std::size_t at = 0;  ///< its position in the text
     Literal literal = {};
     std::string name;  ///< of an operand, or of a NumPy function: operators are "add", "less" …
     std::vector<std::unique_ptr<Expression>> arguments;
 };
 
-/// Throws invalid_argument with the place and what was expected.
+/// Throws invalid_argument with the position and the expected text.
 [[nodiscard]] std::unique_ptr<Expression> parse_expression(std::string_view text);
 
-/// An error about a place of the text, which it shows.
+/// An error at a position in the text, which it shows.
 [[nodiscard]] class Error expression_error(std::string_view text, std::size_t at, std::string_view what);
 
 }  // namespace tessera

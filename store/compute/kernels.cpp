@@ -14,9 +14,9 @@ namespace tessera {
 
 namespace {
 
-using namespace operations;  // NOLINT(google-build-using-namespace): written for here
+using namespace operations;  // NOLINT(google-build-using-namespace): written for this file
 
-/// The type that an operation on T gives when it gives R on numbers.
+/// The element type of an operation on T that yields R on C++ numbers.
 template <class T, class R>
 using Stored = std::conditional_t<std::is_same_v<R, bool>, Boolean,
                                   std::conditional_t<std::is_same_v<R, decltype(up(T{}))>, T, R>>;

@@ -18,7 +18,7 @@ std::string_view type_of_axis(std::string_view name) {
     return "space";
 }
 
-/// OME-NGFF wants time, channel, space in this order.
+/// OME-NGFF requires the order time, channel, space.
 void require_axes(const std::vector<std::string>& axes) {
     const auto count = [&](std::string_view type) {
         return std::ranges::count_if(axes, [&](const std::string& name) { return type_of_axis(name) == type; });

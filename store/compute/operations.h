@@ -1,4 +1,4 @@
-// What each function of kernels.cpp does to numbers of C++. Included there alone.
+// The functions of kernels.cpp on C++ numbers. Included only there.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct Boolean {
     std::uint8_t bits;
 };
 
-// Elements are computed with as C++ numbers: halves as float, and rounded after each operation, as NumPy does.
+// Elements are converted to C++ numbers: halves to float, rounded after each operation, as in NumPy.
 inline bool up(Boolean v) {
     return v.bits != 0;
 }
@@ -54,7 +54,7 @@ constexpr unsigned class_of() {
     return is_complex<C> ? complexes : reals;
 }
 
-/// Integers as unsigned ones, whose overflow wraps; small ones are not widened to int, which has a sign.
+/// The unsigned type for integers, whose overflow wraps. Small ones must not be promoted to int, which is signed.
 template <class C>
 using Wrapping = std::conditional_t<(sizeof(C) < 4), std::uint32_t, std::make_unsigned_t<C>>;
 
@@ -136,7 +136,7 @@ struct FloorDivide {
         if constexpr (std::is_integral_v<C>) {
             if (b == 0) return 0;
             if constexpr (std::is_signed_v<C>) {
-                if (b == -1) return Subtract::of(C{0}, a);  // the least one wraps
+                if (b == -1) return Subtract::of(C{0}, a);  // the minimum wraps around
                 const bool down = (a % b != 0) && ((a < 0) != (b < 0));
                 return static_cast<C>(a / b - (down ? 1 : 0));
             }

@@ -40,7 +40,7 @@ bool orders(Reduction with) {
     return with == Reduction::min || with == Reduction::max || with == Reduction::argmin || with == Reduction::argmax;
 }
 
-/// Boxes of a shape, each of `step` but for the last ones, in C order.
+/// Boxes of size `step` (the last ones may be smaller) that cover a shape, in C order.
 template <class Body>
 void for_each_step(const Shape& shape, const Shape& step, const Body& body) {
     Index start = Index::filled(shape.rank(), 0);
@@ -58,7 +58,7 @@ void for_each_step(const Shape& shape, const Shape& step, const Body& body) {
     }
 }
 
-/// The median of doubles, which are put in another order.
+/// The median of doubles. Reorders them.
 double median_of(double* v, std::int64_t n) {
     if (n == 0) return std::numeric_limits<double>::quiet_NaN();
     double* middle = v + n / 2;
@@ -151,7 +151,7 @@ private:
         return from_.chunks.rank() == from_.shape.rank() && !from_.chunks.empty() ? from_.chunks[d] : 1;
     }
 
-    /// The least lengths along the axes that go: a chunk's.
+    /// The minimum lengths along the reduced axes: a chunk's.
     [[nodiscard]] Shape least_step() const {
         Shape step;
         for (const std::int64_t d : axes_) {
@@ -161,8 +161,8 @@ private:
         return step;
     }
 
-    /// Halves a part of the result until what it takes fits the memory. Chunks are cut for the median alone, which
-    /// needs all that is reduced to one element at once.
+    /// Halves a part of the result until its computation fits into memory. Only for the median are chunks divided,
+    /// because it needs all elements of a result at once.
     void divide(const Region& whole, const MutableArrayView& out, const IoOptions& io) const {
         if (io.stop.stop_requested()) throw cancelled("stopped on request");
         const bool median = options_.with == Reduction::median;
@@ -215,7 +215,7 @@ private:
         return memory;
     }
 
-    /// Lengths along the axes that go, so that slabs of them fit the memory.
+    /// Lengths along the reduced axes such that slabs fit into memory.
     [[nodiscard]] Shape slab_step(std::int64_t columns) const {
         Shape step = least_step();
         const Shape all = reduced_shape();
@@ -238,7 +238,7 @@ private:
         return slab;
     }
 
-    /// The place of the n-th of a box's elements among all that is reduced, both in C order.
+    /// The index of a box's n-th element among all reduced elements, both in C order.
     [[nodiscard]] static std::int64_t place_of(const Shape& all, const Region& box, std::int64_t n) {
         std::int64_t place = 0;
         std::int64_t scale = 1;
@@ -255,7 +255,7 @@ private:
         const auto sums = Accumulator::make(dtype_, options_.with, options_.skip_nan, columns);
         const Shape all = reduced_shape();
         const Shape step = slab_step(columns);
-        // Where the last axis goes, elements of one column follow each other: they take turns in some lanes.
+        // If the last axis is reduced, a column's elements are contiguous, and are distributed over several lanes.
         const bool inner = !axes_.empty() && axes_.back() == from_.shape.rank() - 1;
         constexpr std::int64_t lanes = 256;
         const auto turns = inner ? Accumulator::make(dtype_, options_.with, options_.skip_nan, lanes) : nullptr;
@@ -328,7 +328,7 @@ private:
     ReduceOptions options_;
     DType dtype_;  ///< the source's, in host order
     ArrayInfo info_;
-    Dims axes_;  ///< those that go, ascending
+    Dims axes_;  ///< reduced axes, ascending
     Dims kept_;
     std::string name_;
 };

@@ -35,8 +35,8 @@ const Dialect& dialect_named(std::string_view name) {
 
 namespace {
 
-/// The newest dialect of which `is` holds: of an array that was migrated and kept its old metadata, zarr-python reads
-/// the newest too.
+/// The newest dialect for which `is` is true: for a migrated array that kept its old metadata, zarr-python also reads
+/// the newest.
 template <class Is>
 const Dialect* newest(const Is& is) {
     const auto table = dialect_table();

@@ -1,4 +1,4 @@
-// What is found at a place, before it is parsed.
+// Finding the documents of an array before parsing them.
 #pragma once
 
 #include <tessera/buffer.h>
@@ -14,9 +14,9 @@ struct FoundArray {
     Buffer document;
 };
 
-/// The array at `prefix`, as probe_dialect finds it, each document read once; nothing when there is none.
+/// Finds the array at `prefix` as probe_dialect does, but reads each document only once; nullopt if there is none.
 [[nodiscard]] std::optional<FoundArray> find_array(const KeyValueStore& store, std::string_view prefix);
-/// Of the document that was read there. Throws what parse throws, naming the key.
+/// Parses the document that was read there. Throws as parse, naming the key.
 [[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
                                            const Buffer& document);
 

@@ -30,7 +30,7 @@ std::optional<Index> KeyScheme::parse(std::string_view key, int rank) const {
         std::int64_t n = 0;
         const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
         const auto length = static_cast<std::size_t>(end - rest.data());
-        // "007" and "-0" are not what key() writes, so they name no chunk.
+        // key() never writes "007" or "-0", so they name no chunk.
         if (error != std::errc() || rest[0] == '-' || (rest[0] == '0' && length != 1)) return {};
         rest.remove_prefix(length);
         chunk.push_back(n);

@@ -83,7 +83,7 @@ Value unknown_members(const Value& object, std::span<const std::string_view> kno
     return unknown;
 }
 
-// ---- what metadata say of elements
+// ---- dtypes and shapes
 
 void require_numpy_dtype(const DType& dtype, std::string_view dialect) {
     switch (dtype.kind()) {
@@ -134,7 +134,7 @@ void require_no_dimension_names(const ArrayMetadata& m, std::string_view dialect
 
 bool is_chunk_name(const ArrayMetadata& m, std::string_view name) {
     const int rank = m.shape.rank();
-    // What the folder of chunks is called is the first part of any chunk's key.
+    // The name of the folder of chunks is the first part of any chunk's key.
     const std::string first = m.keys.key(Index::filled(rank, 0));
     const std::size_t slash = first.find('/');
     if (rank == 0 || slash == std::string::npos) return m.keys.parse(name, rank).has_value();
@@ -146,14 +146,14 @@ bool is_chunk_name(const ArrayMetadata& m, std::string_view name) {
 
 namespace {
 
-/// The value of an element that is known by its bytes, for messages.
+/// The value of an element given by its bytes, for messages.
 std::string shown(const DType& dtype, const ElementBytes& bytes) {
     if (!dtype.is_variable()) return element_to_value(dtype, bytes.data()).dump();
     const VariableSlot slot{.data = reinterpret_cast<const char*>(bytes.data()), .size = bytes.size()};
     return element_to_value(dtype, reinterpret_cast<const std::byte*>(&slot)).dump();
 }
 
-/// One element from a fill value as zarr 0.4 read it; throws invalid_argument for what NumPy could not assign.
+/// One element from a fill value as zarr 0.4 read it; throws invalid_argument if NumPy could not assign it.
 ElementBytes assign_plain(const DType& dtype, const Value& v) {
     if (v.is_array() || v.is_object()) {
         throw invalid_argument(fmt::format("{} is no single value", v.kind_name()));
@@ -164,7 +164,7 @@ ElementBytes assign_plain(const DType& dtype, const Value& v) {
     return element_from_value(dtype, v, Assign::numpy);
 }
 
-/// The JSON that a fill value known by its bytes might be written as.
+/// A candidate for the JSON of a fill value given by its bytes.
 Value plain_candidate(const DType& dtype, const ElementBytes& bytes) {
     switch (dtype.kind()) {
         case Kind::complex:
@@ -195,7 +195,7 @@ std::string_view plain_limits(const DType& dtype) {
     }
 }
 
-/// As a float of this type holds it: element_to_value gives the shortest decimal instead.
+/// `v` rounded to a float of this type: element_to_value gives the shortest decimal instead.
 double rounded(const DType& dtype, std::int64_t size, double v) {
     if (dtype.kind() == Kind::bfloat16) return bfloat16_to_float(double_to_bfloat16(v));
     if (size == 2) return half_to_float(double_to_half(v));
@@ -211,7 +211,7 @@ Value strict_float(double v) {
 }  // namespace
 
 Value fill_json(const FillRules& rules, std::string_view dialect, const DType& dtype, const FillValue& fill) {
-    // By way of the text: the NaNs of JSON are all the same one.
+    // Goes through the text, because JSON has only one NaN.
     const auto reads_back = [&](const Value& v) {
         try {
             return rules.read(dtype, Value::parse(v.dump())) == *fill.bytes;

@@ -1,4 +1,4 @@
-// What the dialects share: documents read and written whole, members read with their name in the error, fill values.
+// Code shared by the dialects: reading and writing documents, reading members with their name in errors, fill values.
 // Private to the store module.
 #pragma once
 
@@ -21,7 +21,7 @@ inline constexpr JsonStyle zarr3_json_style{.indent = 2, .sort_keys = false, .as
 /// "STORE/KEY", for messages.
 [[nodiscard]] std::string name_of(const KeyValueStore& store, std::string_view key);
 
-/// Runs `body` on what a file says: its complaints are about the file, not about what the caller asked for.
+/// Runs `body` on the content of a file: turns its errors into errors about the file, not about the caller's arguments.
 template <class Body>
 decltype(auto) reading(std::string_view where, Body&& body) {
     try {
@@ -32,7 +32,7 @@ decltype(auto) reading(std::string_view where, Body&& body) {
     }
 }
 
-/// The object at `key`; nothing when it is absent. Throws corrupt for what is no JSON object.
+/// The object at `key`; nullopt if it is absent. Throws corrupt if it is not a JSON object.
 [[nodiscard]] std::optional<Value> get_object(const KeyValueStore& store, std::string_view key);
 /// Writes an object.
 void put_object(KeyValueStore& store, std::string_view key, const Value& object, JsonStyle style = python_json_style);
@@ -43,13 +43,13 @@ void put_object(KeyValueStore& store, std::string_view key, const Value& object,
 
 // ---- members
 
-/// Runs `body` with the member's name in what it throws.
+/// Runs `body` and adds the member's name to its errors.
 template <class Body>
 decltype(auto) in_member(std::string_view name, Body&& body) {
     return in_context([&] { return fmt::format("member \"{}\"", name); }, std::forward<Body>(body));
 }
 
-/// Reads one member; what goes wrong names it.
+/// Reads one member; errors name it.
 template <class Read>
 auto member(const Value& object, std::string_view name, Read&& read) {
     const Value* v = object.find(name);
@@ -64,24 +64,24 @@ auto member(const Value& object, std::string_view name, Read&& read) {
 [[nodiscard]] std::int64_t read_number(const Value& v, std::int64_t least, std::int64_t most);
 /// A string that is one of `choices`; throws corrupt that lists them.
 [[nodiscard]] std::string read_choice(const Value& v, std::span<const std::string_view> choices);
-/// Throws unsupported, saying what was found, unless zarr_format is `format`.
+/// Throws unsupported, with the found value, unless zarr_format is `format`.
 void require_format(const Value& meta, int format);
 /// The members of `object` that are not among `known`.
 [[nodiscard]] Value unknown_members(const Value& object, std::span<const std::string_view> known);
 
-// ---- what metadata say of elements
+// ---- dtypes and shapes
 
-/// NumPy's notation, or a descr. Throws unsupported for what NumPy cannot store in a file of fixed-size elements.
+/// Reads NumPy's notation or a descr. Throws unsupported for dtypes that NumPy cannot store as fixed-size elements.
 [[nodiscard]] DType read_numpy_dtype(const Value& v, std::string_view dialect);
-/// Throws unsupported for a dtype that is none of NumPy's, or has Python objects in it.
+/// Throws unsupported for a dtype that NumPy lacks or that contains Python objects.
 void require_numpy_dtype(const DType& dtype, std::string_view dialect);
 /// Throws unless ranks agree, elements have bytes, and no product overflows.
 void require_sizes(const ArrayMetadata& m);
-/// Throws unsupported unless chunks are named by the only scheme that the dialect knows.
+/// Throws unsupported unless the keys of chunks follow the dialect's only scheme.
 void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_view dialect);
 void require_no_dimension_names(const ArrayMetadata& m, std::string_view dialect);
 
-/// Whether `is` holds of a field at any depth of a structure.
+/// Whether `is` is true for a field at any depth of a structure.
 template <class Is>
 bool any_field(const DType& dtype, const Is& is) {
     for (const Field& field : dtype.fields()) {
@@ -97,30 +97,30 @@ bool any_field(const DType& dtype, const Is& is) {
 
 /// How a dialect spells fill values.
 struct FillRules {
-    /// Throws invalid_argument for what is no fill value of this dtype.
+    /// Throws invalid_argument for an invalid fill value of this dtype.
     ElementBytes (*read)(const DType& dtype, const Value& v);
-    /// How the bytes would be spelt. It need not read back as the same bytes: then they cannot be expressed.
+    /// The spelling of the bytes. If it does not read back as the same bytes, these cannot be expressed.
     Value (*write)(const DType& dtype, const ElementBytes& bytes);
-    /// Which values of a dtype can be expressed, for the refusal.
+    /// Which values of a dtype can be expressed, for the error.
     std::string_view (*limits)(const DType& dtype);
 };
 
-/// What stands in the metadata for a fill that is not null: its spelling where that still reads as its bytes, else what
-/// the rules give. Throws unsupported where nothing reads back as the bytes.
+/// The JSON of a fill that is not null: its original spelling if that still reads as its bytes, else by the rules.
+/// Throws unsupported if neither reads back as the bytes.
 [[nodiscard]] Value fill_json(const FillRules& rules, std::string_view dialect, const DType& dtype,
                               const FillValue& fill);
 
-// zmeta's and v1's: a bare JSON value, assigned as NumPy assigned it when it was needed.
+// For zmeta and v1: a bare JSON value, assigned by NumPy's rules when it is needed.
 [[nodiscard]] FillValue read_plain_fill(const DType& dtype, const Value& v);
 [[nodiscard]] Value plain_fill_json(std::string_view dialect, const DType& dtype, const FillValue& fill);
 [[nodiscard]] FillValue plain_default_fill(const DType& dtype);
 
-/// A float, complex number or their like as zarr-python 2 and 3 spell it: the whole double (f4 0.1 is
-/// 0.10000000149011612), "NaN", "Infinity", "-Infinity", a pair.
+/// A float, complex number or similar as zarr-python 2 and 3 spell it: the full double (f4 0.1 is 0.10000000149011612),
+/// "NaN", "Infinity", "-Infinity", a pair.
 [[nodiscard]] Value strict_number_json(const DType& dtype, const std::byte* p);
-/// Bytes from base64, padded with zeros to `size`; throws invalid_argument where that is not what `v` has.
+/// Bytes from base64; throws invalid_argument unless there are `least` to `most` of them.
 [[nodiscard]] ElementBytes read_base64(const Value& v, std::int64_t least, std::int64_t most);
-/// S without the zeros at its end, as Python sees it.
+/// S without trailing zeros, as in Python.
 [[nodiscard]] std::span<const std::byte> without_trailing_zeros(std::span<const std::byte> bytes);
 /// Zeros: false, 0, the empty string.
 [[nodiscard]] FillValue zero_fill(const DType& dtype);
@@ -130,23 +130,23 @@ struct FillRules {
 inline constexpr std::array<std::string_view, 6> blosc_cnames{"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
 inline constexpr std::array<std::string_view, 3> blosc_shuffles{"noshuffle", "shuffle", "bitshuffle"};  // by number
 
-/// {"blosc", {cname, clevel, shuffle as v3's word}} from members that give the shuffle by number.
+/// {"blosc", {cname, clevel, shuffle as v3's word}} from members with the shuffle as a number.
 [[nodiscard]] CodecConfig read_numbered_blosc(const Value& object);
-/// The number that stands for a blosc configuration's shuffle; throws unsupported for another word.
+/// The number of a blosc configuration's shuffle; throws unsupported for an unknown word.
 [[nodiscard]] Value shuffle_number(const Value& configuration, std::string_view dialect);
-/// cname, clevel and shuffle by number, for dialects where blosc has no other members; throws unsupported for others
-/// that are not what blosc chooses by itself.
+/// cname, clevel and the shuffle's number, for dialects where blosc has no other members. Throws unsupported if another
+/// member differs from blosc's default.
 [[nodiscard]] Value numbered_blosc_json(const CodecConfig& blosc, const DType& dtype, std::string_view dialect);
-/// Throws unsupported where an optional member has another value than the only one that the dialect knows.
+/// Throws unsupported if an optional member has another value than the dialect's only one.
 void require_member(const CodecConfig& codec, std::string_view name, const Value& only, std::string_view dialect);
 /// "[bytes, blosc]", for messages.
 [[nodiscard]] std::string chain_text(std::span<const CodecConfig> codecs);
 
-/// The row of a codec; throws unsupported, naming it, when Tessera has none of that name.
+/// The row of a codec; throws unsupported, naming it, if Tessera lacks it.
 [[nodiscard]] const CodecRow& codec_row(std::string_view name);
-/// What the array→array codecs at the front of a chain make of a chunk.
+/// The chunk spec after the array→array codecs at the front of a chain.
 [[nodiscard]] ChunkSpec encoded_spec(ChunkSpec spec, std::span<const CodecConfig> codecs);
-/// The order of dimensions that stands for Order::F: [2, 1, 0].
+/// The transpose that is equivalent to Order::F: [2, 1, 0].
 [[nodiscard]] CodecConfig reversal(int rank);
 
 }  // namespace tessera

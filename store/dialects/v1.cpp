@@ -1,7 +1,7 @@
 // The dialect of zarr-python 1.0 and 1.1: `meta`, `attrs` (always there) and chunks `1.0` in one flat folder.
 //
-// Its trap: only blosc honoured order F. With every other compressor the bytes are C-ordered although `meta` says F, so
-// F becomes a transpose with blosc alone; elsewhere it is kept as it was spelt and means nothing.
+// A pitfall: only blosc honoured order F. With every other compressor the bytes are C-ordered although `meta` says F.
+// So F becomes a transpose only with blosc; otherwise it is kept as a spelling without effect.
 #include <fmt/format.h>
 #include <tessera/error.h>
 
@@ -29,7 +29,7 @@ KeyScheme default_keys() {
 
 // ---- reading
 
-/// The compressor, or nothing for "none".
+/// The compressor; nullopt for "none".
 std::optional<CodecConfig> read_compressor(const Value& meta) {
     const std::string name = member(meta, "compression", [](const Value& v) { return read_choice(v, compressions); });
     return member(meta, "compression_opts", [&](const Value& v) -> std::optional<CodecConfig> {
@@ -71,7 +71,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
 }
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
-    // `meta` alone is a name that anything may have.
+    // `meta` alone is too common a name.
     return store.contains(join_key(prefix, metadata_name)) && store.contains(join_key(prefix, attributes_name));
 }
 
@@ -81,7 +81,7 @@ ArrayMetadata parse(std::string_view document) {
 
 // ---- writing
 
-/// compression and compression_opts; throws unsupported for a codec that was not in zarr 1.
+/// compression and compression_opts; throws unsupported for a codec that zarr 1 lacked.
 std::pair<Value, Value> compressor_json(const CodecConfig& codec, const DType& dtype) {
     const Value& configuration = codec.configuration;
     if (codec.name == "blosc") return {"blosc", numbered_blosc_json(codec, dtype, "v1")};
@@ -102,7 +102,7 @@ std::pair<Value, Value> compressor_json(const CodecConfig& codec, const DType& d
     throw unsupported(fmt::format("v1 cannot express the codec {}: it has blosc, zlib, bz2, lzma or none", codec.name));
 }
 
-/// The whole of `meta`, or an error for what cannot be in it.
+/// The content of `meta`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m) {
     require_numpy_dtype(m.dtype, "v1");
     require_sizes(m);
@@ -128,7 +128,7 @@ Value metadata_json(const ArrayMetadata& m) {
             "all else",
             chain_text(m.codecs)));
     }
-    // An F that means nothing stays as it was found.
+    // An F without effect is kept.
     const bool spelt_f = m.spelling.find("order") != nullptr && (!blosc || m.shape.rank() < 2);
 
     Value meta = m.unknown;

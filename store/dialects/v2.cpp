@@ -1,8 +1,8 @@
 // The dialect of zarr-python 2: `.zarray`, `.zattrs`, `.zgroup`, `.zmetadata`, chunks `1.0` or `1/0`.
 //
-// `filters` and `compressor` are numcodecs' configurations. As a chain in v3's terms they are: for order F a transpose
-// that reverses all dimensions, the filters, "bytes" where the elements become bytes and no filter does it, and the
-// compressor. Strings and bytes of variable length have dtype |O, and the filter that encodes them says which they are.
+// `filters` and `compressor` are numcodecs' configurations. As a v3 chain they are: for order F, a transpose that
+// reverses all dimensions; the filters; "bytes", unless a filter turns elements into bytes; and the compressor. Strings
+// and bytes of variable length have dtype |O, and the filter that encodes them tells which they are.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 9> members{
 constexpr std::array<std::string_view, 2> orders{"C", "F"};
 constexpr std::array<std::string_view, 2> separators{".", "/"};
 
-/// Whether numcodecs and v3 mean the same by a name, down to the bytes.
+/// Whether a codec of this name produces the same bytes in numcodecs and v3.
 bool is_native(std::string_view name) {
     const CodecRow* row = find_codec(name);
     return row != nullptr && row->numcodecs;
@@ -39,7 +39,7 @@ KeyScheme default_keys() {
     return {.prefix = "", .separator = ".", .suffix = "", .zero_d = "0"};
 }
 
-/// The separator is what v2 has in common with others.
+/// v2 shares only the separator with other dialects.
 KeyScheme keys_like(const KeyScheme& keys) {
     const bool known = std::ranges::find(separators, keys.separator) != separators.end();
     return known ? default_keys().with_separator(keys.separator) : default_keys();
@@ -60,7 +60,7 @@ ElementBytes read_fill_bytes(const DType& dtype, const Value& v) {
                 bytes->resize(static_cast<std::size_t>(dtype.size()));
                 return *bytes;
             }
-            return element_from_value(dtype, v, Assign::numpy);  // as it stood before fills were base64
+            return element_from_value(dtype, v, Assign::numpy);  // the spelling before fills became base64
         case Kind::raw:
         case Kind::structure:
             return read_base64(v, dtype.size(), dtype.size());
@@ -102,7 +102,8 @@ constexpr FillRules fill_rules{.read = read_fill_bytes, .write = write_fill_byte
 FillValue read_fill(const DType& dtype, const Value& v) {
     FillValue fill{.bytes = {}, .spelling = v, .error = {}};
     if (!v.is_null()) fill.bytes = read_fill_bytes(dtype, v);
-    // zarr-python 2 gives an absent chunk the fill as it is spelt: for bytes a text, for text perhaps the number 0.
+    // zarr-python 2 fills an absent chunk with the fill's JSON value: for bytes a string, for strings perhaps the
+    // number 0.
     fill.always_stored = dtype.kind() == Kind::variable_bytes || (dtype.is_variable() && !v.is_string());
     return fill;
 }
@@ -125,7 +126,7 @@ CodecConfig read_codec(const Value& object) {
     if (shuffle != nullptr && *shuffle != Value(-1)) {
         codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(read_number(*shuffle, 0, 2))]);
     }
-    // The automatic shuffle, and a checksum in front, have no name in v3.
+    // v3 cannot express the automatic shuffle or a leading checksum.
     const bool native = shuffle != nullptr
                             ? *shuffle != Value(-1)
                             : is_native(id) && (id != "crc32c" || codec.configuration.as_object().empty());
@@ -140,7 +141,7 @@ std::vector<CodecConfig> read_filters(const Value& filters) {
     return codecs;
 }
 
-/// Appends a codec, after a "bytes" where it needs bytes and there are still elements.
+/// Appends a codec, preceded by "bytes" if it needs bytes and the chain still yields elements.
 void append_codec(std::vector<CodecConfig>& chain, bool& is_bytes, CodecConfig codec) {
     const CodecRow& row = codec_row(codec.name);
     if (row.bytes_to_bytes == nullptr && is_bytes) {
@@ -166,7 +167,7 @@ std::string object_filters() {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// What the elements of dtype |O are, by the filter that encodes them.
+/// The real dtype of |O elements, by the filter that encodes them.
 DType object_dtype(const std::vector<CodecConfig>& filters) {
     if (filters.empty()) {
         throw unsupported(fmt::format(
@@ -232,7 +233,7 @@ ArrayMetadata parse(std::string_view document) {
 
 // ---- writing
 
-/// A codec as numcodecs configures it. `item_size` is that of the elements before they became bytes.
+/// A codec in numcodecs' configuration. `item_size` is the size of the elements before they became bytes.
 Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
     const bool native = is_native(codec.name);
     if (!native && !codec.name.starts_with("numcodecs.")) {
@@ -246,7 +247,7 @@ Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
         if (json.find("clevel") == nullptr) json.set("clevel", 5);
         if (json.find("blocksize") == nullptr) json.set("blocksize", 0);
     }
-    // Older numcodecs refuse the member, and without it there is no checksum.
+    // Older numcodecs reject the member, and false is its default.
     if (codec.name == "zstd" && json.find("checksum") != nullptr && json.at("checksum") == Value(false)) {
         json.erase("checksum");
     }
@@ -254,7 +255,7 @@ Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
     return json;
 }
 
-/// "bytes" says nothing that v2 does not know, unless it has another byte order than the elements that it is given.
+/// v2 has no "bytes", so it cannot have another byte order than its input.
 void require_own_order(const CodecConfig& bytes, const DType& dtype) {
     const Value* endian = bytes.configuration.find("endian");
     if (endian == nullptr || dtype.order() == ByteOrder::none) return;
@@ -263,7 +264,7 @@ void require_own_order(const CodecConfig& bytes, const DType& dtype) {
                                   endian->dump(), dtype.to_string()));
 }
 
-/// Sets order, filters and compressor; throws unsupported for a chain that v2 does not have.
+/// Sets order, filters and compressor; throws unsupported for a chain that v2 cannot express.
 void set_codecs(Value& meta, const ArrayMetadata& m) {
     std::span<const CodecConfig> chain = m.codecs;
     const bool fortran = !chain.empty() && chain.front() == reversal(m.shape.rank());
@@ -292,7 +293,7 @@ void set_codecs(Value& meta, const ArrayMetadata& m) {
     meta.set("filters", filters.as_array().empty() ? Value() : std::move(filters));
 }
 
-/// The whole of `.zarray`, or an error for what cannot be in it.
+/// The content of `.zarray`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m) {
     if (!m.dtype.is_variable()) require_numpy_dtype(m.dtype, "v2");
     require_sizes(m);
@@ -370,11 +371,11 @@ Value load_group_unknown(const KeyValueStore& store, std::string_view prefix) {
 void save_group(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown) {
     Value group = unknown;
     group.set("zarr_format", 2);
-    // As zarr-python 2: no file for no attributes, but what was there does not stay.
+    // As zarr-python 2: writes no file for no attributes, but overwrites an existing one.
     if (!attributes.as_object().empty() || store.open(join_key(prefix, attributes_name)) != nullptr) {
         save_attributes(store, prefix, attributes);
     }
-    // What others put in may count on the order of its members: NCZarr's dimensions do.
+    // Keep the order of members: other programs may rely on it, as NCZarr's dimensions do.
     const JsonStyle as_given{.indent = 4, .sort_keys = false, .ascii = true};
     put_object(store, join_key(prefix, group_name), group, unknown.as_object().empty() ? python_json_style : as_given);
 }
@@ -408,7 +409,7 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
         if (auto own = get_object(store, join_key(prefix, name))) metadata.emplace_back(name, std::move(*own));
     }
     for (const auto& [node, documents] : nodes.as_object()) {
-        if (node.empty()) continue;  // the group's own are those that are there
+        if (node.empty()) continue;  // the group's own documents are kept
         for (const auto& [name, document] : documents.as_object()) {
             metadata.emplace_back(join_key(node, name), document);
         }
@@ -426,7 +427,7 @@ extern constinit const Dialect v2_dialect{
     .about = "zarr-python 2 (.zarray), which zarr-python 3 reads and writes too",
     .metadata_key = array_name,
     .separators = true,
-    .fill_is_missing = true,  // of v3 it does not, and older formats it does not read
+    .fill_is_missing = true,  // not for v3; xarray does not read older formats
     .group_key = group_name,
     .probe = probe,
     .parse = parse,

@@ -1,10 +1,10 @@
 // The dialect of Zarr v3 as zarr-python 3 writes it: one document, `zarr.json`, for an array or a group with its
 // attributes and, in a group, consolidated metadata; chunks `c/1/0`, or named as in v2.
 //
-// A data type of v3 has no byte order: it is that of the "bytes" codec. Here it is the dtype's, and the codec says
-// nothing. Where a filter between the two changes the elements, the codec keeps its endian, and the dtype has the byte
-// order of what the filter says that it decodes to: zarr-python 3 writes filters over a big-endian array with their own
-// dtypes and a little-endian "bytes".
+// A v3 data type has no byte order; the "bytes" codec has it. Here the dtype has it instead. If a filter between the
+// two changes the elements, the codec keeps its endian, and the dtype gets the byte order of the filter's decoded
+// dtype. This is because zarr-python 3 writes filters over a big-endian array with their own dtypes and a little-endian
+// "bytes".
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
@@ -39,13 +39,13 @@ KeyScheme v2_keys() {
 
 // ---- the byte order of elements
 
-/// Codecs that give elements of the dtype that they get, whatever its byte order.
+/// Whether a codec keeps the dtype of its input, whatever the byte order.
 bool keeps_dtype(const CodecConfig& codec) {
     const CodecRow* row = find_codec(codec.name);
     return row != nullptr && row->keeps_dtype;
 }
 
-/// The byte order of the elements that a filter decodes to, where its configuration says one.
+/// The byte order of a filter's decoded elements, if its configuration has one.
 std::optional<ByteOrder> decoded_order(const CodecConfig& filter, const DType& dtype) {
     const CodecRow* row = find_codec(filter.name);
     if (row == nullptr || row->decoded_dtype.empty()) return {};
@@ -53,12 +53,12 @@ std::optional<ByteOrder> decoded_order(const CodecConfig& filter, const DType& d
     if (decoded == nullptr || decoded->is_null()) return {};
     const DType said = in_context([&] { return fmt::format("codec \"{}\": {}", filter.name, row->decoded_dtype); },
                                   [&] { return DType::parse(decoded->as_string()); });
-    // Of other sizes the filter refuses the elements; of structures each field has its own.
+    // The filter rejects elements of another size; in structures each field has its own byte order.
     if (said.size() != dtype.size() || dtype.order() == ByteOrder::none || said.order() == ByteOrder::none) return {};
     return said.order();
 }
 
-/// Takes the endian out of the chain's "bytes", also the one of inner chunks, and gives it to the dtype.
+/// Moves the endian of the chain's "bytes", and of that of inner chunks, to the dtype.
 void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) {
     constexpr int deepest = 8;  // each level is copied
     if (depth > deepest) throw unsupported(fmt::format("shards are nested more than {} deep", deepest));
@@ -167,7 +167,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
     m.codecs = member(meta, "codecs", read_codecs);
     in_member("codecs", [&] { take_endian(m.dtype, m.codecs); });
     m.fill = member(meta, "fill_value", [&](const Value& v) {
-        // zarrita writes null, which v3 does not have, and means the dtype's default.
+        // zarrita writes null, which v3 lacks, for the dtype's default.
         return FillValue{
             .bytes = v.is_null() ? zero_element(m.dtype) : v3_fill_rules.read(m.dtype, v), .spelling = v, .error = {}};
     });
@@ -207,7 +207,7 @@ bool probe_group(const KeyValueStore& store, std::string_view prefix) {
 }
 
 bool probe(const KeyValueStore& store, std::string_view prefix) {
-    // What cannot be read is an array that is damaged: loading it says how.
+    // An unreadable document counts as a damaged array: loading it reports the error.
     return store.contains(join_key(prefix, document_name)) && !probe_group(store, prefix);
 }
 
@@ -217,14 +217,14 @@ ArrayMetadata parse(std::string_view document) {
 
 // ---- writing
 
-/// A member that v3 demands, where other dialects may leave it out.
+/// Sets a member that v3 requires but other dialects may omit.
 void set_default(Value& configuration, std::string_view name, Value otherwise) {
     if (configuration.find(name) == nullptr) configuration.set(name, std::move(otherwise));
 }
 
 Value codecs_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured);
 
-/// One codec as v3 spells it. `spec` is what the chain has made of the elements so far.
+/// The v3 JSON of one codec. `spec` is its input: the elements after the preceding codecs.
 Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool structured) {
     Value& configuration = codec.configuration;
     if (codec.name == "bytes") {
@@ -254,13 +254,13 @@ Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool s
     if (codec.name == "gzip") set_default(configuration, "level", 5);
     Value json = Value::object();
     json.set("name", codec.name);
-    json.set("configuration", std::move(configuration));  // empty too: zarr-python demands it of numcodecs' codecs
+    json.set("configuration", std::move(configuration));  // even if empty: zarr-python requires it for numcodecs
     return json;
 }
 
 Value codecs_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured) {
     Value list = Value::array();
-    bool is_bytes = false;  // what the codec before gave are bytes that have no items
+    bool is_bytes = false;  // the codec's input is bytes without items
     for (std::size_t i = 0; i < codecs.size(); ++i) {
         in_context([&] { return fmt::format("codec \"{}\"", codecs[i].name); },
                    [&] { list.push_back(codec_json(codecs[i], spec, is_bytes, structured)); });
@@ -287,19 +287,19 @@ Value key_encoding_json(const KeyScheme& keys) {
                                   keys.key({0, 0})));
 }
 
-/// The data type as it was spelt where that is still what the elements are.
+/// The original spelling of the data type, if it still matches the dtype.
 Value spelt_data_type(const ArrayMetadata& m) {
     const Value* spelt = m.spelling.find("data_type");
     if (spelt != nullptr && read_data_type(*spelt).equal_but_order(m.dtype)) return *spelt;
     return data_type_json(m.dtype);
 }
 
-/// Whether the fill is spelt null, and still what that means.
+/// Whether the fill was spelt null and still has the value of that.
 bool stays_null(const ArrayMetadata& m) {
     return m.fill.spelling && m.fill.spelling->is_null() && m.fill.bytes == zero_element(m.dtype);
 }
 
-/// The whole of an array's `zarr.json`, or an error for what cannot be in it.
+/// The content of an array's `zarr.json`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
     require_optional(m.unknown);
@@ -371,7 +371,7 @@ void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& me
     put_document(store, prefix, metadata_json(metadata, std::move(kept)));
 }
 
-/// The document that is there, to be changed.
+/// The existing document, to be changed.
 Value document_at(const KeyValueStore& store, std::string_view prefix) {
     auto document = load_document(store, prefix);
     if (!document) throw not_found(fmt::format("{} is not there", name_of(store, join_key(prefix, document_name))));
@@ -477,15 +477,15 @@ void save_consolidated(KeyValueStore& store, std::string_view prefix, const Valu
     put_document(store, prefix, document);
 }
 
-// ---- what comes from other dialects
+// ---- conversion from other dialects
 
-/// Chunks may be named as v2 names them, too.
+/// v3 also allows v2's keys.
 KeyScheme keys_like(const KeyScheme& keys) {
     const bool bare = keys.prefix.empty() && keys.suffix.empty() && keys.zero_d == "0";
     return bare ? keys : default_keys();
 }
 
-/// The fields of structures are little-endian.
+/// Makes the fields of structures little-endian.
 void take_little_endian(ArrayMetadata& m, std::vector<std::string>& changes) {
     const DType little = m.dtype.with_order(ByteOrder::little);
     if (m.dtype.kind() != Kind::structure || little == m.dtype) return;

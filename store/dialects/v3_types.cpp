@@ -126,7 +126,7 @@ DType half_of(const DType& dtype) {
     return DType::scalar(Kind::real, dtype.size() / 2, dtype.order());
 }
 
-/// The bits of a float as "0x" and all their digits, the highest first.
+/// Reads the bits of a float: "0x" and all hexadecimal digits, the highest first.
 ElementBytes read_bits_fill(const DType& dtype, const std::string& text) {
     // The bytes of V are written in order: those of a big-endian number.
     ElementBytes bytes = element_from_value(DType::raw(dtype.size()), text, Assign::exact);
@@ -304,7 +304,7 @@ Value data_type_json(const DType& dtype) {
             return sized("fixed_length_utf32", dtype.size());
         case Kind::datetime:
         case Kind::timedelta: {
-            // "<M8[10ns]" without what stands around the unit, whose multiple is a member of its own.
+            // Splits "<M8[10ns]" into the unit and its multiple, which is a member of its own.
             CodecConfig type{dtype.kind() == Kind::datetime ? "numpy.datetime64" : "numpy.timedelta64"};
             const std::string text = dtype.str();
             const std::size_t unit = text.find_first_not_of("[0123456789", std::min<std::size_t>(3, text.size()));

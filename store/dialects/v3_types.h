@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-/// The dtype of a data_type; multi-byte parts are little-endian. Throws unsupported for a name that is not known.
+/// The dtype of a data_type; multi-byte parts are little-endian. Throws unsupported for an unknown name.
 [[nodiscard]] DType read_data_type(const Value& v);
-/// How zarr-python 3.3 spells a dtype, whatever its byte order; throws unsupported for what v3 has no data type for.
+/// zarr-python 3.3's spelling of a dtype, whatever its byte order; throws unsupported if v3 has no such data type.
 [[nodiscard]] Value data_type_json(const DType& dtype);
 
 extern const FillRules v3_fill_rules;

@@ -1,8 +1,8 @@
 // The dialect of zarr-python 0.4, which is Tessera's own: `__zmeta__`, `__zattr__`, `__zdata__/1.0.blosc`.
 //
-// `__zmeta__` is what Python's json.dump(indent=4, sort_keys=True) writes, and what is saved here is byte for byte what
-// zarr 0.4 would have written for the same array. Two things are kept as they were spelt: the fill value (300 for a u1
-// stays 300 until the fill changes) and members that 0.4 did not know.
+// `__zmeta__` is written as by Python's json.dump(indent=4, sort_keys=True), byte for byte as zarr 0.4 would write it
+// for the same array. Two things keep their original spelling: the fill value (300 for a u1 stays 300 until the fill
+// changes) and members that 0.4 did not know.
 #include <fmt/format.h>
 #include <tessera/error.h>
 
@@ -32,7 +32,7 @@ Value parse_json(std::string_view text) {
     try {
         return Value::parse(text);
     } catch (const Error& e) {
-        // What 0.4 left when Python could not write the fill value it was given.
+        // 0.4 left this when Python could not write the given fill value.
         if (!text.ends_with("\"fill_value\": ")) throw;
         throw corrupt(
             fmt::format("{} (zarr 0.4 failed while it wrote the fill value: the array was never complete)", e.what()));
@@ -64,7 +64,7 @@ bool probe(const KeyValueStore& store, std::string_view prefix) {
 
 // ---- writing
 
-/// The whole of `__zmeta__`, or an error for what cannot be in it.
+/// The content of `__zmeta__`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m) {
     require_numpy_dtype(m.dtype, "zmeta");
     require_sizes(m);
@@ -119,7 +119,7 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
 }
 
 bool owns(const ArrayMetadata& /*metadata*/, std::string_view name) {
-    // The locks are those that zarr 0.4's synchronized arrays leave behind.
+    // zarr 0.4's synchronized arrays leave these lock files behind.
     constexpr std::array<std::string_view, 5> names{metadata_name, attributes_name, "__zdata__", "__zmeta__.lock",
                                                     "__zattr__.lock"};
     return std::ranges::find(names, name) != names.end();

@@ -2,31 +2,31 @@
 //
 // What is locked
 // --------------
-// Slot 0 is the array's shape: whoever writes chunks holds it shared and then looks at the metadata again; whoever
-// changes shape, attributes or the array as a whole holds it exclusively. Slot 1 + i is chunk i (with shards: shard i):
-// whoever replaces or removes the chunk holds it from before the old value is read until the new one is in place.
-// Readers hold nothing: a chunk is replaced in one step, so they see it whole, old or new.
+// Slot 0 is the array's shape. Writers of chunks hold it shared and then re-check the metadata. Writers of the shape,
+// the attributes or the array as a whole hold it exclusively. Slot 1 + i is chunk i (with shards: shard i). A writer
+// holds it from before reading the old value until the new one is in place. Readers hold nothing: a chunk is replaced
+// atomically, so they see it whole, old or new.
 //
 // How
 // ---
 // Between threads by mutexes (lock_table.h). Between processes by byte-range locks on the file `.tessera/lock` in the
-// array's directory, slot i being byte i. They are open-file-description locks (F_OFD_SETLKW): unlike POSIX's older
-// ones they belong to an open file and not to a process, so that closing some other descriptor of the file does not
-// drop them, and unlike flock's they lock single bytes. A process opens the file once for each array, and its threads
-// share that one; a lock that several threads hold shared is counted, taken by the first and dropped by the last. A
-// process that ends in any way drops its locks.
+// array's directory, slot i being byte i. They are open-file-description locks (F_OFD_SETLKW). Unlike POSIX's older
+// locks, they belong to an open file and not to a process, so that closing another descriptor of the file does not drop
+// them. Unlike flock's, they lock single bytes. A process opens the file once for each array, and its threads share it.
+// A lock that several threads hold shared is counted: the first takes it and the last drops it. A process that ends in
+// any way drops its locks.
 //
-// A byte beyond all slots is the gate: everybody passes it on the way to slot 0, and who wants slot 0 exclusively keeps
-// it shut while waiting, so that a stream of writers cannot keep a resize away for ever.
+// A byte beyond all slots is the gate, which everybody passes on the way to slot 0. A waiting exclusive locker holds
+// the gate, so that a stream of writers cannot starve a resize.
 //
-// The file may be removed while nobody has the array open (all of `.tessera/` may), and is removed, under slot 0 held
-// exclusively, with the marker of a copy that is complete and with an array that another takes the place of. Whoever
-// gets slot 0 therefore looks whether the file that it locked is still the one that has the name, and opens the new one
-// if not; where the directory itself is gone, that is a not_found.
+// The file may be removed while nobody has the array open, as may all of `.tessera/`. With slot 0 held exclusively, it
+// is also removed with the marker of a completed copy and with an array that is being replaced. Whoever gets slot 0
+// therefore checks that the locked file still has its name, and otherwise opens the new file. If the directory itself
+// is gone, it throws not_found.
 //
-// Chunk slots need no lock between processes while this process holds slot 0 exclusively: nobody else can have one.
+// Chunk slots need no lock between processes while this process holds slot 0 exclusively: nobody else can hold one.
 //
-// What is not covered: programs other than Tessera take none of these locks.
+// Other programs than Tessera do not take these locks.
 #include "array_locks.h"
 
 #include <fcntl.h>
@@ -75,12 +75,12 @@ public:
         return hold_shape(LockMode::exclusive, F_OFD_SETLK);
     }
 
-    /// In a forked child: it shares the open file, and with it the locks, which would stay while it lives.
+    /// For a forked child: it shares the open file, and would keep its locks alive.
     void forget_file() { file_ = Descriptor(); }
 
 private:
-    /// Of slot 0, whose thread lock is held: the lock between processes as well. Nothing when `command` does not wait
-    /// and another process has it.
+    /// Takes the process lock of slot 0, whose thread lock is held. nullopt if `command` does not wait and another
+    /// process holds it.
     std::optional<StoreLock> hold_shape(LockMode mode, int command) {
         try {
             if (processes_ && !lock_shape(mode, command)) {
@@ -106,9 +106,9 @@ private:
             bool joined = false;
             bool got = false;
             try {
-                // Others who hold it shared in this process have it for all. The last of them may drop it just now, so
-                // that counting and dropping go together; nobody else can take it meanwhile, for we are the one who
-                // passes.
+                // Threads of this process that hold it shared hold it for all. The last of them may be dropping it just
+                // now, so counting and dropping happen under one mutex. No other thread can take it meanwhile, because
+                // this one holds `passing_`.
                 joined = mode == LockMode::shared && join();
                 got = joined || set(command, type, 0);
             } catch (...) {
@@ -156,7 +156,7 @@ private:
         });
     }
 
-    /// Sets or drops the lock of one byte; false when it is somebody else's and `command` does not wait.
+    /// Sets or drops the lock of one byte; false if somebody else holds it and `command` does not wait.
     bool set(int command, short type, std::uint64_t byte) const {
         struct flock range {};
         range.l_type = type;
@@ -167,7 +167,7 @@ private:
             if (::fcntl(file_.get(), command, &range) == 0) return true;
             if (errno == EINTR) continue;
             if (command == F_OFD_SETLK && (errno == EAGAIN || errno == EACCES)) return false;
-            if (type == F_UNLCK) return true;  // what cannot be dropped goes with the process
+            if (type == F_UNLCK) return true;  // a lock that cannot be dropped ends with the process
             if (errno == ENOLCK || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
                 throw io_error(
                     "this file system has no locks that would keep other writers away (--no-locks goes on without, if "
@@ -178,7 +178,7 @@ private:
         }
     }
 
-    /// Whether the name now leads to another file than the one that is open, or to none.
+    /// Whether the name no longer leads to the open file.
     [[nodiscard]] bool is_stale() const {
         struct stat there {};
         return ::fstatat(directory_.get(), lock_file, &there, AT_SYMLINK_NOFOLLOW) != 0 || there.st_ino != inode_ ||
@@ -186,8 +186,8 @@ private:
     }
 
     void open_file() {
-        // Neither a link nor a pipe that somebody put there is to do harm. A file that has a second name elsewhere does
-        // none: nothing is ever written into it.
+        // The flags guard against a planted link or pipe. A planted hard link is harmless, because nothing is ever
+        // written into the file.
         constexpr int flags = O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY;
         Descriptor file(open_beneath(directory_.get(), lock_file, flags, 0666));
         if (!file && errno == ENOENT) {
@@ -212,7 +212,7 @@ private:
         device_ = status.st_dev;
     }
 
-    /// Throws corrupt where something stands at `path` that is not of that type.
+    /// Throws corrupt if something of another type is at `path`.
     void require_place(const char* path, mode_t type) const {
         struct stat status {};
         if (::fstatat(directory_.get(), path, &status, AT_SYMLINK_NOFOLLOW) != 0 || (status.st_mode & S_IFMT) == type) {
@@ -228,20 +228,20 @@ private:
     bool processes_;
     std::atomic<bool> exclusive_ = false;  ///< this process holds slot 0 exclusively
 
-    std::mutex passing_;  ///< of the one thread that takes slot 0 between processes
-    std::mutex mutex_;    ///< of the count; never held while waiting for another process
+    std::mutex passing_;  ///< held by the one thread that takes slot 0 between processes
+    std::mutex mutex_;    ///< for the count; never held while waiting for another process
     std::int64_t holders_ = 0;
-    Descriptor file_;  ///< replaced only by who passes while nobody holds anything
+    Descriptor file_;  ///< replaced only under `passing_` while nobody holds anything
     ino_t inode_ = 0;
     dev_t device_ = 0;
 };
 
-// By the process too: a forked child must open the file anew, for it shares what its parent has open.
+// Includes the process: a forked child must reopen the file, because it shares its parent's open files.
 using Key = std::tuple<pid_t, dev_t, ino_t, bool>;
 using Tables = std::map<Key, std::weak_ptr<DirectoryLocks>>;
 
 Tables& all_tables() {
-    static Tables& tables = *new Tables;  // threads that are not joined may lock to the very end
+    static Tables& tables = *new Tables;  // never destroyed: threads that are not joined may lock to the very end
     return tables;
 }
 
@@ -264,7 +264,7 @@ std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, 
     static std::size_t enough = 64;
     Tables& tables = all_tables();
     const std::lock_guard guard(library_mutex(LibraryMutex::array_locks));
-    // Not each time: of many arrays that are being made each would look at all the others.
+    // Not each time: with many arrays being made, each would scan all the others.
     if (tables.size() >= enough) {
         std::erase_if(tables, [](const auto& entry) { return entry.second.expired(); });
         enough = std::max<std::size_t>(64, 2 * tables.size());

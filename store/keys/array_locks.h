@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Locks of the array in one directory; all stores of this process that lead to that directory share one.
+/// Locks of the array in one directory. All stores of this process for that directory share one object.
 class ArrayLocks {
 public:
     virtual ~ArrayLocks() = default;
@@ -16,8 +16,8 @@ public:
     [[nodiscard]] virtual std::optional<StoreLock> try_lock() = 0;
 };
 
-/// Of the directory that is open as `directory`; `name` is its path, for messages. `processes` false leaves other
-/// processes alone. Throws io_error where there is no directory, or no lock file can be had.
+/// The locks of the open directory `directory`; `name` is its path, for messages. If `processes` is false, they exclude
+/// threads only. Throws io_error if there is no directory or no lock file can be opened.
 [[nodiscard]] std::shared_ptr<ArrayLocks> array_locks(int directory, const std::string& name, bool processes);
 
 }  // namespace tessera

@@ -1,10 +1,9 @@
-// Below a directory, and not out of it.
+// Access below a directory, but never out of it.
 //
 // Why
 // ---
-// An array may have been sent by somebody. A symbolic link in it can stand where a folder of chunks, `.tessera` or a
-// lock file is expected, and lead to any file of the person who opens the array. ".." is no part of a key, so links are
-// the only way out.
+// An array may come from an untrusted sender. In the place of a folder of chunks, `.tessera` or a lock file, it may
+// have a symbolic link to any file of the user who opens it. Keys cannot contain "..", so links are the only way out.
 //
 // How
 // ---
@@ -12,13 +11,13 @@
 // first link. A kernel older than 5.6 has no such call, and a sandbox may forbid it: the path is then walked part by
 // part, each opened with O_NOFOLLOW below the one before.
 //
-// rename(), unlink() and mkdir() have no such flags. They get the descriptor of the folder, opened so, and a single
-// name: they do not follow a link in that place. Somebody who puts a link in the place of the folder meanwhile changes
-// nothing, for the descriptor stays with the folder that was opened. So do removals: they open each directory with
-// O_NOFOLLOW below the one before, and what became a link is removed as a link.
+// rename(), unlink() and mkdir() have no such flags. They get the descriptor of the folder, opened as above, and a
+// single name, where they do not follow a link. Replacing the folder by a link meanwhile has no effect, because the
+// descriptor stays with the opened folder. Removals open each directory with O_NOFOLLOW below the one before; a
+// directory that became a link is removed as a link.
 //
-// A folder that is kept open stays the same one when somebody moves it away and puts another one in its place, so they
-// are kept no longer than an operation takes (KeyValueStore::sync).
+// An open folder stays the same one if somebody moves it away and puts another in its place. Folders are therefore kept
+// open only for the duration of an operation (KeyValueStore::sync).
 #include "beneath.h"
 
 #include <fcntl.h>
@@ -36,7 +35,7 @@ namespace tessera {
 
 namespace {
 
-/// Folders that all caches of the process keep. A process may open 1024 files, which other things need too.
+/// Number of folders open in all caches of the process, which may often open only 1024 files in all.
 std::atomic<int> kept_folders = 0;
 constexpr int most_kept_folders = 64;
 
@@ -48,7 +47,7 @@ bool is_link(int directory, const char* name) {
 /// One part of a path.
 int open_part(int directory, const char* name, int flags, mode_t mode = 0) {
     const int fd = open_at(directory, name, flags | O_NOFOLLOW, mode);
-    // With O_DIRECTORY a link is said to be no directory.
+    // With O_DIRECTORY, a link fails with ENOTDIR.
     if (fd < 0 && errno == ENOTDIR) errno = is_link(directory, name) ? ELOOP : ENOTDIR;
     return fd;
 }
@@ -70,7 +69,7 @@ int open_part_by_part(int directory, const char* path, int flags, mode_t mode) {
 
 namespace {
 
-/// openat2() that passes through no link; nothing where there is no such call, or a sandbox forbids it.
+/// openat2() without following links; nullopt if the call does not exist or a sandbox forbids it.
 std::optional<int> open_at_2(int directory, const char* path, int flags, mode_t mode) {
     static std::atomic<bool> has_openat2 = true;
     if (!has_openat2) return std::nullopt;
@@ -82,7 +81,7 @@ std::optional<int> open_at_2(int directory, const char* path, int flags, mode_t 
     do {
         fd = ::syscall(SYS_openat2, directory, path, &how, sizeof how);
     } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-    // EPERM: a sandbox that forbids the call says so, but so does the kernel of some files.
+    // EPERM: from a sandbox that forbids the call, but also from the kernel for some files.
     if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
     if (errno == ENOSYS) has_openat2 = false;
     return std::nullopt;
@@ -96,7 +95,7 @@ int open_beneath(int directory, const char* path, int flags, mode_t mode) {
 }
 
 int open_without_links(int directory, const char* path, int flags) {
-    // A path of one part needs no more than O_NOFOLLOW.
+    // For a path of one part O_NOFOLLOW is enough.
     if (std::strchr(path, '/') != nullptr) {
         if (const auto fd = open_at_2(directory, path, flags, 0)) return *fd;
     }
@@ -152,7 +151,7 @@ void remove_beneath(int directory, const char* name, const std::string& full_pat
     const int error = errno;
     // For a directory POSIX says EPERM and Linux EISDIR.
     if (error != EISDIR && error != EPERM) throw io_error("removing", full_path, error);
-    // A writer that still has the directory open may make its lock file there once more while it is being emptied.
+    // A writer that still has the directory open may recreate its lock file there while it is being emptied.
     constexpr int tries = 100;
     for (int n = 0;; ++n) {
         Descriptor inside(open_part(directory, name, O_RDONLY | O_DIRECTORY));
@@ -182,7 +181,7 @@ void FolderCache::keep(std::string_view path, const Folder& folder) {
     if (kept_folders >= most_kept_folders) {
         kept_folders -= static_cast<int>(folders_.size());
         folders_.clear();
-        if (kept_folders >= most_kept_folders) return;  // others have them
+        if (kept_folders >= most_kept_folders) return;  // the limit is reached
     }
     const auto [place, fresh] = folders_.insert_or_assign(std::string(path), folder);
     if (fresh) ++kept_folders;

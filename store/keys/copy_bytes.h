@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// Calls each(bytes) for everything in order, in pieces that take little memory.
+/// Calls each(bytes) for the whole content in order, in pieces that take little memory.
 template <class Each>
 void for_each_piece(const ByteSource& value, const Each& each) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 20;
@@ -23,7 +23,7 @@ void for_each_piece(const ByteSource& value, const Each& each) {
     }
 }
 
-/// Puts what `value` holds at `key`; each(bytes) sees every piece on the way.
+/// Puts the content of `value` at `key`; each(bytes) is called for every piece.
 template <class Each>
 void copy_bytes(const ByteSource& value, KeyValueStore& store, std::string_view key, const Each& each) {
     const auto sink = store.create(key);

@@ -1,5 +1,5 @@
-// What the store asks of the system in more than one place: descriptors with an owner, opening, making names durable.
-// Private to the store module.
+// System calls that the store makes in more than one place: owned descriptors, opening, making names durable. Private
+// to the store module.
 #pragma once
 
 #include <fcntl.h>
@@ -38,13 +38,13 @@ inline int open_at(int directory, const char* path, int flags, mode_t mode = 0) 
     return fd;
 }
 
-/// Whether this error number of a lookup means that nothing is there.
+/// Whether this errno of a lookup means that nothing is there.
 inline bool is_absent(int error) {
     return error == ENOENT || error == ENOTDIR;
 }
 
-/// Makes the names in a directory durable; false with errno set where that fails. A file system that has no such thing
-/// for directories (EINVAL) keeps its names durable by itself, or cannot.
+/// Makes the names in a directory durable; returns false and sets errno if that fails. EINVAL is not a failure: such
+/// file systems keep names durable by themselves, or cannot at all.
 inline bool sync_directory(int at, const char* path) {
     const Descriptor fd(open_at(at, path, O_RDONLY | O_DIRECTORY));
     return fd && (::fsync(fd.get()) == 0 || errno == EINVAL);

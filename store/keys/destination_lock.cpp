@@ -1,24 +1,23 @@
-// One destination has one builder.
+// Only one builder for each destination.
 //
 // How it is locked
 // ----------------
-// By flock on `.NAME.tessera-lock` in the folder where the destination lies. Outside of what is built, so that it
-// outlives the exchange of two directories and whatever clears an earlier attempt. flock, unlike the byte-range locks
-// of array_locks.cpp, also locks a file that another user made and that can only be read.
+// By flock on `.NAME.tessera-lock` in the folder of the destination. It is outside the destination, so that it survives
+// the exchange of two directories and the removal of an earlier attempt. flock, unlike the byte-range locks of
+// array_locks.cpp, also locks a file that another user made and that can only be read.
 //
-// The holder removes the file, for zarr warns of unknown files in a group. Whoever gets the lock of a file therefore
-// looks whether the file still has the name, and begins again if not: it was the file of a holder who has just removed
-// it. Only holders remove it, so that the name of a locked file never goes to another one; require_held() finds out
-// when a person removed it. What a killed process leaves is locked, and so taken over, by the next run.
+// The holder removes the file, because zarr warns of unknown files in a group. Whoever locks the file therefore checks
+// that it still has its name, and otherwise starts again: its holder has just removed it. Only holders remove it, so
+// that the name of a locked file never goes to another one; require_held() detects removal by a user. A file left by a
+// killed process is locked, and so taken over, by the next run.
 //
-// The file holds one line, "PID HOST", for the message of who waits. Nothing else depends on it.
+// The file holds one line, "PID HOST", for the messages of waiting processes. Nothing else depends on it.
 //
 // No deadlock
 // -----------
-// Threads take the destinations of a run in the order of their real paths, a folder before what is in it, and may then
-// wait: no circle is possible. A thread that wants one that comes before another that it holds does not wait for it.
-// Waiting is asking again, a few dozen times a second: it can be ended, and each time finds the folders and links of
-// the path as they are then.
+// Threads that take destinations in the order of their real paths, a folder before its content, may wait: no cycle is
+// possible. A thread that requests one before another that it holds does not wait. Waiting is polling, a few dozen
+// times a second, so that it can be cancelled, and each attempt resolves folders and links anew.
 #include <tessera/destination_lock.h>
 
 #include <fcntl.h>
@@ -53,16 +52,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A name in a folder, whatever path leads there.
+/// A name in a folder, independent of the path to it.
 using Key = std::tuple<dev_t, ino_t, std::string>;
 
 struct Holder {
     std::thread::id thread;
-    fs::path place;              ///< without links: what the order goes by
-    Descriptor* file = nullptr;  ///< what it locks
+    fs::path place;              ///< without links: defines the order
+    Descriptor* file = nullptr;  ///< the locked file
 };
 
-/// What this process holds. A forked child holds nothing.
+/// Destinations that this process holds. A forked child holds none.
 struct Held {
     std::mutex& mutex = library_mutex(LibraryMutex::destinations);
     std::map<Key, Holder> holders;
@@ -71,7 +70,7 @@ struct Held {
 
 Held& held_here() {
     static Held& held = *new Held;
-    // A forked child shares the open files, and with them the locks, which would stay while it lives.
+    // A forked child shares the open files, and would keep their locks alive.
     static const bool closed_by_children = [] {
         after_fork_in_child([] {
             for (auto& [key, holder] : held.holders) *holder.file = Descriptor();
@@ -87,7 +86,7 @@ Held& held_here() {
     return held;
 }
 
-/// Whether two descriptions are of the same file.
+/// Whether two statuses are of the same file.
 bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -97,7 +96,7 @@ std::string host_name() {
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "?";
 }
 
-/// Who wrote the lock file, for a message; whatever the file may hold.
+/// The writer of the lock file, for a message; accepts any content.
 std::string builder_of(int file) {
     std::array<char, 128> bytes{};
     const ssize_t n = ::pread(file, bytes.data(), bytes.size(), 0);
@@ -115,12 +114,12 @@ std::string builder_of(int file) {
 
 void write_builder(int file) {
     std::string line = fmt::format("{} {}\n", process_number(), host_name());
-    constexpr std::size_t same_everywhere = 128;  // as many bytes for each process and machine: tests count them
+    constexpr std::size_t same_everywhere = 128;  // fixed size for every process and machine, because tests count bytes
     line.resize(std::max(line.size(), same_everywhere), '\n');
     [[maybe_unused]] const ssize_t written = ::pwrite(file, line.data(), line.size(), 0);
 }
 
-/// flock without waiting; false when somebody else has it.
+/// flock without waiting; false if somebody else holds it.
 bool try_flock(int file, const fs::path& name) {
     while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
@@ -133,7 +132,7 @@ bool try_flock(int file, const fs::path& name) {
     return true;
 }
 
-/// The destination that a path names, and the folder in which it lies.
+/// The destination of a path, and its folder.
 struct Where {
     fs::path place;
     fs::path folder;
@@ -150,14 +149,14 @@ Where where_of(const fs::path& path) {
     return where;
 }
 
-/// Says once that it waits, and for whom; then sleeps a little longer each time.
+/// Notifies the waiter once, then sleeps a little longer each time.
 class Waiting {
 public:
     Waiting(const fs::path& path, Waiter* waiter) : path_(path), waiter_(waiter) {}
 
     void wait(const std::string& builder) {
         if (waiter_ != nullptr) {
-            // Not at the first time: who only looks whether there is a builder has the lock for a moment.
+            // Not the first time: a process that only checks for a builder holds the lock for a moment.
             if (++waits_ == 2) waiter_->waits(path_, builder);
             if (waiter_->stopped()) {
                 throw cancelled(
@@ -181,12 +180,12 @@ private:
 struct DestinationLock::State {
     fs::path place;
     fs::path folder;
-    std::string lock_name;  ///< in the folder; empty when the directory itself is locked, or nothing
+    std::string lock_name;  ///< in the folder; empty if the directory itself is locked, or nothing
     Key key;
     bool taken = false;
     bool entered = false;        ///< among what this process holds
     Descriptor parent;           ///< of the folder
-    Descriptor file;             ///< what is locked, if anything
+    Descriptor file;             ///< the locked file or directory, if any
     std::vector<fs::path> made;  ///< folders above that were missing, the lowest first
     pid_t process = process_number();
 
@@ -212,7 +211,7 @@ void DestinationLock::State::release() noexcept {
         struct stat there {};
         if (::fstat(file.get(), &own) == 0 &&
             ::fstatat(parent.get(), lock_name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && same_file(own, there)) {
-            (void)::unlinkat(parent.get(), lock_name.c_str(), 0);  // what cannot be removed is taken over
+            (void)::unlinkat(parent.get(), lock_name.c_str(), 0);  // on failure, the next run takes it over
         }
     }
     file = Descriptor();
@@ -222,12 +221,12 @@ void DestinationLock::State::release() noexcept {
         held.holders.erase(key);
         entered = false;
     }
-    std::error_code kept;  // what holds something by now stays
+    std::error_code kept;  // non-empty folders stay
     for (const fs::path& above : made) fs::remove(above, kept);
     made.clear();
 }
 
-/// False when a folder went while it was looked for.
+/// False if a folder vanished meanwhile.
 bool DestinationLock::State::open_parent(const StoreOptions& options) {
     parent = Descriptor(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
     if (parent) return true;
@@ -240,8 +239,8 @@ bool DestinationLock::State::open_parent(const StoreOptions& options) {
     return bool(parent);
 }
 
-/// Enters the destination among what this process holds; says who has it when another thread does. Throws when this
-/// thread must not wait for it.
+/// Enters the destination in `Held`. If another thread holds it, returns a description of that; throws if this thread
+/// does.
 std::optional<std::string> DestinationLock::State::enter(const fs::path& path, const std::string& name) {
     struct stat above {};
     if (::fstat(parent.get(), &above) != 0) throw io_error("looking at", folder.string(), errno);
@@ -260,10 +259,10 @@ std::optional<std::string> DestinationLock::State::enter(const fs::path& path, c
     return "another thread";
 }
 
-/// The lock file; none when there cannot be one here.
+/// The lock file; none if it cannot be created here.
 Descriptor DestinationLock::State::open_lock_file() const {
     constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    // What another user made may be there to be read only, and then may not be opened with O_CREAT at all.
+    // Another user's file may be readable only, and then opening it with O_CREAT may fail.
     for (const int mode : {O_RDWR | O_CREAT, O_RDWR, O_RDONLY}) {
         Descriptor opened(open_at(parent.get(), lock_name.c_str(), mode | flags, 0666));
         if (opened || (errno != EACCES && errno != EPERM && errno != EROFS)) return opened;
@@ -271,7 +270,7 @@ Descriptor DestinationLock::State::open_lock_file() const {
     return Descriptor();
 }
 
-/// Locks can also be had of the directory that is there; false when there is none.
+/// Opens the existing directory itself for locking; false if there is none.
 bool DestinationLock::State::open_directory() {
     const int reason = errno;
     lock_name.clear();
@@ -280,7 +279,7 @@ bool DestinationLock::State::open_directory() {
     return bool(file);
 }
 
-/// Whether what is locked still lies where the path leads.
+/// Whether the locked file is still the one at its path.
 bool DestinationLock::State::in_place() const {
     struct stat own {};
     struct stat there {};
@@ -294,8 +293,8 @@ bool DestinationLock::State::in_place() const {
            same_file(above, folder_there);
 }
 
-/// One attempt; says who has the destination when somebody else does. Neither taken nor somebody else's: something went
-/// or came meanwhile, and the next attempt finds it.
+/// One attempt; returns the holder if somebody else holds the destination. If it returns nullopt and `taken` is false,
+/// something changed meanwhile: try again.
 std::optional<std::string> DestinationLock::State::take(const fs::path& path, const StoreOptions& options) {
     Where where = where_of(path);
     place = std::move(where.place);
@@ -327,12 +326,12 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
         return builder;
     }
     taken = in_place();
-    // A second name of the file would lead out of the folder: nothing is written into what somebody put there.
+    // A file with a second hard link may be somebody else's, outside the folder: write nothing into it.
     if (taken && !lock_name.empty() && status.st_nlink == 1) write_builder(file.get());
     return std::nullopt;
 }
 
-/// Whether this thread holds a destination that comes after this one: then it must not wait.
+/// Whether this thread holds a destination that sorts after this one, so that it must not wait.
 bool DestinationLock::State::out_of_order() const {
     std::error_code error;
     fs::path real = fs::canonical(folder, error);
@@ -396,7 +395,7 @@ std::optional<std::string> destination_builder(int folder, const std::string& lo
     const Descriptor file(open_at(folder, lock_name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-    // Shared, so that two who look do not take each other for a builder.
+    // Shared, so that two checkers do not take each other for a builder.
     if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
     return builder_of(file.get());
 }

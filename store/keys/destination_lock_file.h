@@ -1,4 +1,4 @@
-// What lies beside a destination while it is made: its lock file. Private to the store module.
+// The lock file beside a destination while it is being made. Private to the store module.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace tessera {
 
-/// Whether a name is one of a DestinationLock's file.
+/// Whether a name is that of a DestinationLock's file.
 [[nodiscard]] bool is_destination_lock(std::string_view name);
 
-/// Who holds the lock of that name in the folder that is open as `folder`: "process 1234"; nothing when nobody does, or
-/// there is none.
+/// The holder of the lock of that name in the open folder `folder`: "process 1234"; nullopt if it is not held or does
+/// not exist.
 [[nodiscard]] std::optional<std::string> destination_builder(int folder, const std::string& lock_name);
 
-/// Removes a lock file that a killed process left; false when somebody holds it, or there is none.
+/// Removes a lock file that a killed process left; false if the lock is held or does not exist.
 bool remove_destination_lock(int folder, const std::string& lock_name);
 
 }  // namespace tessera

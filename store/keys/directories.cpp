@@ -35,7 +35,7 @@ std::string hidden_name(const fs::path& node, std::string_view what) {
     const std::string name = node.filename().string();
     std::string hidden = fmt::format(".{}.tessera-{}", name, what);
     if (hidden.size() <= NAME_MAX) return hidden;
-    // FNV-1a: the same name in every process, and another one for every other node.
+    // FNV-1a: the same in every process, and different for different nodes.
     std::uint64_t hash = 0xcbf29ce484222325U;
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     const std::string end = fmt::format("~{:016x}.tessera-{}", hash, what);

@@ -1,7 +1,7 @@
 // A store in a directory: a key is a path below the root, a value is a file.
 //
-// How a value is replaced, and what a power failure leaves: see file_writer.cpp. How the root is reached, and what
-// becomes of links: directory_tree.cpp.
+// See file_writer.cpp for how a value is replaced and what a power failure leaves, and directory_tree.cpp for the root
+// and links.
 //
 // Locks
 // -----
@@ -76,7 +76,7 @@ public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
         : DirectoryTree(root.empty() ? "." : root.string(), options) {}
 
-    /// Whether there is such a directory.
+    /// Whether the directory exists.
     [[nodiscard]] bool exists() const { return find_root() >= 0; }
 
     [[nodiscard]] bool has_lost_its_name() const {
@@ -97,8 +97,8 @@ public:
         const Descriptor fd = open_value(key);
         if (!fd) return false;
         struct stat status {};
-        // Into the memory that is there; only when that is full is the file's size asked for. Where it ends is asked of
-        // lseek, the quickest of the calls that know, after a read that came out short.
+        // Reads into existing memory first; queries the file's size only if that is full. After a short read, lseek
+        // tells where the file ends: it is the fastest such call.
         std::size_t have = 0;
         std::optional<std::uint64_t> size;
         out.reset(out.capacity());
@@ -118,7 +118,7 @@ public:
             if (n == 0) break;
             if (!size) size = static_cast<std::uint64_t>(::lseek(fd.get(), 0, SEEK_END));
         }
-        if (have > limit) require_size(path_of(key), have, limit);  // it fitted into the memory that was there
+        if (have > limit) require_size(path_of(key), have, limit);  // it fitted into existing memory
         out.resize(have);
         return true;
     }
@@ -151,7 +151,7 @@ public:
         if (from == nullptr || !from->is_direct(other_key)) return false;
         const Spot source = from->spot(other_key, Make::no);
         struct stat status {};
-        // What a link leads to is somebody else's file: it is read, but gets no further name.
+        // A link's target is somebody else's file: read it, but make no hard link to it.
         if (!source.is_there() || ::fstatat(source.fd, source.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(status.st_mode)) {
             return false;
@@ -200,7 +200,7 @@ public:
         const int root = find_root();
         if (root < 0) return;
         folders_.clear();  // some may be removed now
-        // What is removed inside needs no sync of its own: it is gone with the folder, or was to go anyway.
+        // Removals inside need no sync of their own: they vanish with the folder, or were intended anyway.
         if (prefix.empty()) {
             Descriptor all(open_at(root, ".", folder_flags));
             if (!all) throw io_error("listing", name_, errno);
@@ -214,7 +214,7 @@ public:
             if (is_absent(errno)) return;
             throw io_error("removing", path_of(prefix), errno);
         }
-        // What a link leads to may belong to somebody else: the link is removed, as rm does.
+        // A link's target may belong to somebody else: remove only the link, as rm does.
         const bool link = S_ISLNK(status.st_mode) && (own_part(prefix) != prefix.npos || leads_to_folder(place));
         if (!link && !S_ISDIR(status.st_mode)) return;
         remove_beneath(place.fd, place.name.c_str(), path_of(prefix));
@@ -405,7 +405,7 @@ public:
             if (slot == 0) folders_.clear();
             return lock;
         } catch (const Error& e) {
-            // The directory is gone that had the name before; another may have it now.
+            // The old directory of this name is gone; a new one may have taken its place.
             if (e.code() != ErrorCode::not_found || !is_directory(find_root(), std::string(prefix).c_str())) throw;
         }
         {
@@ -434,13 +434,13 @@ public:
         folders_.clear();
     }
     void sync_later() override { sync_.later(find_root()); }
-    /// See sync_together(): `done` are file systems that were asked already.
+    /// For sync_together(): `done` are file systems that were synced already.
     void sync(std::set<std::uint64_t>& done) {
         sync_.sync(find_root(), done);
         folders_.clear();
     }
 
-    /// See rest_together(). No other thread uses the store.
+    /// For rest_together(). No other thread uses the store.
     void rest() {
         folders_.clear();
         locks_.clear();
@@ -475,8 +475,8 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
-    /// Where a value cannot be renamed to, on another file system, it is copied and put in place there; then it is
-    /// removed here.
+    /// Replaces across file systems, where rename is impossible: copies the value, puts the copy in place, removes the
+    /// original.
     bool replace_across(std::string_view from, std::string_view to) {
         const auto value = open(from);
         if (value == nullptr) throw io_error("replacing", path_of(from), ENOENT);
@@ -485,7 +485,7 @@ private:
         return erase(from);
     }
 
-    /// The device and the mount, by which it is known between which places files can be renamed.
+    /// The device and the mount: files can be renamed only if both agree.
     using Mount = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
     static Mount mount_of(const struct statx& status) {
         const bool known = (status.stx_mask & STATX_MNT_ID) != 0;

@@ -1,4 +1,4 @@
-// A directory as a store, where there is one. Private to the store module.
+// An existing directory as a store. Private to the store module.
 #pragma once
 
 #include <span>
@@ -7,19 +7,19 @@
 
 namespace tessera {
 
-/// directory_store() of a directory that is there, opened at once; nullptr when `root` is absent or something else.
-/// Throws io for one that cannot be opened.
+/// directory_store() of an existing directory, opened at once; nullptr if `root` is absent or something else. Throws io
+/// if it cannot be opened.
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_directory_store(const std::filesystem::path& root,
                                                                    const StoreOptions& options);
 
-/// sync() of several stores after their sync_later(), and again after that: one wait for each file system.
+/// sync() of several stores after their sync_later(), with one wait for each file system. May be called repeatedly.
 void sync_together(std::span<KeyValueStore* const> stores);
 
-/// The same for stores that nobody uses for a while, and of which no lock is held: what they have open is closed, and
-/// opened again by name.
+/// The same for stores that are idle and of which no lock is held. Closes their descriptors, which are reopened by name
+/// later.
 void rest_together(std::span<KeyValueStore* const> stores);
 
-/// Whether a directory_store() has a directory open to which its path does not lead any more.
+/// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);
 
 }  // namespace tessera

@@ -2,21 +2,21 @@
 //
 // How the root is reached
 // -----------------------
-// System calls are relative to one descriptor of the root directory, opened at its first use, so that the kernel does
-// not walk the root's path for every chunk, and so that a store stays with its directory when that is renamed. A root
-// that does not exist is empty; the first put makes it. Keys are checked to have no part "..", so they cannot lead out
-// of the root except by symbolic links that somebody put there.
+// System calls are relative to one descriptor of the root directory, opened on first use. So the kernel does not walk
+// the root's path for every chunk, and a store keeps its directory when that is renamed. A root that does not exist is
+// empty; the first put creates it. Keys must not contain "..", so they cannot leave the root except through symbolic
+// links.
 //
 // Links
 // -----
-// Reading follows them. Whatever changes something (a value put, erased, linked or moved, a folder made, a lock taken)
-// opens the folder of the name beneath the root without following any, and works on the name relative to that
-// descriptor; a link at the name itself is replaced, moved or removed, never what it leads to. follow_links lets
-// folders be reached through links. What Tessera keeps for itself (a part like ".tessera") is never reached through a
-// link that stands at or behind that part, not even for reading. See beneath.cpp.
+// Reading follows them. Any change (a value put, erased, linked or moved, a folder created, a lock taken) opens the
+// folder beneath the root without following links, and works on the name relative to that descriptor. A link at the
+// name itself is replaced, moved or removed, never its target. With follow_links, folders are reached through links
+// too. Links at or below one of Tessera's own names (a part like ".tessera") are never followed, not even for reading.
+// See beneath.cpp.
 //
-// Folders are kept open until sync(), which ends an operation: a file costs no more calls than without, because sync()
-// takes the same descriptor.
+// Folders stay open until sync(), which ends an operation. This costs no extra calls, because sync() uses the same
+// descriptor.
 #include "directory_tree.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ namespace tessera {
 
 namespace {
 
-/// O_NONBLOCK so that a pipe among the files cannot make a reader wait for ever; it means nothing for files.
+/// O_NONBLOCK so that a pipe among the files cannot block a reader for ever; it has no effect on files.
 constexpr int read_flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 }  // namespace
@@ -61,7 +61,7 @@ DirectoryTree::~DirectoryTree() {
 }
 
 int DirectoryTree::open_root() const {
-    // A hidden directory that Tessera builds something in: whoever put a link there wants that elsewhere.
+    // Refuses a link in the place of a hidden build directory: it would redirect the new content.
     const bool own = is_own_name(std::filesystem::path(name_).filename().string());
     const int fd = open_at(AT_FDCWD, name_.c_str(), folder_flags | (own ? O_NOFOLLOW : 0));
     if (fd < 0) {
@@ -144,7 +144,7 @@ int DirectoryTree::stat_own(int root, std::string_view key, struct stat& status)
     if (const Folder kept = folders_.find(path)) {
         if (::fstatat(kept->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return 0;
         if (errno != ENOENT) return -1;
-        folders_.drop(path);  // it may have been removed and made anew
+        folders_.drop(path);  // it may have been removed and recreated
     }
     Descriptor fd(open_beneath(root, std::string(path).c_str(), folder_flags));
     if (fd) {
@@ -195,7 +195,7 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
     if (!fd && !follow && errno == ELOOP) {
         follow = true;
         fd = Descriptor(open_at(root, path.c_str(), read_flags));
-        if (fd) reads_links_ = true;  // the next value may lie behind a link, too
+        if (fd) reads_links_ = true;  // the next value may lie behind a link too
     }
     if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
     return fd;
@@ -315,7 +315,7 @@ Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name)
     for (;;) {
         name = temporary_name();
         Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-        // EEXIST: left by a process that crashed and had our number.
+        // EEXIST: left by a crashed process that had the same number.
         if (fd || errno != EEXIST) return fd;
     }
 }

@@ -30,7 +30,7 @@ constexpr std::string_view no_links = "it has no hard links: snapshots and `undo
 constexpr std::string_view one_case = "it takes names that differ in case only for one name";
 constexpr std::string_view own_rules = "what it promises is up to the program behind it";
 
-/// A limit that holds where one of the mount options is set; without options it always holds.
+/// A limit that applies if one of the mount options is set; without options it always applies.
 struct Limit {
     std::string_view text;
     std::span<const std::string_view> options;
@@ -42,11 +42,11 @@ constexpr std::array<std::string_view, 3> nfs_local_locks{"nolock", "local_lock=
 constexpr std::array<std::string_view, 1> cifs_local_locks{"nobrl"};
 
 struct Row {
-    std::string_view type;  ///< with '*' at the end: all types that begin so
+    std::string_view type;  ///< with '*' at the end: all types with this prefix
     std::vector<Limit> limits;
 };
 
-/// What each type lacks. Sources: the manual pages nfs(5), mount.lustre(8), mount.cifs(8), mount(8), rename(2).
+/// The limits of each type. Sources: the manual pages nfs(5), mount.lustre(8), mount.cifs(8), mount(8), rename(2).
 const std::vector<Row>& table() {
     static const std::vector<Row> rows{
         {"lustre", {{no_locks, lustre_no_locks}, {local_locks, lustre_local_locks}, {two_renames, {}}}},
@@ -68,7 +68,7 @@ bool is_type(std::string_view pattern, std::string_view type) {
     return pattern.ends_with('*') ? type.starts_with(pattern.substr(0, pattern.size() - 1)) : type == pattern;
 }
 
-/// A field of the table: a blank, a tab, a line's end and a backslash stand as three octal digits behind a backslash.
+/// A field of the table. Blank, tab, line feed and backslash are escaped as a backslash and three octal digits.
 std::string unescaped(std::string_view field) {
     std::string text;
     for (std::size_t i = 0; i < field.size(); ++i) {

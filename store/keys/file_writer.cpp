@@ -3,29 +3,29 @@
 // How a value is replaced
 // -----------------------
 // put() writes the whole value under a temporary name, `.tessera-tmp-PID-N-HOST`, in the directory where the key lies,
-// checks what write, fdatasync and close report, and renames it over the key. rename replaces a name in one step, so
-// that a reader who opens the key gets the old file or the new one, and one who has it open keeps the old one, whole,
-// for as long as it is open: that is what pins the ByteSource that open() returns. Nothing is ever written into a file
-// that has its final name. What a crash of the program leaves: the old value or the new one under the key, and one
-// temporary file for each value that was being written or held, which listings skip and repair() removes.
+// checks what write, fdatasync and close report, and renames it over the key. rename is atomic, so that a reader who
+// opens the key gets the old file or the new one. A reader who has it open keeps the whole old file; this is what pins
+// the ByteSource from open(). Nothing is ever written into a file that has its final name. A crash of the program
+// leaves the old or the new value under the key. It also leaves one temporary file for each value that was being
+// written or held; listings skip it and repair() removes it.
 //
 // What a power failure leaves
 // ---------------------------
-// The system writes files and names to the disk when it likes, in any order, unless it is asked. Three levels:
-//   none    It is not asked. A name may reach the disk before the bytes of its file, and then the value is neither the
-//           old one nor the new one, but cut short or empty.
-//   commit  fdatasync before the rename: a name that reached the disk leads to whole bytes, so that each key has its
-//           old value or its new one. The names, which lie in the folders, are made durable by sync(), which calls
-//           fsync for each folder in which one was set or removed: an operation on an array ends with it, and steps
-//           that must not reach the disk in another order have one between them.
-//           Where an operation replaces many values (hold()), they are all written under their temporary names first;
-//           then one syncfs puts all of them on the disk, and only then they get their keys. So it is with the names in
-//           more than a few folders.
-//   each    The same as a put and erase by itself: it calls fsync for the folder, too.
-// Where nobody opens what is written before it is complete (a new array), sync_later() spares the fdatasync for each
-// file, and sync() asks for the whole file system (syncfs): one wait instead of as many as there are chunks.
-// A failed fsync is an error, and what it was for counts as not written: the system may have dropped those bytes, so it
-// is not tried again.
+// Unless asked, the system writes files and names to the disk at any time and in any order. There are three levels:
+//   none    It is not asked. A name may reach the disk before the bytes of its file, and then the value is cut short
+//           or empty, neither the old one nor the new one.
+//   commit  fdatasync before the rename: a name on the disk leads to complete bytes, so that each key has its old value
+//           or its new one. sync() makes the names durable: it calls fsync for each folder in which one was set or
+//           removed. Every operation on an array ends with sync(), and steps whose order on the disk matters have one
+//           between them.
+//           An operation that replaces many values (hold()) first writes all of them under temporary names. One syncfs
+//           puts them on the disk, and only then they get their keys. Names in more than a few folders are also synced
+//           by one syncfs.
+//   each    As commit, but every put and erase is durable by itself: it also calls fsync for the folder.
+// If nobody opens the data before it is complete (a new array), sync_later() omits the fdatasync for each file, and
+// sync() syncs the whole file system (syncfs): one wait instead of one for each chunk.
+// A failed fsync is an error, and its data counts as not written. It is not retried, because the system may have
+// dropped the bytes.
 #include "file_writer.h"
 
 #include <fcntl.h>
@@ -56,8 +56,8 @@ std::string folder_of(std::string_view key) {
     return std::string(key.substr(0, key.rfind('/') == std::string_view::npos ? 0 : key.rfind('/')));
 }
 
-/// Whether syncfs() brings all of a file system to the disk. With these it ends in the system's memory, and only
-/// fsync() of each file is handed on to whoever keeps the files.
+/// Whether syncfs() writes all of a file system to the disk. On these types it reaches only the system's memory, and
+/// only fsync() of each file is passed on to the server.
 bool syncs_as_a_whole(int folder) {
     constexpr std::array<std::uint32_t, 4> others{FUSE_SUPER_MAGIC, V9FS_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
     struct statfs status {};
@@ -95,7 +95,7 @@ void FolderSync::sync(int root) {
     // Serialised: a caller that finds nothing left to do must wait for a sync in progress.
     const std::lock_guard one(syncing_);
     if (later_) {
-        // Files too many to name: the whole file system is asked.
+        // Too many folders to list: sync the whole file system.
         if (root >= 0 && ::syncfs(root) != 0) throw io_error("writing to the disk", store_, errno);
         later_ = false;
     }
@@ -204,9 +204,9 @@ bool FileWriter::clone(int from) {
 }
 
 void FileWriter::finish() {
-    // To the nanosecond: the system's own times stand still for milliseconds, in which a file may be replaced twice
-    // and get its old number back, so that its ValueStamp would show no change. What becomes of it where the file
-    // system keeps no nanoseconds: see versions.cpp.
+    // Set to the nanosecond: the system's own times advance only every few milliseconds. Within that a file may be
+    // replaced twice and get its old inode back, so that its ValueStamp would show no change. For file systems without
+    // nanoseconds, see versions.cpp.
     timespec now[2] = {};
     ::clock_gettime(CLOCK_REALTIME, &now[0]);
     if (is_coarse(now[0])) ++now[0].tv_nsec;
@@ -287,7 +287,7 @@ HeldFiles::~HeldFiles() {
         try {
             if (const Spot spot = spot_(key); spot.fd >= 0) ::unlinkat(spot.fd, temporary.c_str(), 0);
         } catch (const Error&) {
-            // A folder that cannot be reached any more: repair() removes what is left there.
+            // The folder is no longer reachable: repair() removes the leftovers there.
         }
     }
 }

@@ -1,4 +1,4 @@
-// How a directory store writes a file. Private to the store module. The protocol stands in file_writer.cpp.
+// How a directory store writes a file; see file_writer.cpp for the protocol. Private to the store module.
 #pragma once
 
 #include <tessera/key_value_store.h>
@@ -17,31 +17,31 @@
 
 namespace tessera {
 
-/// Makes the names in folders durable, at once or by sync(), as the Durability says. Any thread may call any of it.
+/// Makes the names in folders durable, at once or by sync(), as the Durability says. Thread rule: any thread may call
+/// any member.
 class FolderSync {
 public:
-    /// `store` is the store's path, for messages; `open` may hold folders that need not be opened again. Both must
-    /// outlive this.
+    /// `store` is the store's path, for messages; `open` caches open folders. Both must outlive this.
     FolderSync(Durability durability, const std::string& store, const FolderCache& open)
         : durability_(durability), store_(store), open_(open) {}
 
     /// Whether a value has to be on the disk before it gets its name.
     [[nodiscard]] bool syncs_values() const { return durability_ != Durability::none && !later_; }
-    /// Whether many values can be made durable by one wait before an operation ends.
+    /// Whether one wait can make many values durable before an operation ends.
     [[nodiscard]] bool syncs_together(int root) const;
 
     /// A name in the folder of `key` was set or removed.
     void changed(int root, std::string_view key);
 
-    /// The same, durable at once but where sync_later() put it off.
+    /// The same, durable at once unless sync_later() deferred it.
     void changed_for_move(int root, std::string_view key) const;
 
-    /// Nothing is asked of the system until sync(), which then asks for the whole file system.
+    /// Defers everything to sync(), which then syncs the whole file system.
     void later(int root);
 
-    /// `root` is the store's descriptor, or negative when it has no directory yet.
+    /// `root` is the store's descriptor, or negative if it has no directory yet.
     void sync(int root);
-    /// The same for several stores after later(): `done` are file systems that were asked already.
+    /// The same for several stores after later(). Skips file systems in `done`, and adds to it.
     void sync(int root, std::set<std::uint64_t>& done);
 
 private:
@@ -58,16 +58,16 @@ private:
     std::mutex syncing_;
     std::mutex mutex_;
     std::set<std::string> folders_;  ///< whose names are not yet durable
-    std::string last_ = none;        ///< the one that was last put there
+    std::string last_ = none;        ///< the folder added last
 };
 
 class HeldFiles;
 
-/// A value being written under a temporary name; destruction without finish() removes that.
+/// A value being written under a temporary name. Destruction without finish() removes the file.
 class FileWriter final : public ByteSink {
 public:
-    /// `fd` is the open file `temporary` in `folder`, which is that of `key` and null for the root itself; finish()
-    /// renames it there. `root` must stay open, as `sync` must live. `name` is the key's path, for messages.
+    /// `fd` is the open file `temporary` in `folder`, the folder of `key` (null for the root), where finish() renames
+    /// it. `root` must stay open and `sync` alive. `name` is the key's path, for messages.
     FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
                std::string name, FolderSync& sync);
     FileWriter(FileWriter&& o) noexcept;
@@ -77,11 +77,11 @@ public:
     [[nodiscard]] bool random_access() const override { return true; }
     void append(ByteSpan bytes) override;
     void write_at(std::uint64_t offset, ByteSpan bytes) override;
-    /// Takes over another file's content, its blocks shared until one of both changes; false where that cannot be done.
+    /// Makes the file a reflink of another one; false if that is impossible.
     bool clone(int from);
     void finish() override;
     [[nodiscard]] const std::string& name() const override { return name_; }
-    /// From now on finish() gives the file to `held`, which must live until then, and not to its key.
+    /// Makes finish() hand the file to `held`, which must live until then, instead of giving it its key.
     void hold(HeldFiles& held);
 
 private:
@@ -98,16 +98,16 @@ private:
     std::uint64_t end_ = 0;
 };
 
-/// Of a directory store.
+/// HeldValues of a directory store.
 class HeldFiles final : public HeldValues {
 public:
     struct Spot {
         FolderCache::Folder folder;  ///< null for the root
-        int fd = -1;                 ///< of that; negative when it is gone
+        int fd = -1;                 ///< of `folder`; negative if it is gone
     };
     using Writer = std::function<FileWriter(std::string_view key)>;
     using SpotOf = std::function<Spot(std::string_view key)>;
-    /// `root` is the store's; `writer` begins a file, `spot` finds the folder of a key. `store` is its path.
+    /// `root` is the store's descriptor and `store` its path. `writer` begins a file, `spot` finds the folder of a key.
     HeldFiles(const std::atomic<int>& root, const std::string& store, FolderSync& sync, Writer writer, SpotOf spot)
         : root_(root), store_(store), sync_(sync), writer_(std::move(writer)), spot_(std::move(spot)) {}
     HeldFiles(const HeldFiles&) = delete;
@@ -130,7 +130,7 @@ private:
     SpotOf spot_;
     std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> temporaries_;  ///< by key
-    std::string last_ = "/";                                       ///< folder whose file system is known; none's name
+    std::string last_ = "/";                                       ///< folder whose file system is known; "/" is none
     std::map<std::uint64_t, std::string> file_systems_;            ///< by device: a key on each
 };
 

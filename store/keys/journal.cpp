@@ -101,7 +101,7 @@ struct Header {
     std::uint32_t flags = 0;
 };
 
-/// The header at the start of `first`, of a journal of `size` bytes: it says the same size.
+/// Decodes the header at the start of `first`. Requires that the size in it is `size`.
 Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) {
     if (size < header_size + hash_size) {
         damaged(name, fmt::format("{} bytes, expected at least {}", size, header_size + hash_size));

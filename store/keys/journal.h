@@ -1,4 +1,4 @@
-// The journal of a batch: the list of what takes effect together. Private to the store module.
+// The journal of a batch: the list of changes that take effect together. Private to the store module.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// The most bytes of a journal: at least ten million changes.
+/// The maximum size of a journal in bytes: room for ten million changes.
 inline constexpr std::uint64_t journal_limit = std::uint64_t{1} << 30;
 
 struct Journal {
@@ -24,14 +24,14 @@ struct Journal {
     };
     std::uint64_t id = 0;    ///< of the batch
     bool keeps_old = false;  ///< old values are kept, so that the batch can be undone
-    bool gives_up = false;   ///< it takes back a batch that could not be put in place
+    bool gives_up = false;   ///< it reverts a batch that could not be put in place
     std::vector<Entry> entries;
 };
 
 [[nodiscard]] Buffer encode_journal(const Journal& journal);
-/// Throws corrupt or unsupported, naming `name`. Keys are checked: none leads out of the array.
+/// Throws corrupt or unsupported, naming `name`. Checks that no key leads out of the array.
 [[nodiscard]] Journal decode_journal(ByteSpan bytes, std::string_view name);
-/// The same from a file of any size: it is in memory only once its header and its SHA-256 were found to be right.
+/// The same from a file of any size. Loads it into memory only after its header and its SHA-256 were verified.
 [[nodiscard]] Journal read_journal(const ByteSource& file, std::string_view name);
 
 }  // namespace tessera

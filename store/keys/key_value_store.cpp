@@ -12,7 +12,7 @@ void require_key(std::string_view key) {
         const std::size_t slash = rest.find('/');
         const std::string_view part = rest.substr(0, slash);
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) {
-            // The key last: it may hold the NUL that it is refused for.
+            // The key comes last: it may contain the NUL that is the error.
             throw invalid_argument(
                 fmt::format("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"", key));
         }

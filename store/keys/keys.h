@@ -1,4 +1,4 @@
-// Checks of keys and prefixes, which every store makes before it looks at them.
+// Checks of keys and prefixes, which every store makes before using them.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@ namespace tessera {
 void require_key(std::string_view key);
 /// The same for a prefix, which may also be empty.
 void require_prefix(std::string_view prefix);
-/// Throws invalid_argument unless `from` and `to` are prefixes other than the root, neither the same nor one below the
-/// other. `store` is its name.
+/// Throws invalid_argument unless `from` and `to` are prefixes other than the root, different, and neither below the
+/// other. `store` is the store's name.
 void require_movable(std::string_view store, std::string_view from, std::string_view to);
-/// Throws corrupt for a value that is larger than its reader has use for.
+/// Throws corrupt if a value is larger than its reader's limit.
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit);
 
-/// Whether a name directly below an array or group is one that Tessera keeps for itself: ".tessera", temporary files,
-/// the hidden directories of arrays that are being replaced (".grid.zarr.tessera-new").
+/// Whether a name directly below an array or group is Tessera's own: ".tessera", temporary files, the hidden
+/// directories of arrays that are being replaced (".grid.zarr.tessera-new").
 [[nodiscard]] inline bool is_own_name(std::string_view name) {
     return name.starts_with('.') && name.find(".tessera") != std::string_view::npos;
 }
 
-/// The lock files of zarr 0.4 and of programs like it; Tessera's own is `.tessera/lock`.
+/// The lock files of zarr 0.4 and similar programs; Tessera's own is `.tessera/lock`.
 [[nodiscard]] inline bool is_lock_name(std::string_view name) {
     return name.ends_with(".lock");
 }
 
-/// Whether a name is what chunks and folders of chunks are called: "3", "3.0", "c.3.0", "3.0.blosc". Of zero dimensions
-/// v3 calls the one chunk "c", which other things are called, too.
+/// Whether a name looks like that of a chunk or a folder of chunks: "3", "3.0", "c.3.0", "3.0.blosc". Excludes "c",
+/// v3's only chunk of a 0-d array, because other things have that name too.
 [[nodiscard]] inline bool looks_like_chunk(std::string_view name) {
     if (name.starts_with("c.")) name.remove_prefix(2);
     return !name.empty() && name.front() >= '0' && name.front() <= '9';

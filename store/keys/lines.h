@@ -13,9 +13,9 @@
 
 namespace tessera {
 
-/// Calls each(line, its number) for every line, which it returns false for when it is not in `form`. What is in memory
-/// is a piece of the text, not all of it: a file of any size that is no such list is refused by its first line. Throws
-/// corrupt, naming the line, for one that is not in `form`, is absurdly long, or has no end.
+/// Calls each(line, its number) for every line; it returns false if the line is not in `form`. Only a piece of the text
+/// is in memory at a time, so that a huge file that is not such a list fails at its first line. Throws corrupt, naming
+/// the line, if one is not in `form`, is absurdly long, or has no line feed.
 template <class Each>
 void for_each_line(const ByteSource& text, std::string_view form, const Each& each) {
     constexpr std::size_t longest = std::size_t{64} << 10;
@@ -37,7 +37,7 @@ void for_each_line(const ByteSource& text, std::string_view form, const Each& ea
             rest.remove_prefix(end + 1);
         }
     });
-    require(begun.empty());  // a whole list ends with a line's end: what does not was cut short
+    require(begun.empty());  // a complete list ends with a line feed; otherwise it was truncated
 }
 
 }  // namespace tessera

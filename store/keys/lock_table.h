@@ -19,8 +19,8 @@
 namespace tessera {
 
 /// Slot 0, the shape, is a shared mutex. The chunks' slots share a fixed number of mutexes, so that an array of any
-/// size needs the same few kilobytes: two chunks may then wait for each other needlessly, but never for ever, because a
-/// thread holds one chunk slot at a time.
+/// size needs the same few kilobytes. Two chunks may therefore wait for each other needlessly, but cannot deadlock,
+/// because a thread holds one chunk slot at a time.
 class ThreadLocks {
 public:
     void lock_shape(LockMode mode) {
@@ -56,11 +56,11 @@ public:
 private:
     std::mutex gate_;
     std::shared_mutex shape_;
-    std::atomic<std::thread::id> owner_ = {};  ///< the thread that has the shape exclusively
+    std::atomic<std::thread::id> owner_ = {};  ///< the thread that holds the shape exclusively
     std::array<std::mutex, 256> chunks_;
 };
 
-/// The locks of every array of a store that nobody else can reach.
+/// The locks of all arrays of a store that no other process can reach.
 class LockTables {
 public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) {

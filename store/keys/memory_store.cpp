@@ -1,4 +1,4 @@
-// A store in memory. Values are immutable once put, so that an open one stays as it is when its key is replaced.
+// A store in memory. Values are immutable once put, so that an open value does not change when its key is replaced.
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -20,7 +20,7 @@ namespace {
 struct Versioned {
     explicit Versioned(ByteSpan bytes) : value(bytes), id(++versions) {}
     Buffer value;
-    std::uint64_t id;  ///< no two values ever have the same
+    std::uint64_t id;  ///< unique among all values
 
 private:
     static inline std::atomic<std::uint64_t> versions = 0;

@@ -1,5 +1,5 @@
-// Keys kept sorted in memory, as the memory store and the zip store keep them: what lies below a prefix, and the names
-// directly below one. A map from key to anything, with std::less<>.
+// Listings of sorted keys in memory, for the memory store and the zip store. The map goes from key to anything, with
+// std::less<>.
 #pragma once
 
 #include <fmt/format.h>
@@ -55,8 +55,7 @@ template <class Map>
             listing.prefixes.emplace_back(name.substr(0, slash));
         }
     }
-    // In the order of keys "a.b" stands before "a/c", so prefixes such as "a" and "a.b" may come out of order and
-    // twice.
+    // "a.b" sorts before "a/c", so prefixes such as "a" and "a.b" may come out of order and twice.
     std::ranges::sort(listing.prefixes);
     listing.prefixes.erase(std::unique(listing.prefixes.begin(), listing.prefixes.end()), listing.prefixes.end());
     return listing;

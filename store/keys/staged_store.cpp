@@ -13,7 +13,7 @@ namespace tessera {
 
 using Kind = Journal::Entry::Kind;
 
-/// A value being staged: it counts when it is complete.
+/// A value being staged; it takes effect in finish().
 class StagedSink final : public ByteSink {
 public:
     StagedSink(StagedStore& store, std::string_view key, std::uint64_t number)
@@ -102,7 +102,7 @@ std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
     const auto change = change_of(key);
     if (change && change->kind == Kind::put) {
         if (auto value = beneath_->open(staged_key(change->number))) return value;
-        // Moved to its key in the meantime by somebody who finishes the batch.
+        // Somebody who finishes the batch may have moved it to its key meanwhile.
     } else if (change && (!pending_ || pending_())) {
         return nullptr;
     }
@@ -148,7 +148,7 @@ void StagedStore::put(std::string_view key, ByteSpan value) {
 std::unique_ptr<ByteSink> StagedStore::create(std::string_view key) {
     require_key(key);
     require_writable(key);
-    beneath_->require_direct(key);  // not when the batch is recorded and must take effect
+    beneath_->require_direct(key);  // now, because once recorded the batch must take effect
     std::uint64_t number = 0;
     {
         const std::lock_guard guard(mutex_);
@@ -198,7 +198,7 @@ Listing StagedStore::list(std::string_view prefix) const {
         if (contains(join_key(prefix, name))) listing.keys.push_back(name);
     }
     {
-        // A folder in which something is staged may not be there yet; one in which all is erased may show, empty.
+        // A folder with staged values may not exist yet; one with only erased values may show as empty.
         const std::shared_lock guard(mutex_);
         for (const std::string& name : list_below(changes_, prefix).prefixes) listing.prefixes.push_back(name);
     }

@@ -1,4 +1,4 @@
-// A store as it would be after a batch of edits that has not taken effect yet. Private to the store module.
+// A view of a store with a batch of edits that has not taken effect yet. Private to the store module.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@
 
 namespace tessera {
 
-/// Values that are put lie under numbers in a folder of the store beneath; what is erased is only remembered.
-/// Everything else is the store's beneath. Thread rule: as every store.
+/// New values are staged under numbers in a folder of the underlying store; erased keys are only remembered. Everything
+/// else comes from the underlying store. Thread rule: as every store.
 class StagedStore final : public KeyValueStore {
 public:
-    /// Of the array at `prefix`; `folder` is where values are staged, which is empty or absent.
+    /// For the array at `prefix`. Values are staged in `folder`, which is empty or absent.
     StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder);
-    /// With the changes of a batch that is committed but has not been applied, for reading only. Each counts only for
-    /// as long as `pending`() says so: somebody else may finish the batch at any time.
+    /// For reading only, with the changes of a batch that is committed but not applied. They count only while
+    /// `pending`() is true, because somebody else may finish the batch at any time.
     StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, const Journal& journal,
                 std::function<bool()> pending);
 
-    /// The changes so far, with keys relative to the array: values first, documents that say what there is next, keys
-    /// to be erased last. `documents` are their names.
+    /// The changes so far, with keys relative to the array: values first, then the metadata document, then erased keys.
+    /// `document` is the key of the metadata document.
     [[nodiscard]] std::vector<Journal::Entry> changes(std::string_view document) const;
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override;
@@ -68,7 +68,7 @@ private:
     [[nodiscard]] std::string staged_key(std::uint64_t number) const;
     void staged(std::string_view key, std::uint64_t number);
     void require_writable(std::string_view key) const;
-    /// What is staged directly below a prefix, by name.
+    /// The changes directly below a prefix, by name.
     [[nodiscard]] Changes changes_below(std::string_view prefix) const;
 
     std::shared_ptr<KeyValueStore> beneath_;

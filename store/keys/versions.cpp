@@ -1,20 +1,19 @@
 // Versions of a file
 // ------------------
-// Every file gets its time from us, to the nanosecond, so that size, time and inode are those of one version only
-// (FileWriter::finish). Not every file system keeps nanoseconds: ext2 to ext4 with inodes of 128 bytes, HFS+ and some
-// network mounts keep whole seconds, FAT two of them, exFAT hundredths. There a file may be replaced several times
-// within one tick, and since a freed inode is the first to be given out again, nothing that stat tells shows it; nor
-// when another program writes into the file.
+// FileWriter::finish sets the time of every file to the nanosecond, so that size, time and inode identify one version.
+// Not every file system keeps nanoseconds: ext2 to ext4 with inodes of 128 bytes, HFS+ and some network mounts keep
+// whole seconds, FAT two seconds, exFAT hundredths. There a file may be replaced several times within one tick. A freed
+// inode is the first to be reused, so stat does not show the replacement. Nor does it show that another program wrote
+// into the file.
 //
-// What it costs is decided by the time itself: one with nanoseconds tells versions apart, and nothing more is asked. A
-// round one is either of such a file system or was set by somebody (tar and rsync restore whole seconds). Which of them
-// is tried out once for each file system: what does futimens leave of a file that has no name yet? Where nothing may be
-// written, or where such files cannot be made (FAT, NFS), the time at which the status changed tells: that one is never
-// set by anybody, and round only where all are.
+// The time itself decides the cost. A time with nanoseconds tells versions apart, and nothing more is needed. A round
+// time is either from such a file system or was set by a program (tar and rsync restore whole seconds). To find out
+// which, futimens is tried once for each file system, on a file that has no name yet. If the folder is not writable, or
+// such files cannot be made (FAT, NFS), the status change time decides: no program can set it, so it is round only if
+// all times are.
 //
-// On a coarse file system a version is identified by its bytes, which are read and hashed. When a file has not changed
-// for a minute, any later change shows in its times after all, so that what its bytes were is remembered (a minute: for
-// file servers whose clocks differ from ours).
+// On a coarse file system a version is identified by a hash of its bytes. If a file has not changed for a minute, any
+// later change shows in its times, so its hash is cached. (A minute allows for file servers with other clocks.)
 #include "versions.h"
 
 #include <fcntl.h>
@@ -31,7 +30,7 @@ namespace tessera {
 
 namespace {
 
-/// Whether futimens leaves nanoseconds; nothing where that cannot be found out here.
+/// Whether futimens keeps nanoseconds; nullopt if that cannot be tried out here.
 std::optional<bool> try_out(int folder, dev_t device) {
     constexpr mode_t own = 0600;
     const Descriptor file(open_at(folder, ".", O_WRONLY | O_TMPFILE, own));

@@ -1,5 +1,4 @@
-// How two versions of a file are told apart where its times do not do it: see versions.cpp. Private to the store
-// module.
+// How to tell two versions of a file apart if its times are too coarse: see versions.cpp. Private to the store module.
 #pragma once
 
 #include <sys/stat.h>
@@ -15,26 +14,26 @@
 
 namespace tessera {
 
-/// A time that may be one of whole seconds, of FAT's two or of exFAT's hundredths. Times of files that Tessera writes
-/// are none of these where the file system keeps nanoseconds.
+/// Whether a time may have been rounded to whole seconds, FAT's two seconds or exFAT's hundredths. Tessera gives its
+/// files other times if the file system keeps nanoseconds.
 [[nodiscard]] inline bool is_coarse(const timespec& time) {
     constexpr long hundredth = 10'000'000;
     return time.tv_nsec % hundredth == 0;
 }
 
-/// Of a file with a coarse time of modification: whether its file system keeps nanoseconds all the same. `folder` is an
-/// open directory, in which that is tried out if it is `writable`. Any thread.
+/// For a file with a coarse modification time: whether its file system keeps nanoseconds nevertheless. Tries that out
+/// in the open directory `folder` if it is `writable`. Any thread.
 [[nodiscard]] bool keeps_nanoseconds(int folder, const struct stat& file, bool writable);
 
-/// The stamp that tells versions apart by their bytes, all of which are read; without a time.
+/// The stamp that identifies a version by its bytes, without a time. Reads them all.
 [[nodiscard]] ValueStamp content_stamp(const ByteSource& value);
 
-/// Remembers such stamps of files that have not changed for a while. Any thread.
+/// Caches such stamps for files that have not changed for a while. Any thread.
 class ContentStamps {
 public:
-    /// Of a file whose status is this now; nothing where it is not known.
+    /// The stamp of a file with this present status; nullopt if it is not cached.
     [[nodiscard]] std::optional<ValueStamp> find(std::string_view key, const struct stat& status) const;
-    /// `status` is from before the bytes were read.
+    /// `status` must be from before the bytes were read.
     void remember(std::string_view key, const struct stat& status, const ValueStamp& stamp);
 
 private:

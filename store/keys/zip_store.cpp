@@ -4,28 +4,26 @@
 // -------
 // - Members are found by the archive's central directory. Of several members with one name the last counts, as in
 //   Python: zarr-python writes a changed `.zarray` by adding it once more.
-// - A name that ends in '/' is a directory's, and no value. A name that is no key (absolute, or with an empty part, "."
-//   or "..", and so every name that leads out of the archive) is passed over: nothing can ask for it, and it is never
-//   taken for a place on the disk. So is one of more than 4096 bytes, which no file system has: folders nested deeper
-//   than that are made to exhaust who walks them.
+// - A name that ends in '/' is a directory, not a value. Names that are not keys are skipped: absolute ones, and those
+//   with an empty part, "." or "..", so that none leads out of the archive or is used as a path on the disk. So are
+//   names of more than 4096 bytes, which no file system has: deeper nesting only serves to exhaust programs that walk
+//   it.
 // - STORED members are read in place by range, DEFLATE ones from the front; the CRC-32 is checked when a member is read
-//   whole. What a member's sizes promise is compared with the size of the archive, and a value is given memory only as
-//   its bytes really come.
-// - Nothing is ever changed in an archive that is there: an archive can only be extended and its central directory
-//   rewritten, which a crash would turn into the loss of all of it. A change is a repack: copy out, edit, copy back.
+//   whole. The sizes of a member are checked against the size of the archive, and memory for a value grows only with
+//   the bytes that really come.
+// - An existing archive is never changed. It can only be extended and its central directory rewritten, and a crash
+//   would then lose all of it. To change it, repack: copy out, edit, copy back.
 //
 // Writing
 // -------
 // - A new archive is written under a temporary name and renamed by finish(); without finish() nothing is left.
-// - It is written in order, one member after another, STORED (chunks are compressed already), each name once:
-// zarr-python
-//   reads archives with repeated names, other programs do not. So a chunk can be put once and neither read back,
-//   changed nor removed afterwards.
-// - Metadata documents (whatever is not named like a chunk), which do change while an array is made, are held in
-// memory, can be
-//   read, replaced and removed, and are written by finish(), sorted by name.
+// - Members are written in order, one after another, STORED (chunks are compressed already). Each name is written once:
+//   zarr-python reads archives with repeated names, other programs do not. So a chunk can be put once, and not be read
+//   back, changed or removed afterwards.
+// - Metadata documents (all names that do not look like chunks) change while an array is made. They are held in memory,
+//   where they can be read, replaced and removed, and finish() writes them, sorted by name.
 // - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
-//   until its finish(); if it is given up before, the archive holds a torn member and can no longer be finished.
+//   until its finish(). If it is abandoned before, the archive has a torn member and can no longer be finished.
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
@@ -81,7 +79,7 @@ public:
         const auto source = open(key);
         if (!source) return false;
         require_size(source->name(), source->size(), limit);
-        // A compressed member's size is only a promise: memory is taken as the bytes come.
+        // A compressed member's size is not trusted: memory grows as the bytes come.
         constexpr std::uint64_t least_step = 1 << 20;
         out.resize(0);
         for (std::uint64_t have = 0; have < source->size();) {
@@ -129,7 +127,7 @@ private:
                         join_key(name_, key), name_));
     }
 
-    /// A folder in the place of a chunk is damage, as in a directory.
+    /// A folder in the place of a chunk is damage, as in a directory store.
     void require_no_folder(std::string_view key) const {
         if (!looks_like_chunk(key.substr(key.rfind('/') + 1))) return;
         const auto below = members_.lower_bound(fmt::format("{}/", key));
@@ -139,13 +137,13 @@ private:
 
     std::string name_;
     ZipReader zip_;
-    std::map<std::string, std::size_t, std::less<>> members_;  ///< their places in zip_.members()
+    std::map<std::string, std::size_t, std::less<>> members_;  ///< indices in zip_.members()
 };
 
 // ---- writing
 
-/// Metadata documents of any dialect, and Tessera's own marker of what is unfinished: what is not named like a chunk.
-/// The one chunk of an array without dimensions may be among them, which does no harm.
+/// Metadata documents of any dialect, and Tessera's marker of unfinished arrays: all names that do not look like
+/// chunks. That may include the only chunk of a 0-d array, which does no harm.
 bool is_document(std::string_view key) {
     return !looks_like_chunk(key.substr(key.rfind('/') + 1)) ||  // npos + 1 is 0
            key.starts_with(".tessera/") || key.find("/.tessera/") != std::string_view::npos;
@@ -247,7 +245,7 @@ private:
     friend class NewZipMember;
     struct Entry {
         std::uint64_t size = 0;
-        std::optional<Buffer> document = {};  ///< none for what is in the archive already
+        std::optional<Buffer> document = {};  ///< nullopt if it is in the archive already
     };
 
     [[noreturn]] void refuse_second(std::string_view key) const {
@@ -324,7 +322,7 @@ private:
     NewZipStore& store_;
     std::string key_;
     std::string name_;
-    std::unique_ptr<ByteSink> member_;  ///< the archive is this object's as long as it is there
+    std::unique_ptr<ByteSink> member_;  ///< not null: this object has the archive to itself
     std::uint64_t size_ = 0;
 };
 

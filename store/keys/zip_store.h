@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-/// The zip store in a regular file; nullptr when the file is none: no zip archive, or one that holds array files (named
-/// .npz, or with .npy members only). Throws io, or corrupt for a zip archive that cannot be read.
+/// The zip store in a regular file. nullptr if the file is no zip archive, or one of array files (named .npz, or with
+/// .npy members only). Throws io, or corrupt for a zip archive that cannot be read.
 [[nodiscard]] std::shared_ptr<KeyValueStore> probe_zip_store(const std::filesystem::path& path);
 
 }  // namespace tessera

@@ -33,10 +33,9 @@ struct ArrayOptions {
     Shape shape;
     Shape chunks = {};  ///< empty: about 1 MiB is chosen (choose_chunks)
     DType dtype;
-    std::optional<Value> fill_value = std::nullopt;  ///< must fit the dtype; none: the dialect's default
-    Shape shards =
-        {};  ///< v3: chunks are kept together in shards of this shape, a multiple of chunks; empty: each alone
-    std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
+    std::optional<Value> fill_value = std::nullopt;  ///< must fit the dtype; nullopt: the dialect's default
+    Shape shards = {};                               ///< v3: shape of a shard, a multiple of chunks; empty: no sharding
+    std::string codec = "blosc:lz4:5:shuffle";       ///< as parse_codecs reads it
     std::string format = "zmeta";
     Order order = Order::C;      ///< of the elements within a chunk
     std::string separator = "";  ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
@@ -44,31 +43,31 @@ struct ArrayOptions {
     Value attributes = Value::object();                            ///< written when not empty
 };
 
-/// The metadata that these options stand for, in the dialect that they name; dimension names of a dialect that has none
-/// are in new_attributes. Throws as Array::create.
+/// The metadata that these options describe, in the dialect that they name. If that dialect has no dimension names,
+/// new_attributes() holds them. Throws as Array::create.
 [[nodiscard]] ArrayMetadata make_metadata(const ArrayOptions& options);
-/// The attributes, with dimension names as xarray's `_ARRAY_DIMENSIONS` where the dialect has no other place for them.
+/// The attributes, including xarray's `_ARRAY_DIMENSIONS` if the dialect has no other place for dimension names.
 [[nodiscard]] Value new_attributes(const ArrayOptions& options);
 
 /// How much of an array is stored. With shards each shard counts as one chunk here.
 struct StoredSize {
     std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
     std::int64_t chunks_possible = 0;
-    std::uint64_t bytes = 0;  ///< of those chunk values; estimated where not all were `sized`
-    std::int64_t sized = 0;   ///< chunk values whose size was asked for
-    std::int64_t strays = 0;  ///< other values among them: outside the grid, locks, leftovers
+    std::uint64_t bytes = 0;  ///< of those chunk values; an estimate unless all were `sized`
+    std::int64_t sized = 0;   ///< chunk values whose size was queried
+    std::int64_t strays = 0;  ///< other values stored beside them: outside the grid, locks, leftovers
 };
 
 /// Attributes of one array or group, read and written through at once. Thread rule: as Array.
 class Attributes {
 public:
     [[nodiscard]] Value all() const;                    ///< an object
-    [[nodiscard]] std::optional<Value> stored() const;  ///< nothing when there are none and never were
+    [[nodiscard]] std::optional<Value> stored() const;  ///< nullopt if there never were any
     [[nodiscard]] std::optional<Value> get(std::string_view key) const;
     void set(std::string_view key, Value value);
     bool erase(std::string_view key);  ///< false when it was absent
-    /// Gives an attribute another name, in its place among the others. Throws not_found, and already_exists where the
-    /// new name is taken; nothing is changed then.
+    /// Renames an attribute, keeping its position. Throws not_found, or already_exists if the new name is taken; both
+    /// leave the attributes unchanged.
     void rename(std::string_view key, std::string_view new_key);
     /// Sets every member of an object in one step; the other attributes stay.
     void merge(const Value& attributes);
@@ -81,23 +80,24 @@ private:
     std::shared_ptr<struct NodeState> state_;
 };
 
-/// One of many regions to read, and the memory that it goes to: of the region's shape, this dtype but for byte order.
+/// One of many regions to read, and the memory that receives it. `out` has the region's shape and the array's dtype, in
+/// any byte order.
 struct RegionRead {
     Region region;
     MutableArrayView out;
 };
-/// One of many regions to write, likewise.
+/// One of many regions to write. `in` as RegionRead::out.
 struct RegionWrite {
     Region region;
     ArrayView in;
 };
 
-/// Contiguous elements that Array::write takes without view(): of any type that DType::of knows.
+/// Contiguous elements, of any type that DType::of knows, that Array::write takes without view().
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                        !std::convertible_to<const R&, std::string_view> &&
                        !std::convertible_to<const R&, ArrayView>;
-/// One value that Array::write takes for all elements: a number, a bool, a text.
+/// One value that Array::write assigns to all elements: a number, a bool, a string.
 template <class T>
 concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, std::string_view>;
 
@@ -106,16 +106,16 @@ concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, st
 /// used beside it: writers of one chunk take turns, readers see each chunk whole, old or new.
 class Array final : public ArraySource, public ArraySink {
 public:
-    /// Opens an existing array. Throws not_found (saying what is there instead), corrupt, unsupported.
+    /// Opens an existing array. Throws not_found (naming what is there instead), corrupt, unsupported.
     [[nodiscard]] static Array open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
-    /// Creates a new array. Throws already_exists when something lies there; invalid_argument or unsupported for
-    /// options that the dialect cannot express; nothing is written then. Waits for another run that makes something
-    /// there just now: see DestinationLock.
+    /// Creates a new array. Throws already_exists if something is there, and invalid_argument or unsupported for
+    /// options that the dialect cannot express; nothing is written then. If another run is making something at the same
+    /// place, waits for it (see DestinationLock).
     static Array create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store = {});
     static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options);
-    /// The same, with metadata that is already complete; `publish` false leaves the metadata unwritten until
-    /// publish(), so that what is unfinished does not open.
+    /// The same, with complete metadata. If `publish` is false, the metadata is not written until publish(), so that an
+    /// unfinished array does not open.
     static Array create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                         ArrayMetadata metadata, bool publish = true);
     void publish();
@@ -129,19 +129,20 @@ public:
     [[nodiscard]] ArrayMetadata metadata() const;
     [[nodiscard]] Shape shape() const { return info().shape; }
     [[nodiscard]] DType dtype() const { return info().dtype; }
-    [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< what is decoded whole: within a shard, if any
+    [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< units of decoding: with shards, inner chunks
     [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
     void refresh();
-    /// One field of structures, to read and write by itself: `table.field("close")`; include <tessera/array_field.h>.
-    /// Throws not_found, naming the fields that there are, and invalid_argument for elements that are no structures.
+    /// One field of an array of structures, to read and write by itself: `table.field("close")`. Include
+    /// <tessera/array_field.h>. Throws not_found, listing the fields, and invalid_argument if elements are not
+    /// structures.
     [[nodiscard]] class ArrayField field(std::string_view name) const;
 
     /// Reads what a selection picks (dropped dimensions left out) into a fresh array.
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
-    /// The same with the elements as another dtype: `a.read<float>("3, :5")`. Throws invalid_argument where `rule`
-    /// does not allow it (cast.h), naming the first element that does not fit.
+    /// The same, converted to another dtype: `a.read<float>("3, :5")`. If `rule` does not allow the conversion
+    /// (cast.h), throws invalid_argument, naming the first element that does not fit.
     template <class T>
     [[nodiscard]] NDArray read(std::string_view selection = "", Cast rule = Cast::same_kind,
                                const IoOptions& io = {}) const {
@@ -153,12 +154,12 @@ public:
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
     void read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io = {}) const;
 
-    /// Writes; `in` has the shape of the region or selection (dropped dimensions may be left out of it), and this dtype
-    /// but for byte order. Chunks that become equal to the fill are erased.
+    /// Writes. `in` has the shape of the region or selection (dropped dimensions may be left out) and the array's
+    /// dtype, in any byte order. Chunks that become equal to the fill are erased.
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
-    /// The same from contiguous elements (a vector, an array, a span) in C order, as many as are picked:
+    /// The same from contiguous elements (a vector, an array, a span) in C order, one for each picked element:
     /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`.
     template <ElementRange R>
     void write(const Region& region, const R& elements, const IoOptions& io = {}) {
@@ -186,53 +187,54 @@ public:
     void write(std::string_view selection, const T& value, const IoOptions& io = {}) {
         fill(selection, Value(value), io);
     }
-    /// For writes in several parts, before the first: throws invalid_argument, naming it, where a link that must not be
-    /// followed (StoreOptions::follow_links) leads to chunks of the selection. Each write asks for itself.
+    /// Call before the first part of a write in several parts. Throws invalid_argument, naming the link, if chunks of
+    /// the selection lie behind a link that must not be followed (StoreOptions::follow_links). Each single write makes
+    /// this check itself.
     void require_direct(const Selection& selection) const;
-    /// Reads many regions, or single elements, at once: far faster than one after another, because each chunk that they
-    /// touch is read and decoded once, whatever their order. Throws as read_into.
+    /// Reads many regions, or single elements, at once. Much faster than one call for each: every touched chunk is read
+    /// and decoded only once, in whatever order the regions come. Throws as read_into.
     void read_many(std::span<const RegionRead> parts, const IoOptions& io = {}) const;
-    /// Writes many regions at once: each chunk that they touch is decoded and encoded once. Where they overlap, the
-    /// later one holds. Not one step: another reader may see some chunks written and others not.
+    /// Writes many regions at once: each chunk that they touch is decoded and encoded once. Where regions overlap, the
+    /// later one wins. Not atomic: a reader may see some chunks written and others not.
     void write_many(std::span<const RegionWrite> parts, const IoOptions& io = {});
-    /// Elements at many places, in the order of these, as an array of one dimension; and written likewise. A place that
-    /// is given twice holds the later value.
+    /// Reads or writes the elements at many indices, as a 1-d array in the order of `points`. If an index is written
+    /// twice, the later value wins.
     [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
     void write_points(std::span<const Index> points, const ArrayView& values, const IoOptions& io = {});
-    /// Changes elements by what they are: each chunk's part of the selection is read, changed by the function and
-    /// written under that chunk's lock, so that no change of anybody else is lost, increments of many processes too.
-    /// Chunks are changed one by one, each durable as the store says, and not all at once. `change` gets the part as
-    /// an array of its own, with `place` telling where that lies in the selection's full_shape(); it may run in several
-    /// threads at once, and again for the same part where memory ran short; it must not write to this array. What it
-    /// throws is thrown here: that chunk is then as it was, and chunks that were changed before stay changed.
+    /// Read-modify-write. Each chunk's part of the selection is read, changed by `change` and written back under that
+    /// chunk's lock, so that no concurrent change is lost, not even increments from many processes. Chunks are changed
+    /// one by one, not atomically together, each as durable as the store says. `change` gets the part as an array of
+    /// its own; `place` is its position in the selection's full_shape(). It may run in several threads at once, and
+    /// again for the same part if memory ran short. It must not write to this array. Its exceptions propagate: that
+    /// chunk stays as it was, and chunks changed earlier stay changed.
     using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
     void update(const Selection& selection, const Change& change, const IoOptions& io = {});
     void update(std::string_view selection, const Change& change, const IoOptions& io = {});
-    /// Sets every picked element to one value, as NumPy's a[sel] = v, but refusing what does not fit the dtype.
+    /// Sets every picked element to one value, as NumPy's a[sel] = v, but throws if the value does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
     void fill(std::string_view selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
-    void finish() override;  ///< the end of what went through open_shard(); every write is complete when it returns
+    void finish() override;  ///< ends writing through open_shard(); all writes are complete when it returns
 
-    /// Names the dimensions, one name (or none) for each; no names at all take those that are there away. They are a
-    /// member of v3's metadata, and xarray's attribute `_ARRAY_DIMENSIONS` elsewhere. Throws invalid_argument for
-    /// another number of names.
+    /// Names the dimensions, one name (or none) for each; an empty vector removes existing names. Names are a member of
+    /// v3's metadata, and xarray's attribute `_ARRAY_DIMENSIONS` elsewhere. Throws invalid_argument for a wrong number
+    /// of names.
     void set_dimension_names(const std::vector<std::optional<std::string>>& names);
-    /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks; chunks outside
-    /// are deleted. Growing writes data first and metadata last, shrinking the other way round.
+    /// Grows or shrinks along any dimensions. New elements read as fill, also inside boundary chunks. Chunks outside
+    /// the new shape are deleted. Growing writes data first and metadata last; shrinking does the reverse.
     void resize(const Shape& shape, const IoOptions& io = {});
-    /// Writes `in` after the present end along `axis`: data first, then the shape. Returns the old length there.
-    /// One with a dimension less, which lacks `axis`, is appended as one step along it.
+    /// Writes `in` after the present end along `axis`: data first, then the shape. Returns the old length of `axis`. If
+    /// `in` lacks the dimension `axis`, it is appended as one step along it.
     std::int64_t append(const ArraySource& in, int axis = 0, const IoOptions& io = {});
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 
-    /// Counts the stored chunks. Their sizes are asked for one by one, which takes several times as long as counting:
-    /// for all of the first `exactly`, and for one in 64 of those beyond, each of which then stands for 64.
+    /// Counts the stored chunks and sums their sizes. Querying a size takes several times as long as counting the
+    /// chunk. It is done for the first `exactly` chunks, and beyond them for one in 64, which then stands for 64.
     [[nodiscard]] StoredSize stored_size(std::int64_t exactly = std::numeric_limits<std::int64_t>::max()) const;
-    /// Whether every chunk (with shards: every shard) that a region touches is stored.
+    /// Whether all chunks (with shards: all shards) that a region touches are stored.
     [[nodiscard]] bool is_stored(const Region& region) const;
-    /// The chunks (with shards: the shards) as blocks, each with a halo round it; is_stored() of a block's region says
-    /// whether it is there. See blocks.h for a loop with threads.
+    /// The chunks (with shards: the shards) as blocks, each surrounded by a halo. is_stored() of a block's region says
+    /// whether the block is stored. See blocks.h for a loop with threads.
     [[nodiscard]] Blocks blocks(const Shape& halo = {}) const;
 
 private:

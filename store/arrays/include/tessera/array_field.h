@@ -26,8 +26,8 @@ public:
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
 
-    /// Writes the field of the structures that a selection picks; their other fields stay as they are, whoever changes
-    /// them meanwhile (Array::update). `in` has the shape of the selection, and the field's dtype but for byte order.
+    /// Writes the field of the structures that a selection picks. Their other fields keep even concurrent changes
+    /// (Array::update). `in` has the shape of the selection and the field's dtype, in any byte order.
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
     /// As Array::require_direct.

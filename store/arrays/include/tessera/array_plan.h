@@ -1,4 +1,4 @@
-// What a copied array is to become: its source's metadata with some members chosen, in any format. Nothing is written.
+// Plans the metadata of a copied array: its source's metadata with some members changed, in any format. Writes nothing.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@
 
 namespace tessera {
 
-/// What a copy has otherwise than its source. What is not given comes from the source, or from the defaults of
-/// ArrayOptions if the source is no array in a store.
+/// The members in which a copy differs from its source. All others come from the source, or from the defaults of
+/// ArrayOptions if the source is not an array in a store.
 struct ArrayWishes {
     std::optional<Shape> chunks = std::nullopt;
-    std::optional<Shape> shards = std::nullopt;       ///< an empty one takes shards apart
+    std::optional<Shape> shards = std::nullopt;       ///< empty: no sharding
     std::optional<std::string> codec = std::nullopt;  ///< "delta,zstd:3"
     std::optional<Value> fill = std::nullopt;
     std::optional<std::string> format = std::nullopt;  ///< "v3"
     std::optional<std::string> separator = std::nullopt;
     std::optional<Order> order = std::nullopt;  ///< of the elements in a chunk
     std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
-    /// What messages write before the name of an option: the program has "--".
+    /// Prefix of option names in messages: "--" in the program.
     std::string option_prefix = {};
 };
 
-/// An array that is to be made, in all its metadata.
+/// The complete metadata of an array to be made.
 struct PlannedArray {
     const Dialect* dialect = nullptr;
     ArrayMetadata metadata;
@@ -38,21 +38,20 @@ struct PlannedArray {
     std::optional<std::string> recode;
 };
 
-/// The source's metadata with the changes that are wished for. Throws invalid_argument and unsupported, naming the
-/// option or member.
+/// The source's metadata with `wishes` applied. Throws invalid_argument and unsupported, naming the option or member.
 [[nodiscard]] PlannedArray plan_array(const ArraySource& source, const ArrayWishes& wishes = {},
                                       const std::optional<Selection>& selection = std::nullopt);
 
-/// make_metadata(). If nobody has chosen the format and it cannot express this, the error names one that can.
+/// make_metadata(). If the format was not chosen and cannot express the options, the error names one that can.
 [[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen,
                                             std::string_view option_prefix = "");
 
-/// A warning if xarray, which reads arrays with names of dimensions, would show elements as missing because they equal
-/// a fill that nobody chose.
+/// A warning if xarray would show elements as missing because they equal a default fill. Only for arrays with dimension
+/// names, which xarray needs.
 [[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata,
                                                       std::string_view option_prefix = "");
 
-/// Whether chunks are compressed with zstd where the dialect's own program cannot read that.
+/// Whether chunks are compressed with a zstd that the dialect's original program cannot read.
 [[nodiscard]] bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& metadata);
 
 }  // namespace tessera

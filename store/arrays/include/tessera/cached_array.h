@@ -10,28 +10,25 @@
 
 namespace tessera {
 
-/// Reads and writes go to decoded chunks in memory (with shards: inner chunks), of which those least recently used
-/// leave when the budget is full. What was written reaches the array by flush(), or when its chunk leaves: each touched
-/// chunk is then decoded at most once and encoded once, however many writes touched it, and each touched shard is
-/// replaced once.
+/// Reads and writes go to decoded chunks in memory (with shards: inner chunks). When the budget is full, the least
+/// recently used chunks are evicted. Written elements reach the array on flush() or eviction. Each touched chunk is
+/// then decoded at most once and encoded once, however many writes touched it, and each touched shard is replaced once.
 ///
-/// Beside other writers nothing is lost: the elements that were written are known one by one, and where the stored
-/// chunk was changed meanwhile, they alone are put into what is there now, under the chunk's lock. Reads look each time
-/// whether the stored chunk is still the one that is in memory, so that what others wrote shows. A shape that others
-/// changed shows at the next flush(), refresh() or access beyond the old one; elements that were written but are no
-/// longer part of the array are dropped with the rest of what was cut off.
+/// Other writers lose nothing: a dirty mask records the written elements one by one. If the stored chunk changed
+/// meanwhile, only those elements are merged into it, under the chunk's lock. Each read checks that the chunk in memory
+/// is still the stored one, so that it sees other writers' changes. A resize by others shows at the next flush(),
+/// refresh() or access beyond the old shape. Written elements outside the new shape are dropped.
 ///
-/// What has to leave to make room is written then, so that a read too may throw the error of a write; the elements stay
-/// in memory, and flush() may be tried again.
-/// Thread rule: every member may be called from several threads at once. They take turns; each works on several chunks
-/// in parallel. No thread uses it while it has an Edit of the same array.
+/// Eviction writes dirty chunks, so that a read may also throw a write's error. The elements then stay in memory, and
+/// flush() may be retried. Thread rule: every member may be called from several threads at once. They take turns; each
+/// works on several chunks in parallel. A thread must not use it while it holds an Edit of the same array.
 class CachedArray final : public ArraySource, public ArraySink {
 public:
-    /// `budget` is the memory for chunks, in bytes: an element takes one more than its size. Throws budget, naming the
-    /// least that works, where not one chunk fits.
+    /// `budget` is the memory for chunks, in bytes; each element takes its size and one byte. If not even one chunk
+    /// fits, throws budget, naming the minimum.
     explicit CachedArray(Array array, std::uint64_t budget = std::uint64_t{256} << 20U);
-    /// Flushes. An error can only be reported on stderr then, and what was written since the last flush() is lost:
-    /// whoever wants to know calls flush() before.
+    /// Flushes. On failure, reports on stderr and loses everything written since the last flush(). To handle errors,
+    /// call flush() first.
     ~CachedArray() override;
     CachedArray(const CachedArray&) = delete;
     CachedArray& operator=(const CachedArray&) = delete;
@@ -44,10 +41,10 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
 
-    /// Writes everything that was written; durable then as the store's Durability says.
+    /// Writes all dirty elements to the array, as durable as the store's Durability says.
     void flush(const IoOptions& io = {});
     void finish() override { flush(); }
-    /// Looks for a shape that others changed.
+    /// Reloads the shape, which others may have changed.
     void refresh();
 
 private:

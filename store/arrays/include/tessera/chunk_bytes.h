@@ -1,5 +1,5 @@
-// ChunkBytes: the chunks of an array as they are stored, for programs that decode them themselves; and whether anything
-// of an array has changed.
+// ChunkBytes: the chunks of an array as they are stored, for programs that decode them themselves; and a state that
+// tells whether an array has changed.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace tessera {
 
-/// Of an array as it was when this was made. With shards a chunk is an inner chunk here.
-/// Thread rule: const members may be called from several threads at once.
+/// The stored chunks of an array as it was at construction. With shards, a chunk here is an inner chunk. Thread rule:
+/// const members may be called from several threads at once.
 class ChunkBytes {
 public:
     explicit ChunkBytes(const Array& array);
@@ -23,20 +23,21 @@ public:
     ChunkBytes& operator=(ChunkBytes&&) noexcept;
     ~ChunkBytes();
 
-    /// The `.zarray` of an array in Zarr v2 whose chunks are, byte for byte, what read() gives: a transpose that
-    /// reverses all dimensions is its order F, and a crc32c at the end is none of its codecs. Nothing where v2 has no
-    /// such array: other codecs, nested shards, elements or a fill that it cannot express.
+    /// The `.zarray` of a Zarr v2 array whose chunks are, byte for byte, the results of read(). A transpose that
+    /// reverses all dimensions becomes order F; a crc32c at the end is dropped. nullopt if v2 cannot express the array:
+    /// other codecs, nested shards, its dtype or fill.
     [[nodiscard]] const std::optional<Value>& zarray() const;
 
-    /// The bytes of a chunk, without a crc32c at the end, which is checked; false where the chunk is absent. They are
-    /// not decoded: only what a decoder would trust blindly is looked at. Throws corrupt; unsupported without zarray().
+    /// Reads the bytes of a chunk; false if it is absent. A crc32c at the end is checked and removed. Nothing is
+    /// decoded: only fields that a decoder would trust blindly are checked. Throws corrupt; unsupported without
+    /// zarray().
     [[nodiscard]] bool read(const Index& chunk, Buffer& out) const;
-    /// Whether another reader takes an absent chunk for the fill. Where not, absent() stands for it.
+    /// Whether other readers take an absent chunk for the fill. If not, give them absent() in its place.
     [[nodiscard]] bool may_be_absent() const;
-    /// A chunk full of the fill (of zeros, where that is undefined), encoded. Throws unsupported without zarray().
+    /// An encoded chunk full of the fill, or of zeros if the fill is undefined. Throws unsupported without zarray().
     [[nodiscard]] Buffer absent() const;
 
-    /// Where a chunk lies: what read() gives are these bytes of the value of a key of the store.
+    /// Where a chunk lies: read() returns these bytes of the value of `key`.
     struct Place {
         std::string key;
         std::uint64_t offset = 0;
@@ -46,14 +47,14 @@ public:
     /// Calls each(chunk, place) for every chunk that is stored, in no order. Throws unsupported without zarray().
     void for_each(const std::function<void(const Index& chunk, const Place& place)>& each) const;
 
-    /// Tells whether anything was changed: the SHA-256 of the metadata and of the stamps of all that is stored, and
-    /// when the youngest of these was written, in nanoseconds since 1970 (0 in a store without times).
+    /// Detects changes. `sum` is the SHA-256 of the metadata and of the stamps of all stored values. `newest` is the
+    /// time of the last write, in nanoseconds since 1970 (0 in a store without times).
     struct State {
         std::string sum;
         std::int64_t newest = 0;
     };
-    /// What is stored now, whatever the metadata were when this was made. Takes as long as listing the chunks and
-    /// asking for the stamp of each.
+    /// The present state, even if the metadata changed since construction. Takes as long as listing the chunks and
+    /// querying the stamp of each.
     [[nodiscard]] State state() const;
 
 private:

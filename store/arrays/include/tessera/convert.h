@@ -1,4 +1,4 @@
-// From one Zarr format to another: what an array's metadata become there, and whether its chunks stay valid.
+// Conversion between Zarr formats: an array's metadata in the other format, and whether its chunks stay valid.
 #pragma once
 
 #include <optional>
@@ -11,49 +11,50 @@
 
 namespace tessera {
 
-/// What one chunk is and how it is encoded, with the shards that chunks may be kept in taken apart.
+/// The shape and encoding of a chunk, with sharding kept apart from the chunk's own codecs.
 struct ChunkLayout {
-    Shape chunks;                     ///< what is decoded whole
-    Shape shards;                     ///< what one key holds; empty without sharding
+    Shape chunks;                     ///< the unit of decoding; with shards, the inner chunks
+    Shape shards;                     ///< the unit of storage, one for each key; empty without sharding
     std::vector<CodecConfig> codecs;  ///< of a chunk
     bool operator==(const ChunkLayout&) const = default;
 };
 /// For nested shards: the innermost chunks and the outermost shards. Codecs applied to whole shards are omitted.
 [[nodiscard]] ChunkLayout chunk_layout(const ArrayMetadata& metadata);
-/// Gives an array this layout, with an index at the end of each shard. Throws invalid_argument when shards are no
+/// Gives an array this layout, with an index at the end of each shard. Throws invalid_argument if shards are not a
 /// multiple of chunks.
 void set_chunk_layout(ArrayMetadata& metadata, const ChunkLayout& layout);
 
-/// An array as it is to be in another dialect.
+/// An array's metadata and attributes in another dialect.
 struct Conversion {
     ArrayMetadata metadata;
     std::optional<Value> attributes;
-    /// Sentences about what is said otherwise there than here ("the codec zstd:3 becomes blosc:zstd:3:shuffle, because
-    /// …"). Elements never change.
+    /// Sentences about differences in the metadata ("the codec zstd:3 becomes blosc:zstd:3:shuffle, because …").
+    /// Elements never change.
     std::vector<std::string> changes;
 };
 
 /// Keeps dtype, shape, fill, attributes and dimension names (an attribute `_ARRAY_DIMENSIONS` outside v3, which is
-/// xarray's convention), or throws unsupported naming what `to` cannot express. Codecs stay where `to` can express
-/// them; else the nearest are chosen. Codecs that the program of `to` cannot read (zstd, for zarr-python 0.4 and 1) are
-/// replaced too, unless they were `codecs_chosen` by a person. A fill of null becomes zeros where `to` has no null,
-/// with null_fill_attribute as the way back; the fields of structures become little-endian for v3. `attributes` as
-/// Dialect::load_attributes gives them.
+/// xarray's convention), or throws unsupported naming what `to` cannot express. Codecs that `to` cannot express are
+/// replaced by the nearest ones. So are codecs that the original program of `to` cannot read (zstd, for zarr-python 0.4
+/// and 1), unless `codecs_chosen` says that a person chose them. If `to` has no null fill, null becomes zeros, and
+/// null_fill_attribute records it for the way back. For v3, the fields of structures become little-endian. `attributes`
+/// as Dialect::load_attributes gives them.
 [[nodiscard]] Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes,
                                           const Dialect& from, const Dialect& to, bool codecs_chosen = false);
 
-/// Why the chunks of an array with metadata `from` must be encoded anew for one with metadata `to`; nothing when their
+/// Why the chunks of an array with metadata `from` must be re-encoded for one with metadata `to`. nullopt if their
 /// bytes stay valid, so that chunk files can be copied or linked.
 [[nodiscard]] std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMetadata& to);
 
-/// What copy_chunks did.
+/// The result of copy_chunks().
 struct CopiedChunks {
     std::int64_t chunks = 0;
     std::int64_t linked = 0;  ///< of these, those that are hard links
 };
-/// Copies every stored chunk of `from` as it is, to an array for which why_recode says nothing; what is stored there
-/// already stays. Each is decoded once, so that damage is an error and not a copy. With `link` by hard links where both
-/// lie on one file system: Tessera never writes into a chunk file, but other programs may, and would then change both.
+/// Copies every stored chunk of `from` unchanged to an array for which why_recode() is nullopt. Chunks that `to`
+/// already has are kept. Each chunk is decoded once, so that damage is an error and not copied. With `link`, makes hard
+/// links if both lie on one file system. Tessera never writes into a chunk file; a program that does changes both
+/// arrays.
 CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io = {});
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// copy_array: import, export, rechunk, recompress and change of format are this one engine.
+// copy_array: the one engine for import, export, rechunking, recompression and change of format.
 #pragma once
 
 #include <cstdint>
@@ -17,65 +17,62 @@
 
 namespace tessera {
 
-/// A block of this size is still in the processor's cache when the sink looks at it after it was decoded.
+/// A decoded block of this size is still in the processor's cache when the sink reads it.
 constexpr std::int64_t passing_block = std::int64_t{1} << 20;
 
 struct CopyOptions {
     IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
-    /// What to copy of the source; none: all. The sink has its shape.
+    /// The part of the source to copy, with the shape of the sink; nullopt: all.
     std::optional<Selection> selection = std::nullopt;
     /// For resumed copies: whether a region of the sink is complete already and need not be copied. Null: copy
     /// everything.
     std::function<bool(const Region&)> done = nullptr;
     /// Block-sized buffers that the sink allocates per block. The memory budget is divided by it.
     int held = 1;
-    /// Blocks need not be larger than this many bytes once larger ones save nothing: `passing_block` for a sink that
-    /// only looks at elements.
+    /// Upper limit in bytes for blocks that would gain nothing from being larger: `passing_block` for a sink that only
+    /// reads elements.
     std::int64_t ample = std::int64_t{32} << 20;
-    /// Whether the sink takes a block again whose write() threw Error(budget), as memory that is short beside other
-    /// threads makes it.
+    /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
     bool repeatable = true;
 };
 
 /// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
-/// apart). A compressed file that would have to be read again and again, or chunks that would be decoded more than
-/// twice over, go through a temporary file (in $TMPDIR, else /var/tmp) instead. Blocks follow the sink, so that each
-/// destination chunk is written once; a budget below one chunk per thread lowers the number of threads, one below a
-/// single chunk is Error(budget) naming the least that works.
+/// apart). A temporary file (in $TMPDIR, else /var/tmp) is used if a compressed file would otherwise be read several
+/// times, or chunks decoded more than twice. Blocks follow the sink, so that each destination chunk is written once. A
+/// budget below one chunk per thread lowers the number of threads; one below a single chunk throws Error(budget),
+/// naming the minimum.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
 
 /// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member", and a field of
-/// structures behind any of them, "table.zarr::close".
-/// Throws not_found, saying what is there instead.
+/// structures behind any of them, "table.zarr::close". Throws not_found, naming what is there instead.
 [[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options = {});
 
-/// What lies where an array is to be made.
+/// What is at the place of an array to be made.
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path);
 
-/// Removes an unfinished copy, once nobody makes it any more. Throws not_found where there is none, already_exists,
-/// naming it, for a directory that holds anything else.
+/// Removes an unfinished copy; waits for a run that is still making it. Throws not_found if there is none, and
+/// already_exists, naming it, if the directory holds anything else.
 void remove_unfinished(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// What NewArray may do where something is already.
+/// What NewArray may do if something is already there.
 struct Existing {
     bool overwrite = false;   ///< replace an array, or an unfinished copy of our own; never anything else
-    bool resume = false;      ///< go on with an unfinished copy of the same source into the same metadata
-    StoreOptions store = {};  ///< how its place is opened
-    /// Of the place, held by the caller for as long as the NewArray lives; null: the NewArray takes one itself.
+    bool resume = false;      ///< resume an unfinished copy of the same source into the same metadata
+    StoreOptions store = {};  ///< how the destination is opened
+    /// The lock of the destination, held by the caller while the NewArray lives; null: the NewArray takes one itself.
     const DestinationLock* lock = nullptr;
-    /// One of several that commit_together() ends: making it waits for the disk no more than writing it does.
+    /// Committed with others by commit_together(): creating it defers waiting for the disk to that.
     bool together = false;
 };
 
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
-/// `overwrite` an old array stays until commit(), and is then replaced in one step. Who makes one where another run
-/// does waits for that (see DestinationLock), and then finds what it has made.
-/// Thread rule: one thread.
+/// `overwrite`, an old array stays until commit() and is then replaced in one step. If another run makes the same
+/// destination, the constructor waits for it (see DestinationLock) and then finds its result. Thread rule: one thread.
 class NewArray {
 public:
-    /// `made_from` says what is copied, for `info` and to recognise the same copy again.
-    /// Throws already_exists, naming what is there, unless nothing is or `existing` allows it.
+    /// `made_from` describes the source, for `info` and to recognise an unfinished copy of it. If something is there
+    /// that `existing` does not allow, throws already_exists, naming it.
     NewArray(const std::filesystem::path& path, const ArrayOptions& options, Existing existing,
              std::string_view made_from);
     NewArray(const std::filesystem::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
@@ -85,13 +82,13 @@ public:
     NewArray& operator=(NewArray&&) noexcept;
 
     [[nodiscard]] Array& array();
-    /// Whether this goes on with an unfinished copy, so that some chunks are there already.
+    /// Whether this resumes an unfinished copy, so that some chunks exist already.
     [[nodiscard]] bool resumed() const;
-    /// Publishes the metadata, puts the array in its place, removes the marker and what was there before.
+    /// Publishes the metadata, moves the array into place, and removes the marker and the replaced array.
     Array commit();
-    /// Whether its files and locks are given back until it is committed (rest_together()).
+    /// Whether its files and locks are released until the commit (rest_together()).
     [[nodiscard]] bool rests() const;
-    /// Leaves what is written as an unfinished copy, to go on with later. Returns where it lies.
+    /// Leaves the array as an unfinished copy that can be resumed. Returns its path.
     std::filesystem::path keep();
 
 private:
@@ -101,14 +98,14 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// commit() of several, with as few waits for the disk as for one: all their chunks are on the disk before the first
-/// metadata are seen, and all metadata before the first marker goes. Those that were not in place when it throws are
-/// not removed by their destruction where their metadata are seen.
+/// Commits several arrays with as few waits for the disk as for one. All chunks are on the disk before any metadata is
+/// published, and all metadata before any marker is removed. If it throws, the destructors keep arrays whose metadata
+/// was already published.
 void commit_together(std::span<NewArray* const> arrays);
 
-/// Arrays that are written and wait for the commit_together() of more than can have their files open at once (each
-/// takes about four): their chunks are made durable, and their files closed. Until the commit nothing but their marker,
-/// and the lock of a hierarchy around them, keeps others away; whoever takes one away meanwhile makes its commit throw
+/// Releases the files of written arrays until commit_together(), for more arrays than can have their files open at once
+/// (each takes about four). Makes their chunks durable and closes their files. Until the commit, only the marker and
+/// the lock of an enclosing hierarchy keep others away. If somebody removes such an array meanwhile, its commit throws
 /// io.
 void rest_together(std::span<NewArray* const> arrays);
 

@@ -25,50 +25,50 @@
 namespace tessera {
 
 struct HierarchyOptions {
-    /// What every array has otherwise than in the source. Without a format, the arrays get that of the group around the
-    /// destination, if there is one.
+    /// Changes applied to every array. Without a format here, the arrays get that of the group around the destination,
+    /// if there is one.
     ArrayWishes arrays = {};
-    /// Fills of single arrays of several, by their paths below the source. They take precedence over `arrays.fill`.
+    /// Fills of individual arrays, by path below the source. They take precedence over `arrays.fill`.
     std::vector<std::pair<std::string, Value>> fills = {};
     /// Copy only this part of a single array: "10:20, ::2".
     std::optional<std::string> selection = std::nullopt;
     /// Whether a node of a hierarchy is left out, with everything below it; null: none is. Called with paths below the
     /// source.
     std::function<bool(const std::string& path)> exclude = nullptr;
-    /// What is copied in place of an array that was opened; null: the array itself.
+    /// Wraps each opened array; the copy reads the result. Null: the array itself.
     std::function<std::unique_ptr<ArraySource>(std::unique_ptr<ArraySource> opened)> view = nullptr;
 
-    /// Opens the source, if that is not what lies at a path, such as several arrays joined; null: `source` is a path.
-    /// Called more than once.
+    /// Opens a source that is not at a path, such as several joined arrays; null: `source` is a path. Called more than
+    /// once.
     std::function<std::unique_ptr<ArraySource>()> open = nullptr;
-    /// With `open`: recognises the same source when an unfinished copy is gone on with.
+    /// With `open`: identifies the source, to recognise its unfinished copy.
     std::string made_from = {};
 
     bool overwrite = false;  ///< replace what lies at the destination, once the new one is complete
-    bool resume = false;     ///< go on with an unfinished copy, and leave one on failure
+    bool resume = false;     ///< resume an unfinished copy, and leave one on failure
     bool link = false;       ///< hard links in place of copies of chunk files that stay valid
     bool dry_run = false;    ///< plan only: nothing is written
-    /// Whether a hierarchy also replaces what is there if some of its arrays cannot be read. Otherwise it is written
-    /// beside the destination, under another name (CopiedHierarchy::path).
+    /// Whether a copied hierarchy also replaces an existing one if some source arrays cannot be read. Otherwise it is
+    /// written beside the destination, under another name (CopiedHierarchy::path).
     bool skip_unreadable = false;
 
     // Of array files.
     int deflate_level = 0;        ///< for .npz: 0 stores, 1 to 9 deflates
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects
     bool reverse_dims = false;    ///< for .ra, on either side
-    /// Of a source that keeps no dtype, as ArrayFileOptions has them.
+    /// For a source file without a dtype, as in ArrayFileOptions.
     std::optional<DType> dtype = std::nullopt;
     std::optional<bool> header = std::nullopt;
 
     IoOptions io = {};
     StoreOptions store = {};  ///< how the destination is opened
-    /// Told, in a sentence, of everything that becomes otherwise than in the source; null: nobody is.
+    /// Called with a sentence for each difference from the source; may be null.
     std::function<void(const std::string& text)> note = nullptr;
-    /// What the error for several arrays that cannot become one file says about listing them.
+    /// How to list the arrays, for the error that several of them cannot become one file.
     std::string list_hint = {};
 };
 
-/// An array that is to be copied.
+/// An array to be copied.
 struct PlannedCopy {
     std::string source;  ///< as open_source takes it
     std::string node;    ///< its path below the source and the destination; "" for a single array
@@ -100,7 +100,7 @@ struct CopiedHierarchy {
     std::vector<PlannedCopy> planned = {};  ///< empty if the destination is an array file
     std::vector<CopiedArray> made = {};     ///< empty after a dry run
     std::vector<LeftOut> left_out = {};
-    /// Folders and links of the source that the walk did not go into, and that the copy therefore lacks.
+    /// Folders and links of the source that the walk did not enter, so that the copy lacks them.
     std::vector<PassedFolder> passed = {};
     std::uint64_t bytes = 0;  ///< stored, in all
     bool one_file = false;    ///< several arrays in one array file
@@ -112,21 +112,21 @@ struct CopiedHierarchy {
 /// Throws already_exists, invalid_argument, unsupported, and what opening, reading and writing throw.
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
                                const HierarchyOptions& options = {});
-/// The same of one array that is open already, or computed as it is read. Chunks of an Array are copied as they are
-/// where that is possible. `options.made_from` recognises an unfinished copy of the same.
+/// The same for one array that is already open, or computed as it is read. Chunks of an Array are copied as they are
+/// where possible. `options.made_from` identifies the source, to recognise its unfinished copy.
 CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& destination,
                                const HierarchyOptions& options = {});
 
-/// What is told of an array that was made.
+/// The description of an array that was made.
 [[nodiscard]] CopiedArray copied_array(const std::string& path, const Array& array);
 
-/// The members of a file of several arrays that a path names as a whole; empty for everything else.
+/// The members, if a path names a whole file of several arrays; empty for everything else.
 [[nodiscard]] std::vector<std::string> several_members(const std::string& path);
 
 /// The group that a path names (a plain folder or zip with arrays in it is one too); nullopt for an array or a file.
 [[nodiscard]] std::optional<Group> group_at(const std::string& path);
 
-/// open_source(); of objects that cannot be read, what the file's reader has found.
+/// open_source(); for objects that cannot be read, the error of the file's reader.
 [[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const std::string& path,
                                                                 const ArrayFileOptions& options = {});
 

@@ -11,11 +11,11 @@
 
 namespace tessera {
 
-/// A group that is to be made.
+/// A group to be made.
 struct PlannedGroup {
     std::string node;                 ///< where below the destination; "" is the destination itself
     const Dialect* dialect;           ///< nullptr for a plain folder
-    std::optional<Value> attributes;  ///< none: a group that is there already stays as it is
+    std::optional<Value> attributes;  ///< nullopt: an existing group keeps its own
     Value unknown = Value::object();  ///< members of its document that the dialect does not know
 };
 
@@ -23,28 +23,28 @@ struct PlannedGroup {
 class Destination {
 public:
     virtual ~Destination() = default;
-    /// Begins an array at `node`, a path below the destination ("" is the destination itself). `made_from` recognises
-    /// the same copy when it is gone on with.
+    /// Begins an array at `node`, a path below the destination ("" is the destination itself). `made_from` identifies
+    /// the source, to recognise its unfinished copy.
     virtual Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) = 0;
-    /// Whether the array that was last added goes on with an unfinished copy.
+    /// Whether the array added last resumes an unfinished copy.
     [[nodiscard]] virtual bool resumed() const = 0;
-    /// Takes back the array that was last added; false where that cannot be.
+    /// Removes the array added last; false if that is impossible.
     virtual bool drop() = 0;
     virtual void add_group(const PlannedGroup& group) = 0;
-    /// Makes it all appear.
+    /// Makes everything visible.
     virtual void commit() = 0;
-    /// Leaves what is written, to go on with later, and says where it lies.
+    /// Leaves an unfinished copy that can be resumed; returns where it is.
     virtual std::string keep() = 0;
 };
 
-/// A directory with an array in it or arrays below it, or a new zip by its extension. `existing.lock` is held: what is
-/// added comes in the order of the paths, a group before what is in it, as DestinationLock wants it. `option_prefix`
-/// as in ArrayWishes.
+/// A new zip, by its extension, or else a directory with an array in it or arrays below it. `existing.lock` is held.
+/// Nodes must be added in the order of their paths, a group before its members, as DestinationLock requires.
+/// `option_prefix` as in ArrayWishes.
 [[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
                                                             std::string_view option_prefix);
 
-/// Taken before the first look at a destination, and held until it is complete. None where the folder of a file is
-/// missing: the file cannot be made then.
+/// The lock to take before the first look at a destination, and to hold until that is complete. Holds nothing if the
+/// folder of a file is missing, because the file cannot be made then.
 [[nodiscard]] DestinationLock lock_destination(const std::string& path, const StoreOptions& options);
 
 }  // namespace tessera

@@ -1,9 +1,9 @@
-// A walk over the folders of a store that always ends.
+// A walk over the folders of a store that always terminates.
 //
-// Symbolic links can lead back to a folder above, to one that has another name too, so that the number of ways to it
-// doubles with each level, or out to the whole machine. A walk therefore comes to each real folder once, and by its
-// real path: links come after everything that can be reached without. Nor does it go deeper than deepest_folder. What
-// it did not go into is told (passed()), so that nobody takes a part for the whole.
+// Symbolic links can lead back to a folder above, or out to the whole machine. They can also give a folder a second
+// name, so that the number of paths doubles with each level. A walk therefore visits each real folder once, by its real
+// path if it has one below the root: links come last. It goes no deeper than deepest_folder. passed() lists the folders
+// that it did not enter, so that nobody takes a part for the whole.
 #pragma once
 
 #include <cstdint>
@@ -22,42 +22,42 @@ namespace tessera {
 /// How many folders below its beginning a walk goes.
 inline constexpr int deepest_folder = 256;
 
-/// A folder, or the name of one, that a walk did not go into.
+/// A folder, or a link, that a walk did not enter.
 struct PassedFolder {
     enum class Why : std::uint8_t {
-        second_way,  ///< a link to a folder that the walk has come to by another path
+        second_way,  ///< a link to a folder that the walk visited by another path
         elsewhere,   ///< a link that is not followed
         nowhere,     ///< a link that leads nowhere
         too_deep,    ///< deeper than deepest_folder
     };
     std::string path;  ///< below where the walk began
     Why why = Why::elsewhere;
-    std::string target;  ///< second_way: that other path; else what is written in the link
+    std::string target;  ///< second_way: that other path; else the text of the link
 };
 
-/// For one thread. The store outlives it.
+/// Thread rule: one thread. The store must outlive it.
 class FolderWalk {
 public:
-    /// Tells of the prefix of a link, in the store, whether the walk goes on behind it.
+    /// Whether to follow the link at `prefix` in the store.
     using Follow = std::function<bool(const std::string& prefix)>;
 
-    /// Begins at `prefix`, which next() comes to first. Empty `follow`: no link is followed.
+    /// Begins at `prefix`, the first folder of next(). If `follow` is empty, no link is followed.
     FolderWalk(const KeyValueStore& store, std::string_view prefix, Follow follow);
 
     /// Goes to the next folder; false at the end.
     bool next();
-    /// Of the folder that the walk is at: below where it began, and in the store.
+    /// The current folder: its path below the root of the walk, and its prefix in the store.
     [[nodiscard]] const std::string& path() const { return at_.path; }
     [[nodiscard]] std::string prefix() const;
     /// Its last name; empty at the beginning.
     [[nodiscard]] std::string_view name() const;
-    /// What it holds, listed when it is asked for first.
+    /// Its content, listed on the first call.
     [[nodiscard]] const Listing& listing();
 
-    /// Makes the walk go on into a folder that listing() names, or a link.
+    /// Schedules a folder or a link that listing() names.
     void enter(const std::string& name);
 
-    /// What it passed, in no order. Complete at the end.
+    /// Folders that were not entered, in no order. Complete at the end of the walk.
     [[nodiscard]] const std::vector<PassedFolder>& passed() const { return passed_; }
 
 private:
@@ -79,7 +79,7 @@ private:
     std::deque<Folder> links_;
     Folder at_;
     std::optional<Listing> listing_;
-    bool behind_links_ = false;        ///< everything that is reached without links is done
+    bool behind_links_ = false;        ///< all folders that are reached without links are done
     std::vector<std::string> walked_;  ///< paths of folders whose ids are not known yet
     std::map<FolderId, std::string> ids_;
     std::vector<PassedFolder> passed_;

@@ -1,9 +1,9 @@
 // Groups: the hierarchy above arrays. A thin handle, and functions on the nodes of a store.
 //
 // A node is an array or a group. A group has metadata of a dialect, or is a plain folder that holds nodes (dialect
-// nullptr): so a directory of zmeta or v1 arrays, dialects without group metadata, is a group too. A folder whose name
-// begins with '.' is a node only where it has metadata, and never where the name holds ".tessera". Snapshots that lie
-// beside an array are no nodes of the folder around both.
+// nullptr). So a directory of arrays in zmeta or v1, which have no group metadata, is a group too. A folder whose name
+// begins with '.' is a node only if it has metadata, and never if the name contains ".tessera". Snapshots beside an
+// array are not nodes of the folder around both.
 #pragma once
 
 #include <cstdint>
@@ -29,59 +29,60 @@ struct Node {
     const Dialect* dialect = nullptr;  ///< nullptr for a plain folder
 };
 
-/// The array or group with metadata at `prefix`; its path is `prefix`. An array counts before a group.
+/// The array or group with metadata at `prefix`; its path is `prefix`. If there are both, the array.
 [[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
 /// The nodes directly below `prefix`, sorted by name.
 [[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
-/// All nodes below `prefix`: each group before what it holds, siblings sorted by name. A group to which several ways
-/// lead is there once; a plain folder behind a link is not looked into.
+/// All nodes below `prefix`: each group before what it holds, siblings sorted by name. A group that several paths reach
+/// is listed once. Plain folders behind links are not searched.
 [[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
 
-/// What lies below a prefix, and what a walk below it did not go into (see folder_walk.h).
+/// The nodes below a prefix, and the folders that the walk did not enter (see folder_walk.h).
 struct Hierarchy {
     std::vector<Node> nodes;  ///< as nodes_below
-    /// Without links to folders that hold no nodes, and to arrays, which are nodes themselves. Sorted by path.
+    /// Sorted by path. Excludes links to folders without nodes, and links to arrays, which are nodes themselves.
     std::vector<PassedFolder> passed;
 };
 enum class NodeLinks : std::uint8_t {
-    follow,  ///< a link that leads to an array, or out to a group with metadata, is as good as what it leads to
+    follow,  ///< a link to an array, or out to a group with metadata, counts as its target
     pass,    ///< no link is followed, and all are in `passed`
 };
 [[nodiscard]] Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix,
                                         NodeLinks links = NodeLinks::follow);
 
-/// Removes the array or group at `prefix` with everything below it. Throws not_found when nothing is there;
-/// invalid_argument for a group with nodes below, unless `recursive`; and naming them, when there are files that belong
-/// to no node: nothing is removed then. What was removed in part only does not open.
+/// Removes the array or group at `prefix` with everything below it. Throws not_found if nothing is there, and
+/// invalid_argument for a group with nodes below, unless `recursive`. Also throws invalid_argument, naming them, if
+/// there are files that belong to no node. Nothing is removed then. A partly removed node does not open.
 void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive);
-/// Moves the array or group at `from` to `to`, with everything below it. Groups that are missing above `to` are made,
-/// as by make_parent_groups. Throws not_found, already_exists (never onto something), invalid_argument (into itself).
+/// Moves the array or group at `from` to `to`, with everything below it. Creates missing groups above `to`, as
+/// make_parent_groups does. Throws not_found, already_exists (it never replaces anything) and invalid_argument (into
+/// itself).
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to);
-/// Where a group with metadata lies above `prefix`, gives metadata of its dialect to every folder in between that has
-/// none, as zarr-python does. Throws already_exists when one of them is an array.
+/// If a group with metadata lies above `prefix`, gives metadata of its dialect to every folder in between that has
+/// none, as zarr-python does. Throws already_exists if one of them is an array.
 void make_parent_groups(KeyValueStore& store, std::string_view prefix);
 
 /// The format of the nearest group with metadata above a path in the file system, which need not exist; nullptr if
 /// there is none.
 [[nodiscard]] const Dialect* format_above(const std::filesystem::path& path);
 
-/// What the consolidated metadata of a group say about the nodes below it.
+/// Whether the consolidated metadata of a group matches the nodes below it.
 struct ConsolidatedState {
     bool present = false;
     std::vector<std::string> stale;  ///< paths of nodes whose entry is outdated, missing or orphaned; sorted
     [[nodiscard]] bool fresh() const { return present && stale.empty(); }
 };
 
-/// A handle to a group; copies are the same group. Reading always goes by the nodes themselves, never by consolidated
-/// metadata, which may be stale. Thread rule: as Array.
+/// A handle to a group; copies are the same group. Reads the nodes themselves, never consolidated metadata, which may
+/// be stale. Thread rule: as Array.
 class Group {
 public:
-    /// Opens an existing group, also a plain folder that holds nodes. Throws not_found (saying what is there instead),
-    /// corrupt, unsupported.
+    /// Opens an existing group, which may be a plain folder that holds nodes. Throws not_found (naming what is there
+    /// instead), corrupt, unsupported.
     [[nodiscard]] static Group open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Group open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
-    /// Makes a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists when an array or
-    /// a group with metadata is there, unsupported for a dialect without groups.
+    /// Creates a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists if an array or
+    /// a group with metadata is there, and unsupported for a dialect without groups.
     static Group create(const std::filesystem::path& path, const Dialect& dialect,
                         const Value& attributes = Value::object(), const StoreOptions& options = {});
     static Group create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
@@ -92,25 +93,25 @@ public:
 
     [[nodiscard]] const std::string& name() const;
     [[nodiscard]] const Dialect* dialect() const;  ///< nullptr for a plain folder
-    /// The members of its document that the dialect does not know: extensions, what NCZarr keeps there. An object.
+    /// An object with the members of its document that the dialect does not know, such as extensions or NCZarr's.
     [[nodiscard]] Value unknown() const;
-    /// Setting those of a plain folder throws unsupported.
+    /// Setting attributes of a plain folder throws unsupported.
     [[nodiscard]] Attributes attributes() const;
 
     [[nodiscard]] std::vector<Node> children() const;
     [[nodiscard]] std::vector<Node> nodes() const;  ///< as nodes_below
     [[nodiscard]] Array open_array(std::string_view path) const;
     [[nodiscard]] Group open_group(std::string_view path) const;
-    /// Makes an array or group below, and the groups that are missing on the way. They are of this group's dialect,
-    /// whatever `options.format` says; below a plain folder, of the format that is given.
+    /// Creates an array or group below this one, and missing groups in between. They have this group's dialect,
+    /// whatever `options.format` says; below a plain folder, the given format.
     Array create_array(std::string_view path, ArrayOptions options);
     Group create_group(std::string_view path, const Value& attributes = Value::object(),
                        std::string_view format = "v3");
     void remove(std::string_view path, bool recursive = false);
     void move(std::string_view from, std::string_view to);
 
-    /// Writes consolidated metadata made from the nodes of this dialect below. Throws unsupported for a dialect that
-    /// has no such thing.
+    /// Writes consolidated metadata of all nodes of this dialect below. Throws unsupported for a dialect without
+    /// consolidated metadata.
     void consolidate();
     [[nodiscard]] ConsolidatedState consolidated_state() const;
     /// Whether the consolidated metadata, if any, match the node (or its absence) at `path`, "" for this group.
@@ -121,8 +122,8 @@ private:
     std::shared_ptr<struct NodeState> state_;
 };
 
-/// The groups at and above a path in the file system whose consolidated metadata do not say what lies there (any more),
-/// as the paths of their directories, the nearest first.
+/// The groups at and above a path in the file system whose consolidated metadata does not match the node there (any
+/// more). Returned as paths of directories, nearest first.
 [[nodiscard]] std::vector<std::filesystem::path> stale_above(const std::filesystem::path& path);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Places: what a path that somebody typed means, as a store and a prefix in it.
+// Places: path resolution, from a path that a user typed to a store and a prefix in it.
 #pragma once
 
 #include <filesystem>
@@ -18,23 +18,23 @@ struct Place {
     std::string prefix;
 };
 
-/// The place that a path names: a directory, a zip store ("data.zarr.zip"), or something inside a zip store
-/// ("data.zarr.zip/group/name"). A directory is the root of its own store; what is inside a zip need not be there.
-/// Nothing when the path is none of these: absent, or another kind of file. A zip is for reading whatever the
-/// options say, for an archive is never changed. Throws io, or corrupt for a zip that cannot be read.
+/// The place that a path names: a directory, a zip store ("data.zarr.zip"), or a path inside a zip store
+/// ("data.zarr.zip/group/name"). A directory is the root of its own store. A path inside a zip need not exist. nullopt
+/// if the path is absent or another kind of file. A zip is read-only whatever the options say. Throws io, or corrupt
+/// for a zip that cannot be read.
 [[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// The same; throws not_found or invalid_argument, saying what is there instead.
+/// The same; throws not_found or invalid_argument, naming what is there instead.
 [[nodiscard]] Place find_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// Whether the path of the place's directory leads to another directory, or nowhere, since it was opened: `copy
+/// Whether the path of the place's directory has come to lead elsewhere, or nowhere, since it was opened: `copy
 /// --overwrite` and restored snapshots exchange directories.
 [[nodiscard]] bool was_replaced(const Place& place);
-/// Throws not_found where it was.
+/// Throws not_found if it was replaced.
 void require_present(const Place& place);
 
-/// Calls look(place) with what find_place() finds, and anew where that ended with not_found because the directory was
-/// replaced meanwhile: a path that leads to an array before and after always leads to one.
+/// Calls look(place) with the result of find_place(). Retries if look() throws not_found because the directory was
+/// replaced meanwhile, so that a path that always leads to some array is never reported as missing.
 template <class Look>
 auto at_place(const std::filesystem::path& path, const StoreOptions& options, const Look& look) {
     constexpr int most = 100;
@@ -48,15 +48,15 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
     }
 }
 
-/// What lies at a place that holds no `wanted` ("array", "group", "array or group"), for an error: what was looked for
-/// and found.
+/// The text of an error for a place without a `wanted` ("array", "group", "array or group"): what was expected and what
+/// is there.
 [[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
-/// A path, which need not exist, as an absolute one without symbolic links and a '/' at its end. Throws io.
+/// A path, which need not exist, made absolute, with symbolic links resolved and no '/' at its end. Throws io.
 [[nodiscard]] std::filesystem::path real_path(const std::filesystem::path& path);
 
-/// A path in the file system, which need not exist, as seen from the outermost group (with metadata) above it; from its
-/// parent directory where there is none.
+/// A path in the file system, which need not exist, relative to the outermost group (with metadata) above it, or else
+/// to its parent directory.
 [[nodiscard]] Place enclosing_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// References: an array or a hierarchy as a JSON document that says in which bytes of which files its chunks lie, which
-// other programs open as a Zarr v2 store (kerchunk's references, version 1).
+// References: a JSON document with the file and byte range of every chunk of an array or a hierarchy. Other programs
+// open it as a Zarr v2 store (kerchunk's references, version 1).
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,10 @@
 
 namespace tessera {
 
-/// {"version": 1, "refs": {key: text or [file] or [file, offset, size]}} of what lies at a path: an array or a group in
-/// a directory, or a .npy, .ra, .npz or ".npz::member". Files are named by their absolute paths. Elements of array
-/// files are cut into chunks that end where the array ends. Throws unsupported, naming it, for what does not lie in
-/// plain byte ranges that Zarr v2 can say: deflated members, encoded .ra, what is in a zip store, codecs that v2 lacks.
+/// {"version": 1, "refs": {key: text or [file] or [file, offset, size]}} for a path: an array or a group in a
+/// directory, or a .npy, .ra, .npz or ".npz::member". Files are named by their absolute paths. Elements of array files
+/// are divided into chunks that end at the array's end. Throws unsupported, naming the cause, if chunks are not plain
+/// byte ranges that Zarr v2 can express: deflated members, encoded .ra, zip stores, codecs that v2 lacks.
 [[nodiscard]] Value references(const std::filesystem::path& path);
 
 struct JoinedReferences {

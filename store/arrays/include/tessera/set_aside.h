@@ -1,5 +1,4 @@
-// What repair has set aside: it lies in `.tessera/damaged` of each array and group, and goes only when somebody says
-// so.
+// Files that repair has set aside, in `.tessera/damaged` of each array and group. They are deleted only on request.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,9 @@ struct SetAside {
         return *this;
     }
 };
-/// In one array or group, without those below.
+/// In one array or group, excluding the nodes below.
 [[nodiscard]] SetAside set_aside_in(const KeyValueStore& store, std::string_view prefix);
-/// Deletes them, and returns what they were.
+/// Deletes them, and returns their number and size.
 SetAside drop_set_aside(KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What differs between two arrays, element by element, whatever holds them.
+// Differences between two arrays, element by element, wherever they are stored.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,27 @@ struct Tolerance {
 };
 
 struct Difference {
-    /// Why the elements cannot be compared, or what else than elements differs: "shape (3,) is not (4,)". Empty when
-    /// only elements may differ.
+    /// Differences other than elements, which may prevent comparing those: "shape (3,) is not (4,)". Empty if only
+    /// elements may differ.
     std::vector<std::string> structure;
     bool compared = false;       ///< whether elements were compared
     std::int64_t elements = 0;   ///< compared
     std::int64_t different = 0;  ///< of these
     struct Place {
         Index index;
-        std::string a, b;      ///< the two elements, for a person
+        std::string a, b;      ///< the two elements as text
         Value json_a, json_b;  ///< the same as element_to_json
     };
     std::vector<Place> first;  ///< the first ones in C order
-    /// The largest |a − b| of numbers, infinite where one is not finite; none where elements are no numbers.
+    /// The largest |a − b|, infinite if one of the two is not finite; nullopt if elements are not numbers.
     std::optional<double> largest;
     Index largest_at;
 
     [[nodiscard]] bool none() const { return structure.empty() && different == 0; }
 };
 
-/// Compares within io.max_memory, reading each array once where their chunks allow. At most `places` differing elements
-/// are listed. Numbers of different types are compared by value, and the dtype is named as a difference.
+/// Compares within io.max_memory. Reads each array only once if their chunks allow it. At most `places` differing
+/// elements are listed. Numbers of different types are compared by value, and the dtype is named as a difference.
 [[nodiscard]] Difference difference(const ArraySource& a, const ArraySource& b, const Tolerance& tolerance = {},
                                     int places = 10, const IoOptions& io = {});
 

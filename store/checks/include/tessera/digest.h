@@ -1,7 +1,7 @@
-// The digest of an array: one hash of dtype, shape and content, whatever the chunks, codecs, Zarr format or file
+// The digest of an array: one hash of dtype, shape and content, independent of chunks, codecs, Zarr format and file
 // format.
 //
-// Version 1, so that anybody can compute it again:
+// Version 1, specified so that anybody can recompute it:
 //
 //   digest = "tessera1:" + hex(SHA-256(header + leaf digests))
 //   header = "tessera1\n" + dtype + "\n" + shape + "\n", UTF-8; the dtype is NumPy's descr in little-endian order as
@@ -21,7 +21,7 @@
 
 namespace tessera {
 
-/// The digest, computed in parallel within io.max_memory (beside 32 bytes for each box).
+/// Computes the digest in parallel within io.max_memory (plus 32 bytes for each box).
 [[nodiscard]] std::string digest(const ArraySource& source, const IoOptions& io = {});
 
 }  // namespace tessera

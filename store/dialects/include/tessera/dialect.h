@@ -1,5 +1,5 @@
-// Dialect: one constant object per Zarr format, which says all that others do not know of it. Siblings in one file
-// each (zmeta.cpp, …), listed in one table (dialect.cpp).
+// Dialect: one constant object for each Zarr format, with everything specific to it. Each is defined in its own file
+// (zmeta.cpp, …) and listed in one table (dialect.cpp).
 #pragma once
 
 #include <optional>
@@ -25,14 +25,13 @@ struct Dialect {
     bool null_fill = true;          ///< whether a fill may be null in new metadata
     bool separators = false;        ///< whether chunks may be named 1/0 as well as 1.0
     bool fill_is_missing = false;   ///< xarray takes elements that equal the fill for missing data
-    std::string_view cannot_read_zstd =
-        {};                      ///< its program, which cannot read what today's zstd writes; "" where it can
-    std::string_view group_key;  ///< of a group: ".zgroup"; "" where a plain directory is the only group there is
+    std::string_view cannot_read_zstd = {};  ///< its program, if that cannot read what today's zstd writes; else ""
+    std::string_view group_key;              ///< of a group: ".zgroup"; "" if all groups are plain directories
 
     /// Whether an array of this dialect lies at `prefix`.
     bool (*probe)(const KeyValueStore& store, std::string_view prefix);
-    /// Of the document under metadata_key. Throws corrupt or unsupported, naming the member, what was expected and what
-    /// was found.
+    /// Parses the document under metadata_key. Throws corrupt or unsupported, with the member, the expected and the
+    /// found value.
     ArrayMetadata (*parse)(std::string_view document);
     /// Writes the metadata, as the last step of making an array, and the attributes (an object). If `attributes` is
     /// null, existing attributes are kept. Throws unsupported, naming the member that the dialect cannot express;
@@ -43,58 +42,58 @@ struct Dialect {
 
     /// Whether a group of this dialect lies at `prefix`; nullptr where the dialect has no group metadata.
     bool (*probe_group)(const KeyValueStore& store, std::string_view prefix);
-    /// Makes the group at `prefix`, with these attributes and these members of its document that the dialect does not
-    /// know. nullptr where the dialect has no group metadata. Throws unsupported, naming it, for a member that must be
-    /// understood.
+    /// Creates the group at `prefix` with these attributes. `unknown` holds members of its document that the dialect
+    /// does not know; throws unsupported, naming the member, for one that must be understood. nullptr if the dialect
+    /// has no group metadata.
     void (*save_group)(KeyValueStore& store, std::string_view prefix, const Value& attributes, const Value& unknown);
     /// The members of the group's document that the dialect does not know, an object. nullptr as save_group.
     Value (*load_group_unknown)(const KeyValueStore& store, std::string_view prefix);
 
-    /// The attributes of the array or group at `prefix`, an object; nothing when there are none and never were.
+    /// The attributes of the array or group at `prefix`, an object; nullopt if there never were any.
     std::optional<Value> (*load_attributes)(const KeyValueStore& store, std::string_view prefix);
-    /// Replaces them. The array or group is there.
+    /// Replaces them. The array or group must exist.
     void (*save_attributes)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
 
     /// The consolidated metadata that the group at `prefix` carries: an object from the path of each node below it
-    /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}), and "" to
-    /// those of the group itself where they are among them; nothing when it carries none. A copy, which may be stale:
-    /// never trusted over the nodes themselves.
+    /// ("sub/b") to its metadata documents by their key ({".zarray": …, ".zattrs": …} or {"zarr.json": …}), and from ""
+    /// to those of the group itself, if included; nullopt if it carries none. It is a copy that may be stale; the nodes
+    /// themselves take precedence.
     std::optional<Value> (*load_consolidated)(const KeyValueStore& store, std::string_view prefix);
-    /// Replaces it; `nodes` as load_consolidated gives it, without the group itself. Both nullptr where the dialect has
-    /// no such thing.
+    /// Replaces it; `nodes` as from load_consolidated, without the group itself. Both are nullptr if the dialect has no
+    /// consolidated metadata.
     void (*save_consolidated)(KeyValueStore& store, std::string_view prefix, const Value& nodes);
 
-    /// What a new array gets where its creator said nothing.
+    /// Defaults for a new array.
     KeyScheme (*default_keys)();
     FillValue (*default_fill)(const DType& dtype);
-    /// What a converted array gets whose chunks have such keys; nullptr: default_keys(), whatever they are.
+    /// The keys of a converted array whose source has `keys`; nullptr: always default_keys().
     KeyScheme (*keys_like)(const KeyScheme& keys) = nullptr;
-    /// Changes elements of a converted array in what the dialect cannot express and no reader notices, and says so in
-    /// `changes`; nullptr: there is nothing of the kind.
+    /// Adapts a converted array in details that the dialect cannot express and no reader notices, and adds sentences to
+    /// `changes`; nullptr: nothing to adapt.
     void (*adapt)(ArrayMetadata& metadata, std::vector<std::string>& changes) = nullptr;
-    /// Sentences for `info`: what the original program could not read of this array.
+    /// Sentences for `info`: which features of this array the original program could not read.
     std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
-    /// Whether a name directly below an array's prefix is part of an array of this dialect (metadata, attributes, the
-    /// folder of its chunks, a chunk, the original program's lock files): what --overwrite may replace.
+    /// Whether a name directly below an array's prefix belongs to an array of this dialect, so that --overwrite may
+    /// replace it: metadata, attributes, the folder of chunks, a chunk, the original program's lock files.
     bool (*owns)(const ArrayMetadata& metadata, std::string_view name);
 
-    /// The keys of a node's documents, relative to its prefix: what consolidated metadata are copies of.
+    /// The keys of a node's documents, relative to its prefix. Consolidated metadata are copies of these.
     std::span<const std::string_view> documents = {};
-    /// The key of a group's consolidated metadata where they have one of their own: ".zmetadata".
+    /// The key of a group's consolidated metadata, if separate from its own: ".zmetadata".
     std::string_view consolidated_key = "";
 
-    /// Whether a document under metadata_key is a group's; nullptr where groups have another key.
+    /// Whether a document under metadata_key is a group's; nullptr if groups have another key.
     bool (*is_group)(std::string_view document) = nullptr;
-    /// Anything may have the name that metadata_key is, so that probe comes before reading it.
+    /// metadata_key is a common file name: call probe before reading the file as metadata.
     bool common_key = false;
-    /// Nothing else is called as the folder of chunks is, the prefix of default_keys(): with chunks in it, and without
-    /// metadata beside it, it is a lost array.
+    /// The name of the folder of chunks (the prefix of default_keys()) is unmistakable: such a folder with chunks, but
+    /// without metadata beside it, is a lost array.
     bool own_folder = false;
 };
 
-/// Marks an array whose fill was null, and became zeros in a dialect without null: a text, "null".
+/// Attribute with the text "null": the fill was null and became zeros in a dialect without null.
 inline constexpr std::string_view null_fill_attribute = "_TESSERA_FILL_VALUE";
-/// Where arrays keep the names of their dimensions in dialects without a member for them: xarray's convention.
+/// Attribute for dimension names in dialects without a member for them: xarray's convention.
 inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
 
 [[nodiscard]] std::span<const Dialect> dialect_table();
@@ -102,7 +101,7 @@ inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
 [[nodiscard]] const Dialect& dialect_named(std::string_view name);
 /// The dialect of the array at `prefix`, or nullptr when there is none.
 [[nodiscard]] const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix);
-/// The metadata of the array of that dialect at `prefix`. Throws not_found when there are none, and what parse throws,
+/// The metadata of the array of that dialect at `prefix`. Throws not_found if there is none, and the errors of parse,
 /// naming the key.
 [[nodiscard]] ArrayMetadata load_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix);
 /// The dialect of the group at `prefix`, or nullptr when no group metadata are there.

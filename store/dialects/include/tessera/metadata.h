@@ -1,4 +1,5 @@
-// ArrayMetadata: the one model of an array, in Zarr v3 terms. Every format is lowered to it; no JSON text in it.
+// ArrayMetadata: the common model of an array, in Zarr v3 terms. Every format is lowered to it; it contains no JSON
+// text.
 #pragma once
 
 #include <optional>
@@ -20,40 +21,40 @@ struct KeyScheme {
     std::string prefix;  ///< "__zdata__/", "c/", ""
     std::string separator = ".";
     std::string suffix;        ///< ".blosc", ""
-    std::string zero_d = "0";  ///< the whole key of the one chunk of a 0-d array
+    std::string zero_d = "0";  ///< the whole key of a 0-d array's only chunk
     [[nodiscard]] std::string key(const Index& chunk) const;
-    /// The chunk that a key (relative to the array) names, or nothing when it names none of this rank.
+    /// The chunk that a key (relative to the array) names; nullopt if it names none of this rank.
     [[nodiscard]] std::optional<Index> parse(std::string_view key, int rank) const;
     /// The same with "." or "/" between indices (and after v3's "c"). Throws invalid_argument for anything else.
     [[nodiscard]] KeyScheme with_separator(std::string_view separator) const;
     friend bool operator==(const KeyScheme&, const KeyScheme&) = default;
 };
 
-/// The fill value: the element's bytes, and how the metadata spelt it.
+/// The fill value: the element's bytes and its spelling in the metadata.
 struct FillValue {
-    /// None for `null` (undefined). For variable-length kinds: the content.
+    /// nullopt for `null` (undefined). For variable-length kinds: the content.
     std::optional<ElementBytes> bytes;
-    /// As it stood in the metadata, written back unless the fill changes; none for a fill known only by its bytes.
+    /// The spelling in the metadata, written back unless the fill changes; nullopt for a fill known only by its bytes.
     std::optional<Value> spelling;
-    /// Other programs read an absent chunk of this array as something else than the fill (zarr-python 2 gives the text
-    /// "" for bytes): chunks full of it are stored all the same.
+    /// Other programs do not read an absent chunk of this array as the fill (zarr-python 2 gives the text "" for
+    /// bytes). Chunks full of the fill are therefore stored.
     bool always_stored = false;
-    /// When the spelling cannot be assigned to the dtype (0 to V, NaN to an integer): why. `bytes` is then none, and
-    /// the error is thrown when the fill is needed.
+    /// Why the spelling cannot be assigned to the dtype (0 to V, NaN to an integer); else empty. `bytes` is then
+    /// nullopt, and the error is thrown when the fill is needed.
     std::string error;
 };
 
 struct ArrayMetadata {
     DType dtype;
     Shape shape;
-    Shape chunks;  ///< rank of shape, each at least 1: what one key holds, so with sharding the shape of a shard
+    Shape chunks;  ///< rank of shape, each at least 1: the unit of storage, so with sharding the shape of a shard
     FillValue fill;
     std::vector<CodecConfig> codecs;
     KeyScheme keys;
     std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one per dimension
-    Value unknown = Value::object();                          ///< members that the dialect keeps without knowing them
-    /// How the dialect that read it spelt what it could have spelt otherwise ("dimension_separator": "." in v2), so
-    /// that it is written back the same. Says nothing that the members above do not.
+    Value unknown = Value::object();                          ///< members that the dialect does not know but keeps
+    /// Spellings of the document for which the dialect allows several ("dimension_separator": "." in v2), so that it is
+    /// written back unchanged. It adds no information to the members above.
     Value spelling = Value::object();
 };
 
@@ -64,12 +65,12 @@ struct ArrayMetadata {
 /// The names of dimensions as metadata and attributes list them: a list of strings, null where there is none.
 [[nodiscard]] Value dimension_names_json(std::span<const std::optional<std::string>> names);
 
-/// Whether a chunk full of the fill may be left out. Not where the fill is undefined: other programs read that as
-/// anything.
+/// Whether a chunk full of the fill may be left out. False if the fill is undefined, because other programs then read
+/// arbitrary elements.
 [[nodiscard]] bool may_omit(const FillValue& fill);
 
-/// The bytes that an absent chunk's elements have: the fill, or zeros where it is undefined.
-/// Throws invalid_argument when the metadata's fill cannot be assigned to the dtype.
+/// The bytes of an absent chunk's elements: the fill, or zeros if it is undefined. Throws invalid_argument if the
+/// metadata's fill cannot be assigned to the dtype.
 [[nodiscard]] ElementBytes fill_element(const ArrayMetadata& metadata);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// DestinationLock: one destination has one builder.
+// DestinationLock: only one builder for each destination.
 #pragma once
 
 #include <filesystem>
@@ -8,33 +8,34 @@
 
 namespace tessera {
 
-/// The right to make what lies, or is to lie, at one path: an array, a group, a folder of snapshots, a bag, a zip.
-/// Taken before the first look at the path and held until the new one is in place, it keeps away every other process
-/// and thread that makes something there. Everything in Tessera that makes a node or replaces one takes it; who only
-/// writes into an array does not.
+/// The exclusive right to create or replace an array, a group, a folder of snapshots, a bag or a zip at one path. The
+/// holder takes it before the first look at the path and holds it until the new content is in place. Meanwhile no other
+/// process or thread of Tessera makes something there. Everything in Tessera that creates or replaces a node takes it;
+/// mere writes into an array do not.
 ///
-/// It is an advisory lock (flock) on the hidden file `.NAME.tessera-lock` beside the destination, which exists only
-/// while somebody holds it. A process that ends in any way drops it, and its file is taken over by the next run. Where
-/// the folder above cannot be written to, the destination's own directory is locked instead.
+/// It is an advisory lock (flock) on the hidden file `.NAME.tessera-lock` beside the destination. The file exists only
+/// while the lock is held. When a process ends in any way, the system releases its lock, and the next run reuses its
+/// file. If the folder above is not writable, the destination's own directory is locked instead.
 ///
-/// Thread rule: used by one thread. A thread that wants a destination while it holds others waits only if the path
-/// comes after theirs; else it is refused when somebody else has it, so that two runs never wait for each other.
+/// Thread rule: used by one thread. A thread that already holds other destinations waits only if the new path sorts
+/// after theirs. Otherwise, if the destination is taken, the constructor throws, so that two runs never wait for each
+/// other.
 class DestinationLock {
 public:
     /// Holds nothing.
     DestinationLock() noexcept;
-    /// Waits, as options.waiter says, for whoever makes the same destination; without process locks, only for other
-    /// threads of this process. Folders above it that do not exist are made; they go again with the lock when they are
-    /// empty. Throws cancelled when the waiter gives up, already_exists when this thread holds the same destination or
-    /// would have to wait out of order, io when there can be no lock.
+    /// Waits for any other builder of the same destination, as options.waiter says; without process locks, only for
+    /// threads of this process. Creates missing folders above it, and removes them on release if they are empty. Throws
+    /// cancelled if the waiter gives up, already_exists if this thread holds the same destination or would have to wait
+    /// out of order, and io if no lock can be taken.
     explicit DestinationLock(const std::filesystem::path& path, const StoreOptions& options = {});
     ~DestinationLock();
     DestinationLock(DestinationLock&&) noexcept;
     DestinationLock& operator=(DestinationLock&&) noexcept;
 
-    /// The destination itself where `path` is a link to a directory, without a '/' at the end.
+    /// The destination without a '/' at the end. If `path` is a link to a directory, that directory.
     [[nodiscard]] const std::filesystem::path& place() const;
-    /// Throws io when the lock keeps nobody away any more: somebody removed its file, or moved the folder.
+    /// Throws io if the lock is no longer effective because its file was removed or the folder moved.
     void require_held() const;
     void unlock() noexcept;
 

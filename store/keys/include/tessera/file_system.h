@@ -1,4 +1,4 @@
-// What the file system that holds a path lacks of what Tessera's promises rest on.
+// Which of Tessera's guarantees the file system of a path cannot keep.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@
 namespace tessera {
 
 struct FileSystem {
-    std::string type;                 ///< as the system calls it: "ext4", "nfs4", "lustre"; empty where it does not say
-    std::vector<std::string> limits;  ///< a sentence for each promise that does not hold there in full
+    std::string type;                 ///< the system's name for it: "ext4", "nfs4", "lustre"; empty if unknown
+    std::vector<std::string> limits;  ///< a sentence for each guarantee that does not fully hold there
 };
 
-/// The file system that holds `path`, or will hold it where nothing is there yet, by Linux's table of mounts. Elsewhere
-/// nothing is known, and the result is empty. Any thread may call it. Throws nothing but bad_alloc.
+/// The file system that holds `path`, or would hold it if nothing is there yet, from Linux's table of mounts. Empty on
+/// other systems. Any thread may call it. Throws only bad_alloc.
 [[nodiscard]] FileSystem file_system_of(const std::filesystem::path& path);
 
 /// The same by a table of mounts in the format of /proc/self/mountinfo (proc(5)). `path` is absolute, without links.
