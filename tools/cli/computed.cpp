@@ -25,7 +25,10 @@ namespace {
 
 std::string names_text(const std::vector<std::optional<std::string>>& names) {
     std::string text;
-    for (std::size_t d = 0; d < names.size(); ++d) text += (d == 0 ? "" : ",") + names[d].value_or("");
+    for (std::size_t d = 0; d < names.size(); ++d) {
+        if (d > 0) text += ',';
+        text += names[d].value_or("");
+    }
     return text;
 }
 

@@ -180,8 +180,8 @@ int exit_code_of(ErrorCode code) {
         fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));
 }
 
-int run(int argc, char** argv) {
-    CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
+/// What the program says of itself, apart from its commands.
+void describe(CLI::App& app) {
     app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
     app.set_help_flag("-h,--help", "this text");
     app.set_version_flag("-V,--version", "tessera " TESSERA_VERSION, "the version");
@@ -196,7 +196,33 @@ int run(int argc, char** argv) {
         "null. Errors and notes are JSON objects on stderr, one a line (tools/docs/json.md).\n"
         "Exit codes: 0 done, 1 differences or damage found, 2 error, 3 recorded and will take\n"
         "effect, do not repeat it, 130 interrupted.");
+}
 
+/// Runs the command that was typed, and notes what it changed.
+int run_command(Session& session, const Run& command, std::optional<ChangeNote> note) {
+    try {
+        const int code = command(session);
+        if (note) note->write();
+        flush_output();
+        return code;
+    } catch (const Error& e) {
+        if (note && e.code() == ErrorCode::recorded) note->write();
+        // So that a program that reads our JSON, and does not look at the exit code, does not repeat it either.
+        if (e.code() == ErrorCode::recorded && session.options().json) {
+            Value value = Value::object();
+            value.set("recorded", true);
+            value.set("in_place", false);
+            value.set("message", path_value(e.what()));
+            print_json(value);
+            flush_output();
+        }
+        throw;
+    }
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
+    describe(app);
     CommonTexts texts;
     std::vector<std::pair<const CLI::App*, Run>> runs;
     for (const Command& command : commands()) {
@@ -233,24 +259,7 @@ int run(int argc, char** argv) {
         if (!sub->parsed()) continue;
         std::optional<ChangeNote> note;
         if (!texts.no_log) note.emplace(*sub, typed);
-        try {
-            const int code = command(session);
-            if (note) note->write();
-            flush_output();
-            return code;
-        } catch (const Error& e) {
-            if (note && e.code() == ErrorCode::recorded) note->write();
-            // So that a program that reads our JSON, and does not look at the exit code, does not repeat it either.
-            if (e.code() == ErrorCode::recorded && session.options().json) {
-                Value value = Value::object();
-                value.set("recorded", true);
-                value.set("in_place", false);
-                value.set("message", path_value(e.what()));
-                print_json(value);
-                flush_output();
-            }
-            throw;
-        }
+        return run_command(session, command, std::move(note));
     }
     return exit_error;  // not reached: one command is required
 }

@@ -23,6 +23,7 @@
 #include <tessera/joined_source.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
+#include <tessera/place.h>
 #include <tessera/reduce.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
