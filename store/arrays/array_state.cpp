@@ -58,7 +58,7 @@ NodeState::NodeState(std::shared_ptr<KeyValueStore> s, std::string_view p, const
 
 namespace {
 
-/// What an array or group has not may be because all of it was removed.
+/// Called when something is missing: throws if the whole array or group was removed.
 void require_present(const NodeState& node) {
     for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
         if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
@@ -95,7 +95,8 @@ StoreLock NodeState::lock_shape(LockMode mode) const {
     if (!published) return {};
     for (;;) {
         StoreLock lock = store->lock(prefix, 0, mode);
-        // A program that crashed since this array was opened may have left a batch that belongs before what we write.
+        // A program that crashed since this array was opened may have left a batch that must be applied before this
+        // write.
         if (!batch_pending(*store, prefix)) return lock;
         lock.unlock();
         const StoreLock finishing = store->lock(prefix, 0, LockMode::exclusive);
@@ -151,14 +152,14 @@ std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
 
 void ArrayState::save(std::shared_ptr<const LoadedArray> l) {
     if (published) {
-        // A new array's attributes go with its metadata, which come last: what is there without them is no array.
+        // A new array's attributes are written with its metadata, which comes last: without it there is no array.
         const std::optional<Value> attributes = std::exchange(unpublished_attributes, std::nullopt);
         in_context([&] { return name; },
                    [&] { dialect->save(*store, prefix, l->metadata, attributes ? &*attributes : nullptr); });
     }
     const std::lock_guard lock(mutex_);
     loaded_ = std::move(l);
-    document_.resize(0);  // not known to be what was written: the next refresh reads it again
+    document_.resize(0);  // the stored document may differ: the next refresh reads it again
 }
 
 std::vector<std::string> ArrayState::hold_documents(HeldValues& held) {

@@ -6,30 +6,30 @@
 // through a StagedStore, which keeps every new value as a file of its own in `.tessera/batch/`, named by a number, and
 // every erasure in memory. Then commit():
 //
-//   1. looks at every place that is to be changed, makes folders that are missing, and keeps each old value as
-//      `.tessera/undo/ID.N`, a hard link: what can stand in the way is to do it now;
+//   1. checks every target, creates missing folders, and keeps each old value as `.tessera/undo/ID.N`, a hard link, so
+//      that obstacles show up now;
 //   2. makes the staged and the kept values durable;
-//   3. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The rename that
-//      gives it its name is the moment at which the batch happens. Before it nothing has changed, after it everything
-//      that is needed to go on is on the disk. What fails from here on is ErrorCode::recorded;
+//   3. writes the journal `.tessera/batch/journal`, which lists them (journal.cpp): a redo journal. The batch happens
+//      at the moment of the rename that gives the journal its name. Before it nothing has changed; after it everything
+//      needed to continue is on the disk. Any failure from here on is ErrorCode::recorded;
 //   4. applies it: the staged values are renamed over their keys; chunks first, metadata next, erasures last;
 //   5. renames the journal to `.tessera/undo/journal`: the batch is over, and the same list now says how to undo it.
 //
-// Whoever comes after a crash finds either no journal, and discards what is staged, or the journal, and does step 4
-// again from the beginning: a staged value that is no more was already renamed, an old value that is kept stays. Both
-// are done under the shape lock, which a living batch holds; when an array is opened, and by every writer once it has
-// the lock, for another program may have crashed since the array was opened. Before a journal is applied it is checked
-// (journal_check.cpp): an array that somebody sent may hold any.
+// After a crash there is either no journal, and the staged values are discarded, or a journal, and step 4 is repeated
+// from the beginning: a missing staged value was already renamed, and a kept old value stays. Both happen under the
+// shape lock, which a living batch holds. They happen when an array is opened, and in every writer once it has the
+// lock, because another program may have crashed since the array was opened. A journal is checked before it is applied
+// (journal_check.cpp), because an array may come from an untrusted sender.
 //
-// Opened for reading only, nothing is finished: the changes are laid over what is there (StagedStore again). So it is
-// where the lock cannot be had because the directory cannot be written.
+// An array that is opened read-only is not finished: the changes are laid over its store (StagedStore again). The same
+// happens if the directory is not writable, so that the lock cannot be taken.
 //
-// undo() is a batch too: its staged values are the links to the old ones. It first looks whether every value is still
-// the one that the batch put there (size, time and inode, which a rename keeps; where the file system's times are too
-// coarse for that, or the value has to be copied to another file system, its bytes).
+// undo() is a batch too, whose staged values are links to the old ones. It first checks that every value is still the
+// one that the batch put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the
+// value had to be copied to another file system, it compares the bytes.
 //
-// A batch that is recorded and cannot be put in place would keep everybody from writing. give_up_batch() takes it back:
-// the batch that restores what it changed takes the place of its journal, in one step, and is applied in its stead.
+// A recorded batch that cannot be put in place would block all writers. give_up_batch() reverts it: a batch that
+// restores the old values replaces its journal, in one step, and is applied instead.
 #include "batch.h"
 
 #include <fmt/format.h>
@@ -61,7 +61,7 @@ std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));
 }
 
-/// The journal in a folder, or nothing.
+/// The journal in a folder; nullopt if there is none.
 std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
     const std::string key = journal_key(prefix, folder);
     const auto file = store.open(key);
@@ -69,8 +69,8 @@ std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view
     return tessera::read_journal(*file, join_key(store.name(), key));
 }
 
-/// The journal of a batch that is to take effect, or nothing. An array may have been sent by somebody: throws corrupt
-/// where it says what no batch of this array could have recorded.
+/// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
+/// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
     auto journal = read_journal(store, prefix, batch_folder);
     if (journal) {
@@ -80,7 +80,7 @@ std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view
     return journal;
 }
 
-/// The same for who has no lock: the batch may be finished while it is looked at, and what was staged then be missing.
+/// The same without the lock: somebody may finish the batch meanwhile, so that staged values are missing.
 std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
     constexpr int tries = 10;
     for (int n = 0;; ++n) {
@@ -93,7 +93,7 @@ std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::st
     }
 }
 
-/// Makes `key` what `from` is, without a copy where that can be. What is there stays.
+/// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
 void keep(KeyValueStore& store, const std::string& from, const std::string& key) {
     if (store.link(key, store, from) || store.contains(key)) return;
     if (const auto value = store.open(from)) copy_bytes(*value, store, key);
@@ -108,7 +108,7 @@ std::string kept_key(std::string_view prefix, const Journal& journal, std::size_
     return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), journal.id, i);
 }
 
-/// Whether an entry's value is at its key, so far as that can be told from what is staged.
+/// Whether an entry's value is at its key, as far as the staged values tell.
 bool is_moved(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
     return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, entry.number));
 }
@@ -121,14 +121,14 @@ void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journa
     }
 }
 
-/// Of a batch that will not happen.
+/// Removes the kept old values of a batch that will not happen.
 void forget_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
         if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal, i));
     }
 }
 
-/// Puts a batch that is recorded in place, where its old values are kept.
+/// Puts a recorded batch in place, after its old values were kept.
 void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     std::size_t in_place = 0;
     try {
@@ -137,7 +137,7 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
             if (entry.kind == Entry::Kind::erase) {
                 store.erase(key);
             } else {
-                store.replace(staged_key(prefix, entry.number), key);  // nothing where it is done
+                store.replace(staged_key(prefix, entry.number), key);  // does nothing if already done
             }
             ++in_place;
         }
@@ -148,7 +148,7 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
 
 void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     const std::string undo = join_key(prefix, undo_folder);
-    store.erase(journal_key(prefix, undo_folder));  // from now on it describes what is no more
+    store.erase(journal_key(prefix, undo_folder));  // from now on it is outdated
     store.sync();
     put_in_place(store, prefix, journal);
     store.sync();
@@ -159,7 +159,7 @@ void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal
     }
     store.sync();
     store.erase_below(join_key(prefix, batch_folder));
-    // Old values of batches before this one.
+    // Old values of earlier batches.
     const std::string own = fmt::format("{:016x}.", journal.id);
     for (const std::string& name : store.list(undo).keys) {
         if (!name.starts_with(own) && (name != "journal" || !journal.keeps_old)) store.erase(join_key(undo, name));
@@ -172,7 +172,7 @@ std::uint64_t new_id() {
     return std::uint64_t{random()} << 32 | random();
 }
 
-/// The version of a value, told as `like` was.
+/// The stamp of a value, of the same kind as `like`.
 std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::string& key, const ValueStamp& like) {
     const auto stamp = store.stamp(key);
     if (!stamp || stamp->by_content == like.by_content || !like.by_content) return stamp;
@@ -180,14 +180,14 @@ std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::stri
     return value ? std::optional(content_stamp(*value)) : std::nullopt;
 }
 
-/// Whether what is at an entry's key is what the batch put there, or left there.
+/// Whether the value at an entry's key is still as the batch left it.
 bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
     const std::string key = join_key(prefix, entry.key);
     if (entry.kind == Entry::Kind::erase) return !store.contains(key);
     return stamp_like(store, key, entry.stamp) == entry.stamp;
 }
 
-/// Looks at every place that the batch changes and keeps what is there. Its staged values are in place.
+/// Checks every target of the batch and keeps the old values. Its staged values are in place.
 void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     for (Entry& entry : journal.entries) {
         const auto target = store.prepare_replace(join_key(prefix, entry.key));
@@ -199,7 +199,7 @@ void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     store.sync();
 }
 
-/// Whether this batch is the one that is recorded; yes too where that cannot be found out.
+/// Whether this batch is the recorded one; also true if that is unknown.
 bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     try {
         const auto recorded = read_journal(store, prefix, batch_folder);
@@ -209,7 +209,7 @@ bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Jour
     }
 }
 
-/// Records a batch, at which it happens, and applies it. Its staged values are in place.
+/// Records a batch, which makes it happen, and applies it. Its staged values are in place.
 void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     const auto forget = [&] {
         try {
@@ -256,8 +256,8 @@ void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     }
 }
 
-/// What takes a batch back that is recorded and perhaps partly in place; nothing is staged yet. The numbers of its
-/// entries are those of the batch's, for kept_key(). Throws corrupt, naming it, where an old value is not known.
+/// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
+/// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
 Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     Journal back{.id = new_id(), .keeps_old = false, .gives_up = true, .entries = {}};
     for (std::size_t i = journal.entries.size(); i-- > 0;) {
@@ -280,14 +280,14 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
     return back;
 }
 
-/// Values, then what says what there is, then erasures.
+/// Values first, then the metadata document, then erasures.
 void sort_entries(Journal& journal, std::string_view document) {
     std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
         return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
     });
 }
 
-/// Moves a folder to `.tessera/damaged`, where nothing has the name yet; returns its place.
+/// Moves a folder to `.tessera/damaged` under a free name; returns its place.
 std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string_view folder) {
     const std::string name(folder.substr(folder.rfind('/') + 1));
     for (int n = 1;; ++n) {
@@ -301,7 +301,7 @@ std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string
     }
 }
 
-/// Whether there is anything of a batch: one that lives, was committed, or was left behind.
+/// Whether there are files of a batch: living, committed, or left behind.
 bool has_batch(const KeyValueStore& store, std::string_view prefix) {
     const Listing listing = store.list(join_key(prefix, batch_folder));
     return !listing.keys.empty() || !listing.prefixes.empty();
@@ -347,18 +347,18 @@ std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix)
 std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document) {
     const auto journal = read_pending(store, prefix);
     if (!journal) return 0;
-    if (journal->gives_up) {  // an attempt before this one was stopped
+    if (journal->gives_up) {  // an earlier attempt was interrupted
         finish_batch(store, prefix);
         return std::ssize(journal->entries);
     }
     Journal back = way_back(store, prefix, *journal);
-    std::uint64_t next = 0;  // numbers that nothing staged has
+    std::uint64_t next = 0;  // numbers not yet used for staged values
     for (const Entry& entry : journal->entries) next = std::max(next, entry.number + 1);
     for (Entry& entry : back.entries) {
         const std::size_t i = std::exchange(entry.number, next++);
         if (entry.kind == Entry::Kind::erase) continue;
         const std::string staged = staged_key(prefix, entry.number);
-        store.erase(staged);  // of an attempt before this one
+        store.erase(staged);  // from an earlier attempt
         keep(store, kept_key(prefix, *journal, i), staged);
         entry.stamp = store.stamp(staged).value_or(ValueStamp{});
     }
@@ -368,7 +368,7 @@ std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::s
 }
 
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
-    // While the journal of a batch before is there, the kept values are that one's, and undo() may need them.
+    // While the journal of an earlier batch exists, the kept values belong to it, and undo() may need them.
     const bool kept =
         !store.contains(journal_key(prefix, undo_folder)) && !store.list(join_key(prefix, undo_folder)).keys.empty();
     const std::string aside = set_aside(store, prefix, batch_folder);
@@ -380,7 +380,7 @@ std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
 bool discard_batch(KeyValueStore& store, std::string_view prefix) {
     if (!has_batch(store, prefix)) return false;
     const auto lock = store.try_lock(prefix);
-    // It lives, or was finished meanwhile.
+    // The batch lives, or was finished meanwhile.
     if (!lock || batch_pending(store, prefix) || !has_batch(store, prefix)) return false;
     store.erase_below(join_key(prefix, batch_folder));
     store.sync();
@@ -415,7 +415,7 @@ std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store
         }
         lock = store->lock(prefix, 0, LockMode::exclusive);
     } catch (const Error& e) {
-        // A directory that cannot be written, or that has no locks: it can still be read.
+        // A directory that is not writable, or has no locks, can still be read.
         if (e.code() != ErrorCode::io) throw;
         return overlaid(std::move(store), prefix);
     }
@@ -445,7 +445,7 @@ Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_un
     }
     state_->lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
     const std::string folder = join_key(state_->prefix, batch_folder);
-    state_->store->erase_below(folder);  // of a batch that never happened
+    state_->store->erase_below(folder);  // leftovers of a batch that never happened
     state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder);
     state_->array = ArrayAccess::open_settled(state_->staged, state_->prefix);
 }
@@ -478,7 +478,7 @@ std::int64_t Edit::commit() {
         try {
             record(*state_->store, state_->prefix, journal);
         } catch (const Error& e) {
-            state_->over = e.code() == ErrorCode::recorded;  // then what is staged is still needed
+            state_->over = e.code() == ErrorCode::recorded;  // then the staged values are still needed
             throw;
         }
     } else {
@@ -491,7 +491,7 @@ std::int64_t Edit::commit() {
 
 namespace {
 
-/// Removes what was staged of a batch that is not to be. The caller has the shape lock.
+/// Removes the staged values of a failed batch. The caller has the shape lock.
 void discard_staged(KeyValueStore& store, const std::string& folder) {
     try {
         store.erase_below(folder);
@@ -500,7 +500,7 @@ void discard_staged(KeyValueStore& store, const std::string& folder) {
     }
 }
 
-/// The batch that takes the last one back, with what it stages in place.
+/// Stages the batch that reverts the last one, and returns its journal.
 Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Journal& last, const std::string& name) {
     Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};
     for (std::size_t i = last.entries.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// Chunks of which some elements are written, those that are marked: what a cache holds.
+// Writing the dirty elements of chunks, as a cache holds them.
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
@@ -15,7 +15,7 @@ namespace tessera {
 
 namespace {
 
-/// Of write_marked; merged(chunk, stored) gives a marked chunk's new elements, stored() what there is of it.
+/// Part of write_marked. merged(chunk, stored) returns a chunk's new elements; stored() returns its stored ones.
 template <class Merged>
 void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Index& index,
                         const std::vector<MarkedChunk>& chunks, const Merged& merged, ChunkOutput& output,

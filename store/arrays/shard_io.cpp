@@ -14,7 +14,7 @@ namespace tessera {
 
 namespace {
 
-/// A stored shard, or nothing.
+/// A stored shard; nullptr if there is none.
 std::unique_ptr<const Shard> open_shard(const ArrayState& array, const LoadedArray& loaded, const std::string& key) {
     auto source = array.store->open(key);
     return source ? std::make_unique<const Shard>(*loaded.pipeline.shard(), std::move(source)) : nullptr;
@@ -27,7 +27,7 @@ Region touched_inner(const LoadedArray& loaded, const Region& shard, const Selec
     return loaded.pipeline.shard()->grid().overlapping(common);
 }
 
-/// What an inner chunk covers of the array, cut at the array's edge; empty when it lies beyond.
+/// The region of the array that an inner chunk covers, cut at the array's edge; empty beyond it.
 Region inner_box(const LoadedArray& loaded, const Region& shard, const Index& inner) {
     Region box = loaded.pipeline.shard()->grid().chunk_region(inner);
     for (int d = 0; d < box.rank(); ++d) {
@@ -37,7 +37,7 @@ Region inner_box(const LoadedArray& loaded, const Region& shard, const Index& in
     return box;
 }
 
-/// Writes what is requested of one shard, which covers the region `shard` of the array.
+/// Writes the requested elements of one shard, which covers the region `shard` of the array.
 void edit_shard(const LoadedArray& loaded, const Region& shard, const Request<ArrayView>& request, ShardWriter& writer,
                 const IoOptions& io) {
     const Shape& whole = loaded.pipeline.shard()->grid().chunks();

@@ -14,7 +14,7 @@ namespace tessera {
 
 namespace {
 
-/// The compiler's own vectors, for which it takes what the machine has.
+/// The compiler's vector types, which it maps to the machine's registers.
 typedef double Numbers __attribute__((vector_size(32)));           // NOLINT(modernize-use-using)
 typedef std::int64_t Masks __attribute__((vector_size(32)));       // NOLINT(modernize-use-using)
 typedef std::int32_t Places __attribute__((vector_size(16)));      // NOLINT(modernize-use-using)

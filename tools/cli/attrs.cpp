@@ -32,7 +32,7 @@ Value parse_attribute(const std::string& text) {
     }
 }
 
-/// Of the array or group at a path.
+/// The attributes of the array or group at a path.
 Attributes attributes_at(const std::string& path, const StoreOptions& options) {
     Place place = find_place(path, options);
     if (probe_dialect(*place.store, place.prefix) != nullptr) {
@@ -44,8 +44,8 @@ Attributes attributes_at(const std::string& path, const StoreOptions& options) {
     return Group::open(std::move(place.store), place.prefix).attributes();
 }
 
-/// In v3 the names of dimensions are no attribute, but a member of the metadata, which programs look for there. The
-/// array at a path, where `key` names that member.
+/// The array at a path, if `key` names a member of its metadata rather than an attribute. In v3, dimension names are
+/// such a member, and programs look for them there.
 std::optional<Array> array_of_names(const std::string& path, const std::string& key, const StoreOptions& options) {
     if (key != "dimension_names") return {};
     Place place = find_place(path, options);
@@ -65,7 +65,7 @@ std::vector<std::optional<std::string>> names_from(const Value& json) {
     return names;
 }
 
-/// What `set` and `rm` did, for programs: a person who changes an attribute knows.
+/// Reports the result of `set` and `rm` to programs only: a user knows it.
 void report_change(const Session& session, const AttrsOptions& o) {
     if (!session.options().json) return;
     Value value = Value::object();
@@ -82,7 +82,7 @@ Value attributes_of(const std::string& path) {
     return about_path(path, [&] { return open_source(path)->attribute_values(); });
 }
 
-/// Takes over all that does not say something about FROM alone.
+/// Copies all attributes except those that are specific to FROM.
 void copy_attributes(Session& session, const AttrsOptions& o) {
     Value values = attributes_of(o.key);
     for (const std::string_view own : {dimensions_attribute, null_fill_attribute}) {
@@ -94,7 +94,7 @@ void copy_attributes(Session& session, const AttrsOptions& o) {
     attributes_at(o.path, session.store()).merge(values);
 }
 
-/// The actions that came later: whether `action` is one of them.
+/// Runs the action if it is mv or copy; returns whether it was.
 bool move_or_copy(Session& session, const AttrsOptions& o) {
     if (o.action == "mv") {
         if (o.key.empty() || o.json.empty()) throw invalid_argument("attrs PATH mv OLD NEW: two names are needed");
@@ -123,7 +123,7 @@ int attrs(Session& session, const AttrsOptions& o) {
     };
     if (o.action.empty()) {
         const Value all = attributes_at(o.path, {.read_only = true}).all();
-        // Without --json as Python spells it, with bare NaN.
+        // Without --json in Python's spelling, with bare NaN.
         session.options().json ? print_json(all) : print(unsteering(all.dump({.indent = 2})) + "\n");
     } else if (o.action == "get") {
         require(true, false);
@@ -150,7 +150,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         require(true, false);
         auto named = array_of_names(o.path, o.key, session.store());
         if (attributes_at(o.path, session.store()).erase(o.key)) {
-            // an attribute of that name, which others may have made
+            // an attribute of that name, perhaps from another program
         } else if (named && !named->metadata().dimension_names.empty()) {
             named->set_dimension_names({});
         } else {

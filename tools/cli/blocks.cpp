@@ -7,7 +7,7 @@ namespace tessera::cli {
 
 namespace {
 
-/// Where to cut n > 1 elements of an axis: near the middle, at a border of chunks where there is one.
+/// Where to divide n > 1 elements of an axis: near the middle, at a chunk boundary if there is one.
 std::int64_t middle(const Selection::Axis& axis, std::int64_t begin, std::int64_t n, std::int64_t chunk) {
     const std::int64_t half = n / 2;
     if (chunk < 2 || axis.step != 1) return half;
@@ -39,7 +39,7 @@ void for_each_box(const Selection& selection, const ArrayInfo& info, std::int64_
                 each(box);
                 return;
             } catch (const Error& e) {
-                // What elements of variable length lead to is known only when they are read.
+                // The size of variable-length content is known only after reading.
                 if (e.code() != ErrorCode::budget || !info.dtype.is_variable() || axis == box.rank()) throw;
             }
         }
@@ -68,7 +68,7 @@ Region without_dropped(const Region& box, const Selection& selection) {
 }
 
 NDArray read_part(const ArraySource& source, const Selection& selection, const IoOptions& io) {
-    // An Array reads steps chunk by chunk; read_selection reads all between the first element and the last.
+    // An Array reads steps chunk by chunk; read_selection reads everything between the first and the last element.
     if (const auto* array = dynamic_cast<const Array*>(&source)) return array->read(selection, io);
     return read_selection(source, selection, io);
 }

@@ -77,7 +77,7 @@ public:
     }
     [[nodiscard]] ArrayInfo info() const override { return info_; }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        Region box;  // with the dimensions that are dropped
+        Region box;  // including dropped dimensions
         int kept = 0;
         for (const Selection::Axis& axis : selection_.axes()) {
             box.start.push_back(axis.dropped ? 0 : region.start[kept]);

@@ -48,7 +48,7 @@ Coarsening parse_with(const std::string& word) {
     return in_context([] { return "--with"; }, [&] { return parse_coarsening(word); });
 }
 
-/// The chunks of an array, no longer than it is coarsened; empty where it has none.
+/// The chunks of an array, clipped to the coarsened shape; empty if it has none.
 Shape chunks_like(const ArrayInfo& info, const Shape& coarse) {
     if (info.chunks.rank() != info.shape.rank()) return {};
     Shape chunks = info.chunks;
@@ -85,7 +85,7 @@ std::vector<std::string> split_list(const std::string& text) {
     return parts;
 }
 
-/// --axes, or the names of the array's dimensions where OME-NGFF knows them, or those that their number suggests.
+/// --axes, or else the array's dimension names if OME-NGFF knows them, or else defaults for the rank.
 std::vector<std::string> axes_of(const PyramidCommand& o, const ArraySource& array) {
     const int rank = array.info().shape.rank();
     if (o.axes) {
@@ -107,7 +107,7 @@ std::vector<std::string> axes_of(const PyramidCommand& o, const ArraySource& arr
     return {all.end() - rank, all.end()};
 }
 
-/// --by for each dimension; one number is for those of space alone.
+/// --by for each dimension; a single number applies only to dimensions of space.
 Shape level_factors(const std::string& text, const std::vector<std::string>& axes) {
     const Shape given = parse_factors(text, 1);
     if (given.rank() != 1 || axes.size() == 1) return parse_factors(text, static_cast<int>(axes.size()));
@@ -116,7 +116,7 @@ Shape level_factors(const std::string& text, const std::vector<std::string>& axe
     return by;
 }
 
-/// The factors of all levels. Without --levels until no dimension that shrinks is longer than 256.
+/// The factors of all levels. Without --levels, adds levels until no shrinking dimension is longer than 256.
 std::vector<Shape> all_factors(const PyramidCommand& o, const Shape& shape, const Shape& by) {
     constexpr int most = 30;
     const int wanted = o.levels ? parse_number("--levels", *o.levels, 1, most) : most;
@@ -157,7 +157,7 @@ std::vector<std::optional<std::string>> units_of(const PyramidCommand& o, std::s
     throw invalid_argument(fmt::format("--units: {} were given for {} dimensions", units.size(), rank));
 }
 
-/// v2 or v3: as chosen, else the array's, else v3.
+/// v2 or v3: the chosen one, else the array's, else v3.
 std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     if (o.out.format && *o.out.format != "v2" && *o.out.format != "v3") {
         throw invalid_argument(fmt::format("--format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.out.format));
@@ -204,7 +204,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     }
 }
 
-/// One level, planned: its source and its metadata.
+/// The plan of one level: its source and its metadata.
 struct Level {
     std::unique_ptr<ArraySource> source;
     PlannedCopy job;

@@ -1,4 +1,4 @@
-// What a command of the program is: a row in the table of commands.cpp, and a function that declares its options.
+// A command of the program: a row in the table of commands.cpp, and a function that declares its options.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class App;
 
 namespace tessera::cli {
 
-/// Options that every command takes.
+/// Options common to all commands.
 struct CommonOptions {
     int threads = 0;                           ///< 0: all cores
     std::uint64_t max_memory = 256ULL << 20U;  ///< bytes
@@ -29,7 +29,7 @@ struct CommonOptions {
     bool json = false;
 };
 
-/// One run of one command: its common options, and what work needs to be stopped and watched.
+/// One run of a command: its common options, interruption and progress.
 class Session {
 public:
     explicit Session(const CommonOptions& common);
@@ -38,29 +38,29 @@ public:
     Session& operator=(const Session&) = delete;
 
     [[nodiscard]] const CommonOptions& options() const { return common_; }
-    /// How the places that the command changes are opened.
+    /// Options for opening the places that the command changes.
     [[nodiscard]] StoreOptions store() const {
         return {.durability = common_.durability,
                 .process_locks = common_.process_locks,
                 .waiter = wait_notice_.get(),
                 .follow_links = common_.follow_links};
     }
-    /// For long work: from the first call on, SIGINT and SIGTERM ask it to stop, and progress is drawn.
+    /// For long work: from the first call on, SIGINT and SIGTERM request a stop, and progress is drawn.
     [[nodiscard]] IoOptions io();
-    /// One line on stderr about something that a person should know but that is no error; not when --quiet.
+    /// Prints a note, which is not an error, in one line on stderr, unless --quiet.
     void note(std::string_view text);
-    /// Takes the progress bar off the terminal, before anything else is written.
+    /// Removes the progress bar from the terminal, before other output.
     void clear_progress();
 
 private:
     CommonOptions common_;
-    MemoryScope memory_;  ///< --max-memory binds for all that the command does
+    MemoryScope memory_;  ///< applies --max-memory to the whole command
     std::unique_ptr<class Interrupt> interrupt_;
     std::unique_ptr<class ProgressBar> progress_;
     std::unique_ptr<Waiter> wait_notice_;
 };
 
-/// Does the command and returns the exit code; throws Error.
+/// Runs the command and returns the exit code; throws Error.
 using Run = std::function<int(Session&)>;
 
 struct Command {
@@ -77,7 +77,7 @@ struct Command {
 inline constexpr int exit_done = 0;
 inline constexpr int exit_differences = 1;  ///< differences or damage found
 inline constexpr int exit_error = 2;
-inline constexpr int exit_recorded = 3;  ///< not yet in place, but it takes effect: not to be repeated
+inline constexpr int exit_recorded = 3;  ///< recorded but not yet in place: do not repeat it
 inline constexpr int exit_interrupted = 130;
 
 }  // namespace tessera::cli

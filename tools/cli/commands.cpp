@@ -1,5 +1,5 @@
-// The table of commands: the whole offer of the program on a few screens. A new command is a file with a function, and
-// a row and that function's declaration here.
+// The table of all commands. A new command needs a file with a function, and here a row and that function's
+// declaration.
 #include "command.h"
 
 namespace tessera::cli {

@@ -1,5 +1,5 @@
-// Completion scripts for shells. They hold the names of all commands and options, so that nothing is run while a person
-// types.
+// Completion scripts for shells. They contain the names of all commands and options, so that completion runs no
+// program.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,7 +29,7 @@ std::string quoted(std::string_view text, std::string_view quote) {
     return out + "'";
 }
 
-/// What can follow an option, where that is one of a few words.
+/// The values of an option, if there are only a few.
 std::string choices(std::string_view option) {
     if (option == "durability") return "none commit each";
     if (option == "order") return "C F";
@@ -74,7 +74,7 @@ std::string bash_script(const CLI::App& app) {
     return script;
 }
 
-/// An option with what it is about, as zsh's _describe takes them.
+/// An option with its description, in the form for zsh's _describe.
 std::string zsh_pair(std::string name, const std::string& about) {
     std::string text = summary(about);
     for (std::size_t at = 0; (at = text.find(':', at)) != text.npos; at += 2) text.insert(at, "\\");

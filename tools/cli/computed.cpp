@@ -38,7 +38,7 @@ std::string shape_option(const Shape& shape) {
     return text;
 }
 
-/// What nobody chose, as the source suggests it.
+/// Completes unset options from the source.
 TransferOptions completed(const TransferOptions& given, const ArraySource& source, const ComputedFrom& from) {
     TransferOptions o = given;
     if (!o.format) {
@@ -76,7 +76,7 @@ int write_computed(Session& session, const TransferOptions& given, const ArraySo
     const TransferOptions o = to_file ? given : completed(given, source, from);
     HierarchyOptions options = hierarchy_options(session, o, to_file);
     options.view = nullptr;      // the source is converted already
-    options.io.max_memory /= 2;  // the other half is the source's, which computes
+    options.io.max_memory /= 2;  // the other half is for the computing source
     const CopiedHierarchy copied = copy_hierarchy(source, o.destination, options);
     session.clear_progress();
     if (o.dry_run) {

@@ -69,7 +69,7 @@ void print_difference(const Difference& found, const DiffOptions& o) {
     }
 }
 
-/// An index in what a selection picks, as one in the array.
+/// Maps an index in a selection to one in the array.
 Index index_in_array(const Selection& selection, const Index& index) {
     Index whole;
     int k = 0;

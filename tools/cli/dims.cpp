@@ -27,7 +27,7 @@ struct DimsOptions {
     bool remove = false;
 };
 
-/// What the metadata or the attribute say; null where there are no names.
+/// The names in the metadata or the attribute; null if there are none.
 Value names_of(const Array& array) {
     if (array.dialect().dimension_names) {
         const auto names = array.metadata().dimension_names;
@@ -52,7 +52,7 @@ void print_names(const Array& array, const Value& names) {
     facts.print();
 }
 
-/// Array files keep elements alone.
+/// Throws for array files, which have no dimension names.
 void require_names_possible(const std::string& path) {
     const std::filesystem::path file = split_array_path(path).path;
     if (!std::filesystem::is_regular_file(file)) return;

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Gives a cancelled edit the words for what it left behind.
+/// Adds to the error of a cancelled edit what it left behind.
 template <class Edit>
 void run_edit(const std::string& left, const Edit& edit) {
     try {
@@ -38,7 +38,7 @@ void run_edit(const std::string& left, const Edit& edit) {
     }
 }
 
-/// The file that a value names: "@FILE" always, else only one that is there.
+/// The file that a value names: always for "@FILE", else only if it exists.
 std::optional<std::string> named_file(const DType& dtype, const std::string& value) {
     if (value.starts_with('@')) return value.substr(1);
     const fs::path path = split_array_path(value).path;
@@ -83,7 +83,7 @@ void set_to_value(Target& array, const Selection& selection, const std::string& 
     const ElementBytes element = element_from_text(array.dtype(), text);
     const VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
     const std::byte* p = array.dtype().is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
-    // One element, repeated by strides of zero: no memory however large the selection.
+    // One element, repeated by strides of zero: takes no memory for any size of selection.
     const Shape shape = selection.full_shape();
     array.write(selection, ArrayView{p, array.dtype(), shape, Strides::filled(shape.rank(), 0)}, io);
 }
@@ -128,7 +128,7 @@ struct SetOptions {
     std::string path, selection, value;
 };
 
-/// Returns what was set.
+/// Returns the selection that was set.
 template <class Target>
 Selection set_in(Session& session, const SetOptions& o, Target array) {
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });

@@ -1,4 +1,4 @@
-// What `set` and `append` do, for scripts too.
+// The actions of `set` and `append`, also used by scripts.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace tessera::cli {
 
-/// Opens an array to change it, and says which program will not read what is changed.
+/// Opens an array for changes, and notes which program will not be able to read them.
 [[nodiscard]] Array open_to_edit(Session& session, const std::string& path);
 
-/// Writes `value` (one value as text, or the name of an array file) into every element that the selection picks.
+/// Writes `value` (one value as text, or the name of an array file) to all selected elements.
 void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value);
-/// What `append` does: writes an array file after the end of an axis.
+/// The action of `append`: writes an array file after the end of an axis.
 void append_file(Session& session, Array& array, const std::string& file, int axis);
 
 }  // namespace tessera::cli

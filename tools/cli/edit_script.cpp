@@ -17,7 +17,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The words of a line, as a shell splits them: blanks part them, quotes keep blanks, '#' begins a comment.
+/// The words of a line, split as by a shell: at blanks outside quotes; '#' begins a comment.
 Words split_words(const std::string& line) {
     Words words;
     char quote = 0;
@@ -67,7 +67,7 @@ void run_remove_attribute(Session& /*session*/, Array& array, const Words& words
     if (!array.attributes().erase(words[1])) throw not_found(fmt::format("no attribute '{}'", words[1]));
 }
 
-/// What a line of a script may say.
+/// A command of the script language.
 struct Verb {
     std::string_view usage;   ///< its first word is the verb
     std::size_t least, most;  ///< words

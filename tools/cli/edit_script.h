@@ -11,8 +11,8 @@
 
 namespace tessera::cli {
 
-/// Does what each line says to the array, which is that of a batch. `name` is the script's, for messages. Returns the
-/// number of lines that said something. Throws Error, with the script's name and the line.
+/// Applies each line to the array of a batch. `name` is the script's name, for messages. Returns the number of
+/// commands. Throws Error, with the script's name and the line.
 std::int64_t run_script(Session& session, Array& array, std::istream& script, const std::string& name);
 
 }  // namespace tessera::cli

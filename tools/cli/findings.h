@@ -1,4 +1,4 @@
-// What verify, repair and seal say of what they found.
+// Printing the findings of verify, repair and seal.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace tessera::cli {
 
 [[nodiscard]] Value finding_value(const Finding& finding);
 [[nodiscard]] Value report_value(const std::string& path, const VerifyReport& report);
-/// One line for each.
+/// Prints one line for each.
 void print_findings(const std::vector<Finding>& findings);
-/// The same, and a last line for all.
+/// The same, and a summary line.
 void print_report(const std::string& path, const VerifyReport& report);
-/// "__zdata__/0.3.blosc: chunk (0, 3)": what a finding is about.
+/// The subject of a finding: "__zdata__/0.3.blosc: chunk (0, 3)".
 [[nodiscard]] std::string subject(const Finding& finding);
 
 }  // namespace tessera::cli

@@ -24,15 +24,15 @@ namespace tessera::cli {
 
 namespace {
 
-// As NumPy: more elements than this are summarised, by this many at either end of a dimension.
+// As in NumPy: more elements than `summary_threshold` are summarised, with a few at either end of a dimension.
 constexpr std::int64_t summary_threshold = 1000;
 constexpr std::int64_t edge = 3;
 constexpr std::size_t line_width = 75;
 
-/// Prints elements that come one by one in C order as nested brackets: NumPy's, or JSON's.
+/// Prints elements, which arrive one by one in C order, as nested brackets in NumPy's or JSON's form.
 class NestedPrinter {
 public:
-    /// `cut[d]`: an ellipsis stands after the first `edge` items of dimension d.
+    /// `cut[d]`: put an ellipsis after the first `edge` items of dimension d.
     NestedPrinter(const Shape& shape, std::vector<bool> cut, bool json)
         : shape_(shape), cut_(std::move(cut)), json_(json), index_(Index::filled(shape.rank(), 0)) {
         text_ = std::string(shape_.size(), '[');
@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    /// Steps to the next index, and writes what stands between the two elements.
+    /// Steps to the next index, and writes the separator between the two elements.
     void separate(std::size_t next_size) {
         int axis = shape_.rank() - 1;
         while (++index_[axis] == shape_[axis]) index_[axis--] = 0;
@@ -80,7 +80,7 @@ private:
     std::vector<bool> cut_;
     bool json_;
     bool first_ = true;
-    bool drained_line_ = false;  ///< the text begins within a line that is already written
+    bool drained_line_ = false;  ///< the text begins inside a partly written line
     Index index_;
     std::string text_;
 };
@@ -93,7 +93,7 @@ std::string element_text(const DType& dtype, const std::byte* p, bool json) {
     return json || is_text(dtype) ? json_text(element_to_json(dtype, p)) : printable(element_to_text(dtype, p));
 }
 
-/// Bytes that it takes to print an element, beside its own.
+/// Additional bytes needed to print an element.
 std::uint64_t printing_memory(const DType& dtype, const std::byte* p) {
     if (!is_text(dtype)) return 0;
     if (dtype.is_variable()) return text_memory(reinterpret_cast<const VariableSlot*>(p)->view());
@@ -107,7 +107,7 @@ void for_each_element(const NDArray& array, const Each& each) {
     for (std::int64_t i = 0; i < array.count(); ++i, p += array.dtype().size()) each(p);
 }
 
-/// Nested brackets of an array without elements; as Python's tolist(), (2, 0) is [[], []].
+/// Nested brackets of an empty array; as with Python's tolist(), (2, 0) gives [[], []].
 std::string empty_brackets(const Shape& shape, int axis = 0) {
     std::string text = "[";
     for (std::int64_t i = 0; shape[axis] > 0 && i < shape[axis]; ++i) {
@@ -132,7 +132,7 @@ void print_aligned(const NDArray& array, const Shape& shape, const std::vector<b
     printer.end();
 }
 
-/// Only the edges of a large selection, read without what lies between them.
+/// Prints the edges of a large selection, without reading the rest.
 void print_summary(const ArraySource& source, const Selection& selection, const IoOptions& io) {
     const Shape full = selection.full_shape();
     std::vector<bool> cut;
@@ -142,7 +142,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
         shown.push_back(std::min(n, 2 * edge));
     }
     NDArray edges(source.info().dtype, shown);
-    // Every combination of first and last part along the dimensions that are cut.
+    // Every combination of first and last parts along the abbreviated dimensions.
     const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
         if (axis == full.rank()) {
             const Selection part = part_of(selection, from);
@@ -171,7 +171,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
 }
 
-/// Standard output as a place to write to.
+/// Standard output as a sink.
 class StandardOutput final : public ByteSink {
 public:
     [[nodiscard]] bool random_access() const override { return false; }
@@ -193,7 +193,7 @@ int get(Session& session, const TransferOptions& o, const std::string& selection
     const Shape shape = selection.shape();
     const bool json = session.options().json;
     IoOptions io = session.io();
-    io.progress = nullptr;  // a bar would stand among the numbers
+    io.progress = nullptr;  // a progress bar would mix with the output
 
     if (csv) {
         if (json) throw invalid_argument("--csv: --json was given, too");
@@ -215,7 +215,7 @@ int get(Session& session, const TransferOptions& o, const std::string& selection
         const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
         for_each_box(selection, source->info(), most, [&](const Region& box) {
             const NDArray part = read_part(*source, part_of(selection, box), io);
-            // Before the first is printed: a box that memory does not hold is taken in two.
+            // Before printing: a box that does not fit into memory is divided in two.
             for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
             for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });
         });
@@ -252,7 +252,7 @@ Run declare_get(CLI::App& app) {
     declare_reading_options(app, o->out);
     return [o](Session& session) {
         const auto print = [&] { return get(session, o->out, o->selection, o->all, o->csv); };
-        // What is printed while it is read cannot be begun anew.
+        // Output that is printed while reading cannot be restarted.
         const bool streamed = o->all || o->csv || session.options().json;
         if (o->out.destination.empty()) return streamed ? print() : retry_when_replaced({o->out.source}, print);
         if (!names_array_file(o->out.destination)) {

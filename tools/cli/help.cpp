@@ -41,7 +41,7 @@ const CLI::App* command_named(const CLI::App& app, const std::string& name) {
     return all.empty() ? nullptr : all.front();
 }
 
-/// The common options, as a command's help used to list them.
+/// The help text of the common options.
 std::string common_options_text(const CLI::App& app) {
     const CLI::App* any = app.get_subcommands([](const CLI::App*) { return true; }).front();
     const auto options =
@@ -60,7 +60,7 @@ std::string command_names(const CLI::App& app) {
     return names;
 }
 
-/// How many letters have to be changed, put in, left out or swapped with their neighbour.
+/// Edit distance: letters changed, inserted, deleted or swapped with their neighbour.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> two_above(b.size() + 1);
     std::vector<std::size_t> above(b.size() + 1);

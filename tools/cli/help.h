@@ -1,5 +1,5 @@
-// What the program says about itself, all of it from the table of commands and the options that they declare: `--help`,
-// `tessera help`, completion for shells, and manual pages.
+// `--help`, `tessera help`, shell completion and manual pages, all generated from the table of commands and their
+// declared options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ namespace tessera::cli {
 
 constexpr const char* common_options_group = "Common options";
 
-/// CLI11's help with the usage line of our table. The common options, which every command has, take one line.
+/// CLI11's help with the usage line of the table. The options common to all commands take one line.
 class HelpFormatter : public CLI::Formatter {
 public:
     explicit HelpFormatter(std::string usage);
@@ -26,19 +26,19 @@ private:
     std::string usage_;
 };
 
-/// The words as `--help` and `--version` say them: of "help", "help COMMAND" and "version". Others stay.
+/// Translates "help", "help COMMAND" and "version" to `--help` and `--version`. Other words are unchanged.
 [[nodiscard]] std::vector<std::string> plain_words(const CLI::App& app, std::vector<std::string> words);
 
-/// What `tessera help TOPIC…` prints: of "options", "commands" (their names), "completion SHELL", "man" and "man
-/// COMMAND". Nothing for another topic. Throws invalid_argument for an unknown shell or command.
+/// The output of `tessera help TOPIC…` for "options", "commands" (their names), "completion SHELL", "man" and "man
+/// COMMAND"; nullopt for another topic. Throws invalid_argument for an unknown shell or command.
 [[nodiscard]] std::optional<std::string> help_topic(const CLI::App& app, const std::vector<std::string>& words);
 
-/// " (did you mean 'copy'?)" where one of the names is near to what was typed, else nothing.
+/// " (did you mean 'copy'?)" if one of the names is similar to `typed`, else "".
 [[nodiscard]] std::string did_you_mean(std::string_view typed, const std::vector<std::string>& names);
-/// The long options that a command has: "--overwrite".
+/// The long options of a command: "--overwrite".
 [[nodiscard]] std::vector<std::string> option_names(const CLI::App& command);
 
-/// A completion script, `shell` being bash, zsh or fish. Throws invalid_argument for another.
+/// A completion script for bash, zsh or fish. Throws invalid_argument for any other shell.
 [[nodiscard]] std::string completion_script(const CLI::App& app, std::string_view shell);
 
 /// A manual page (troff, section 1): of the program, or of one of its commands.

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// As a person would type it: relative to the current directory for what is below that.
+/// As a user would type it: relative to the current directory, if below that.
 std::string short_path(const fs::path& path) {
     const fs::path relative = path.lexically_relative(fs::current_path());
     return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
@@ -36,7 +36,7 @@ struct GroupOptions {
     std::string path, format, attributes;
 };
 
-/// That of the group around it, else of what is in it already, else v3.
+/// The format of the group around it, else of nodes already in it, else v3.
 const Dialect& format_of_group(const std::string& path) {
     if (const Dialect* above = format_above(path)) return *above;
     if (const auto place = probe_place(path, {.read_only = true})) {
@@ -61,7 +61,7 @@ int group(Session& session, const GroupOptions& o) {
 
 // ---- mv, rm
 
-/// The node that a path names, itself and not what a link leads to.
+/// The node that a path names. Throws for a symbolic link, rather than changing its target.
 fs::path node_path(const std::string& path) {
     std::error_code error;
     const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
@@ -71,7 +71,7 @@ fs::path node_path(const std::string& path) {
     return real_path(plain);
 }
 
-/// What lies in a zip cannot be changed: the store says so.
+/// Throws the store's error for a path in a zip, which cannot be changed.
 void require_no_zip(const std::string& path) {
     const auto place = probe_place(path, {});
     if (place && place->store->read_only()) place->store->erase_below(place->prefix);
@@ -166,12 +166,12 @@ void report(Session& session, const Value& value, const std::string& line) {
 }
 
 void note_stale(Session& session, const std::vector<std::string>& paths) {
-    std::set<std::string> stale;  // as they are shown: a path may be reached by several spellings
+    std::set<std::string> stale;  // as displayed, because a path may have several spellings
     for (const std::string& path : paths) {
         try {
             for (const fs::path& group : stale_above(path)) stale.insert(short_path(group));
         } catch (const Error& e) {
-            // The command itself is done, and must not end as if nothing had changed.
+            // The command itself has succeeded, so this must not become an error.
             session.note(
                 fmt::format("whether consolidated metadata above {} are stale is not known: {}", path, e.what()));
         }
@@ -185,8 +185,7 @@ void note_stale(Session& session, const std::vector<std::string>& paths) {
 Run declare_group(CLI::App& app) {
     auto o = std::make_shared<GroupOptions>();
     app.add_option("PATH", o->path, "where the group is made: a directory")->required()->option_text(" ");
-    app.add_option("--format", o->format,
-                   "v2 or v3 (default: that of the group above, else of what is in it, else v3)")
+    app.add_option("--format", o->format, "v2 or v3 (default: that of the group above, else of what is in it, else v3)")
         ->option_text("FORMAT");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
     return [o](Session& session) { return group(session, *o); };

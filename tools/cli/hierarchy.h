@@ -1,4 +1,4 @@
-// group, mv, rm, consolidate, and what other commands say about consolidated metadata.
+// group, mv, rm, consolidate, and the notes of other commands about consolidated metadata.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace tessera::cli {
 
-/// After changes of the metadata at some paths: says which groups there and above have consolidated metadata that are
-/// stale now.
+/// Call after changing the metadata at some paths: notes which groups at and above them now have stale consolidated
+/// metadata.
 void note_stale(Session& session, const std::vector<std::string>& paths);
 
-/// What a command did: as JSON with --json, else in one line; nothing when --quiet.
+/// Reports the result of a command: as JSON with --json, else in one line, unless --quiet.
 void report(Session& session, const Value& value, const std::string& line);
 
 }  // namespace tessera::cli

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The fill's bytes for a person. They are content, not a slot, for variable-length kinds.
+/// The fill as text. For variable-length kinds, `bytes` are the content, not a slot.
 std::string fill_bytes_text(const DType& dtype, const ElementBytes& bytes) {
     if (dtype.is_variable()) {
         return Value(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())).dump();
@@ -56,7 +56,7 @@ Value fill_json(const ArrayMetadata& metadata) {
     return element_to_json(metadata.dtype, variable ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data());
 }
 
-/// The fields of a structure, as NumPy's descr; none of other dtypes.
+/// The fields of a structure as NumPy's descr; null for other dtypes.
 Value fields_json(const DType& dtype) {
     return dtype.kind() == Kind::structure ? dtype.descr() : Value::array();
 }
@@ -85,7 +85,7 @@ void add_shape(Facts& facts, const Shape& shape) {
     facts.add("shape", fmt::format("{} ({})", shape_text(shape), count_text(element_count(shape), "element")));
 }
 
-/// The order of the elements in a chunk, by the codecs that lay them out.
+/// The order of the elements in a chunk, derived from its codecs.
 std::string order_text(const std::vector<CodecConfig>& codecs) {
     const auto found = std::ranges::find(codecs, "transpose", &CodecConfig::name);
     if (found == codecs.end()) return "C";
@@ -117,7 +117,7 @@ void add_attributes(Facts& facts, const Value& attributes) {
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
 }
 
-/// What the array's dialect and its file system cannot keep.
+/// Limits of the array's dialect and of its file system.
 std::vector<std::string> remarks_of(const std::string& path, const Array& array) {
     std::vector<std::string> remarks = array.dialect().remarks(array.metadata());
     const FileSystem file_system = file_system_of(path);
@@ -194,14 +194,15 @@ void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, b
     facts.add("ratio", fmt::format("{}{}", exact ? "" : "about ", ratio_text(logical, stored.bytes)));
 }
 
-/// What repair has set aside, if anything.
+/// Adds a line about files that repair has set aside, if any.
 void add_set_aside(Facts& facts, const std::string& path, const SetAside& set_aside) {
     if (set_aside.files == 0) return;
     facts.add("set aside", fmt::format("{} in .tessera/damaged, {}; `tessera repair {} --drop-damaged` deletes them",
                                        count_text(set_aside.files, "file"), bytes_text(set_aside.bytes), path));
 }
 
-/// Counting a million chunks takes a second, asking for the size of each several: sizes beyond this many are estimated.
+/// Counting a million chunks takes a second, and querying their sizes takes several. Beyond this many, sizes are
+/// estimated.
 constexpr std::int64_t most_sizes = 50'000;
 
 int info_array(Session& session, const std::string& path, const Place& place, bool exact) {
@@ -244,7 +245,7 @@ std::string consolidated_text(const ConsolidatedState& state) {
     return fmt::format("stale for {}; `tessera consolidate` renews them", count_text(std::ssize(state.stale), "node"));
 }
 
-/// A group, also a plain folder or zip that holds nodes.
+/// Prints a group, which may be a plain folder or zip with nodes.
 int info_group(Session& session, const std::string& path, const Place& place) {
     const Group group = Group::open(place.store, place.prefix);
     const Value attributes = group.attributes().all();
@@ -259,7 +260,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
     for (const tessera::Node& node : hierarchy.nodes)
         set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
-    require_present(place);  // else part of this is of what is being removed
+    require_present(place);  // else some of this is about a directory that is being removed
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
@@ -357,7 +358,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     const std::vector<std::string> members =
         path.member ? std::vector<std::string>{} : array_members(format, path.path);
     const Value header = format.describe(path);
-    // A file that could hold several arrays, and holds none, still has a header.
+    // A file of a format for several arrays has a header even if it contains none.
     const bool several = !path.member && format.holds_several();
     const std::unique_ptr<ArraySource> source =
         members.empty() && !several ? format.open(path, {.reverse_dims = reverse_dims}) : nullptr;

@@ -13,12 +13,12 @@ namespace {
 sigset_t stop_signals() {
     sigset_t set;
     sigemptyset(&set);
-    // A parent that ignores a signal (nohup, a shell's background job) means it to stay ignored.
+    // If the parent ignores a signal (nohup, a shell's background job), it must stay ignored.
     for (const int number : {SIGINT, SIGTERM}) {
         struct sigaction current;
         if (sigaction(number, nullptr, &current) == 0 && current.sa_handler != SIG_IGN) sigaddset(&set, number);
     }
-    sigaddset(&set, SIGUSR2);  // how the destructor wakes the thread
+    sigaddset(&set, SIGUSR2);  // lets the destructor wake the thread
     return set;
 }
 

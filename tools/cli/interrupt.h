@@ -9,8 +9,9 @@
 
 namespace tessera::cli {
 
-/// While one lives, the first SIGINT or SIGTERM requests a stop, so that the work can clean up; a second one ends the
-/// program at once. Make it before any other thread, which then inherits the blocked signals. One at a time.
+/// While it lives, the first SIGINT or SIGTERM requests a stop, so that the work can clean up; a second one ends the
+/// program at once. Create it before any other thread, so that these inherit the blocked signals. Only one may exist at
+/// a time.
 class Interrupt {
 public:
     Interrupt();

@@ -7,7 +7,7 @@ namespace tessera::cli {
 
 namespace {
 
-/// Text as troff shows it: a hyphen stays one, and no line is a request.
+/// Escapes text for troff: hyphens stay hyphens, and no line becomes a request.
 std::string escaped(std::string_view text) {
     std::string out;
     bool line_begins = true;
@@ -30,7 +30,7 @@ std::string header(std::string_view name, std::string_view about) {
                        escaped(name), escaped(about));
 }
 
-/// Lines as they are, as `--help` has them.
+/// Verbatim lines, as in `--help`.
 std::string verbatim(std::string_view text) {
     return fmt::format(".nf\n{}\n.fi\n", escaped(text));
 }

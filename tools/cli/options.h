@@ -1,4 +1,4 @@
-// Reading option values that several commands share. Every error names the option and says what is allowed.
+// Parsing option values that several commands share. Every error names the option and the allowed values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace tessera::cli {
 
-/// Runs `body`; an error about what lies at `path` that does not begin with it gets it before its message.
+/// Runs `body`. If the message of an error does not begin with `path`, prepends it.
 template <class Body>
 decltype(auto) about_path(const std::string& path, Body&& body) {
     try {
@@ -36,15 +36,15 @@ decltype(auto) about_path(const std::string& path, Body&& body) {
 [[nodiscard]] Shape parse_shape_option(std::string_view option, std::string_view text);
 /// "C" or "F".
 [[nodiscard]] Order parse_order(std::string_view option, std::string_view text);
-/// The object of --attrs; an empty one for "".
+/// The object given by --attrs; an empty one for "".
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
-/// Names of dimensions: "time, y, x"; an empty name is none.
+/// Names of dimensions: "time, y, x"; an empty name becomes nullopt.
 [[nodiscard]] std::vector<std::optional<std::string>> parse_names(std::string_view text);
-/// "zmeta, v1, v2 or v3": the formats that there are, for help texts.
+/// "zmeta, v1, v2 or v3": all formats, for help texts.
 [[nodiscard]] std::string format_choices();
-/// "v2, v3": those of which the member is true.
+/// "v2, v3": the formats for which the member is true.
 [[nodiscard]] std::string formats_with(bool Dialect::*member);
-/// JSON, or else the text itself as a string.
+/// The text parsed as JSON, or else as a string.
 [[nodiscard]] Value json_or_text(std::string_view text);
 
 }  // namespace tessera::cli

@@ -15,7 +15,7 @@ void require_apart(const std::vector<std::string>& sources, const std::string& d
     for (const std::string& source : sources) {
         const std::filesystem::path path = split_array_path(source).path;
         const std::string from = real_path(path).string();
-        std::error_code ignored;  // a hard link is the same file, too
+        std::error_code ignored;  // a hard link is the same file too
         if (!from.starts_with(to) && !to.starts_with(from) && !std::filesystem::equivalent(path, file, ignored))
             continue;
         throw invalid_argument(

@@ -1,4 +1,4 @@
-// Sources and destinations that must not be the same.
+// Checks that sources and destinations do not overlap.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace tessera::cli {
 
-/// Throws invalid_argument, naming both, where the destination is one of the sources, lies in one or around one, also
-/// by way of links.
+/// Throws invalid_argument, naming both, if the destination is one of the sources, or inside or around one, even
+/// through links.
 void require_apart(const std::vector<std::string>& sources, const std::string& destination);
 
 }  // namespace tessera::cli

@@ -37,7 +37,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
-        // An Index has room for 32 dimensions: not more of them than some MiB.
+        // An Index has room for 32 dimensions: limit them to some MiB.
         constexpr std::int64_t most = 1 << 16;
         for (std::int64_t done = 0; done < region.extent[0]; done += most) {
             const std::int64_t n = std::min(most, region.extent[0] - done);
@@ -72,7 +72,7 @@ private:
         return places;
     }
 
-    /// In one call where the array has one for that.
+    /// Uses read_points() if the array has it.
     [[nodiscard]] NDArray read_elements(const std::vector<Index>& places, const IoOptions& io) const {
         if (const auto* stored = dynamic_cast<const Array*>(array_.get())) return stored->read_points(places, io);
         NDArray elements(from_.dtype, {std::ssize(places)});

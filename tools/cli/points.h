@@ -1,4 +1,4 @@
-// Single elements at places that a file lists.
+// Single elements at indices listed in a file.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace tessera::cli {
 
-/// The elements of `array` at `places`, as an array of one dimension in their order. `places` are integers of shape
-/// (n, rank), a row of indices for each, negative ones counted from the end; of an array of one dimension (n,) too.
-/// Throws invalid_argument for others; out_of_bounds when an element that is none is read.
+/// The elements of `array` at `places`, as a 1-d array in the same order. `places` has integers and shape (n, rank),
+/// one row of indices for each element; for a 1-d array, also (n,). Negative indices count from the end. Throws
+/// invalid_argument for anything else, and out_of_bounds on reading an index outside the array.
 [[nodiscard]] std::unique_ptr<ArraySource> elements_at(std::unique_ptr<ArraySource> array,
                                                        std::unique_ptr<ArraySource> places);
 

@@ -35,7 +35,7 @@ void ProgressBar::start(std::int64_t total_bytes, std::string_view what) {
     total_ = total_bytes;
     begun_ = Clock::now();
     done_ = 0;
-    next_draw_ = redraw_ms;  // what is over sooner draws nothing
+    next_draw_ = redraw_ms;  // shorter work draws nothing
 }
 
 void ProgressBar::advance(std::int64_t bytes) {

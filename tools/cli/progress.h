@@ -1,4 +1,4 @@
-// A progress bar on stderr, for people: only when that is a terminal.
+// A progress bar on stderr, only if that is a terminal.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace tessera::cli {
 /// Thread rule: as Progress; `clear` from any thread.
 class ProgressBar final : public Progress {
 public:
-    /// Whether there is somebody to draw for.
+    /// Whether stderr is a terminal.
     [[nodiscard]] static bool wanted();
 
     ~ProgressBar() override { clear(); }

@@ -38,7 +38,7 @@ std::vector<int> parse_axes(const std::string& text) {
     return axes;
 }
 
-/// The names of the dimensions that stay.
+/// The names of the remaining dimensions.
 std::vector<std::optional<std::string>> kept_names(std::vector<std::optional<std::string>> names,
                                                    const std::vector<int>& axes) {
     const int rank = static_cast<int>(names.size());

@@ -24,7 +24,7 @@ struct RefsOptions {
 int write_references(Session& session, const RefsOptions& options) {
     const Value found = retry_when_replaced(
         {options.path}, [&] { return about_path(options.path, [&] { return references(options.path); }); });
-    // Not as print_json(), which shows what steers terminals in another way: these are names of files.
+    // Not print_json(), which escapes terminal control characters: these are file names.
     const std::string text = fmt::format("{}\n", found.dump({.indent = 1}));
     if (options.out.empty()) {
         print(text);

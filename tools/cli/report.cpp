@@ -21,10 +21,10 @@ namespace {
 /// A character of UTF-8.
 struct Character {
     std::uint32_t code = 0;
-    std::size_t length = 0;  ///< in bytes; 0 where the text begins with none
+    std::size_t length = 0;  ///< in bytes; 0 if the text does not begin with a valid character
 };
 
-/// The character that the text begins with. Overlong forms and surrogates are none.
+/// The first character of the text. Overlong forms and surrogates are invalid.
 Character first_character(std::string_view text) {
     const auto first = static_cast<unsigned char>(text[0]);
     if (first < 0x80) return {first, 1};
@@ -46,13 +46,13 @@ bool is_control(std::uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/// Characters that turn the direction of text round, so that a name may look like another one.
+/// Characters that change the direction of text, so that a name can look like another one.
 bool is_direction(std::uint32_t code) {
     return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069);
 }
 
-/// Copies text, with characters other than ASCII's printable ones replaced by what `how` makes of them.
+/// Copies text, with all characters except printable ASCII replaced by the result of `how`.
 template <class How>
 std::string replaced(std::string_view text, const How& how) {
     std::string out;
@@ -75,14 +75,14 @@ std::string hex_bytes(std::string_view bytes) {
     return text;
 }
 
-/// The text with what is no UTF-8 as \xNN.
+/// The text with invalid UTF-8 as \xNN.
 std::string utf8_only(std::string_view text) {
     return replaced(text, [](Character c, std::string_view bytes) {
         return c.length == 0 ? hex_bytes(bytes) : std::string(bytes);
     });
 }
 
-/// All strings in it, names of members too, as utf8_only.
+/// Applies utf8_only to all strings in a value, including names of members.
 Value all_utf8(Value value) {
     if (value.is_string()) return utf8_only(value.as_string());
     if (value.is_array()) {
@@ -109,7 +109,7 @@ void flush_output() {
 }
 
 std::string unsteering(std::string_view json) {
-    // Outside strings there is nothing but ASCII, and controls in them are escaped already.
+    // Outside strings there is only ASCII, and control characters inside them are already escaped.
     return replaced(json, [](Character c, std::string_view bytes) {
         const bool steers = is_direction(c.code) || (c.code >= 0x7f && c.code < 0xa0);
         return steers ? fmt::format("\\u{:04x}", c.code) : std::string(bytes);
@@ -227,7 +227,7 @@ Value path_value(std::string_view path) {
 std::string codecs_text(const std::vector<CodecConfig>& codecs) {
     std::string text;
     for (const CodecConfig& codec : codecs) {
-        if (codec.name == "bytes") continue;  // only lays the elements out: nothing that a person chose
+        if (codec.name == "bytes") continue;  // only the element layout, not a user's choice
         text += (text.empty() ? "" : " + ") + codec_text(codec);
     }
     return text.empty() ? "none" : text;

@@ -14,16 +14,16 @@
 
 namespace tessera::cli {
 
-/// Thrown when whoever reads standard output has gone; the program then ends quietly.
+/// Thrown if the reader of standard output has closed it; the program then ends quietly.
 struct ClosedPipe {};
 
 /// Writes to standard output. Throws ClosedPipe or Error(io).
 void print(std::string_view text);
-/// Writes what is still buffered, with the same errors.
+/// Flushes buffered output, with the same errors.
 void flush_output();
-/// JSON that every parser reads: NaN and infinities as strings, UTF-8 only, and characters that steer terminals as \u.
+/// JSON for any parser: NaN and infinities as strings, valid UTF-8, and terminal control characters as \u.
 [[nodiscard]] std::string json_text(const Value& value, JsonStyle style = {});
-/// The text of a JSON document with characters that steer terminals as \u.
+/// The text of a JSON document with terminal control characters as \u.
 [[nodiscard]] std::string unsteering(std::string_view json);
 void print_json(const Value& value);
 /// An error for `--json`, on one line: {"level": "error", "code": …, "exit_code": …, "message": …}.
@@ -39,19 +39,19 @@ void print_json(const Value& value);
 [[nodiscard]] std::string bytes_exactly(std::uint64_t bytes);
 /// "277,264"
 [[nodiscard]] std::string grouped(std::uint64_t number);
-/// "344×403"; "0-d" without dimensions
+/// "344×403"; "0-d" for rank 0
 [[nodiscard]] std::string shape_text(const Shape& shape);
 [[nodiscard]] Value shape_value(const Shape& shape);
-/// Logical over stored; 0 when nothing is stored.
+/// Logical over stored; 0 if nothing is stored.
 [[nodiscard]] double ratio(std::uint64_t logical, std::uint64_t stored);
-/// "2.8"; "–" when nothing is stored
+/// "2.8"; "–" if nothing is stored
 [[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
 /// "1 chunk", "12 chunks"
 [[nodiscard]] std::string count_text(std::int64_t n, std::string_view singular);
-/// The text with control characters and what is no UTF-8 as \xNN, and characters that turn the direction of text as
-/// \uNNNN: a hostile name can neither steer a terminal nor look like another one.
+/// The text with control characters and invalid UTF-8 as \xNN, and text direction characters as \uNNNN. So a hostile
+/// name can neither control a terminal nor look like another name.
 [[nodiscard]] std::string printable(std::string_view text);
-/// A path for JSON, which holds UTF-8 only: other bytes as \xNN.
+/// A path for JSON, with bytes that are not UTF-8 as \xNN.
 [[nodiscard]] Value path_value(std::string_view path);
 /// The compressor and filters: "blosc:lz4:5:shuffle".
 [[nodiscard]] std::string codecs_text(const std::vector<CodecConfig>& codecs);

@@ -1,4 +1,4 @@
-// What another run is replacing.
+// Retrying when another run replaces a source.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace tessera::cli {
 
-/// Which files or directories some paths lead to: device and number of each; nothing where there is none.
+/// The identities of the files or directories at some paths: device and inode; nullopt if there is none.
 using Identities = std::vector<std::optional<std::pair<std::uint64_t, std::uint64_t>>>;
 [[nodiscard]] Identities identities_of(const std::vector<std::string>& paths);
 
-/// Calls body(), which works on what lies at these paths and prints nothing before it is done. It is called again where
-/// it ended with not_found because `copy --overwrite` or `snapshot restore` put another directory in the place of one.
+/// Calls body(), which reads from these paths and prints nothing before it succeeds. If it throws not_found because
+/// `copy --overwrite` or `snapshot restore` replaced one of the directories, calls it again.
 template <class Body>
 auto retry_when_replaced(const std::vector<std::string>& paths, const Body& body) {
     constexpr int most = 100;

@@ -20,7 +20,7 @@ public:
         for (int d = 0; chunked && d < chunks.rank(); ++d) {
             if (!selection_.axes()[static_cast<std::size_t>(d)].dropped) info_.chunks.push_back(chunks[d]);
         }
-        // Steps backwards are no memory order of a stream.
+        // A stream cannot be read backwards in memory order.
         if (!selection_.is_region() && info_.access != Access::any) info_.access = Access::sequential;
     }
 

@@ -1,4 +1,4 @@
-// A part of an array as a source of its own.
+// A part of an array as a source.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tessera::cli {
 
-/// What a selection picks from a source, without the dimensions that it drops.
+/// The selected part of a source, without dropped dimensions.
 [[nodiscard]] std::unique_ptr<ArraySource> selected_source(std::unique_ptr<ArraySource> source, Selection selection);
 
 }  // namespace tessera::cli

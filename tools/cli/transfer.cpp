@@ -120,7 +120,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
 
 namespace {
 
-/// Whether a path names one array, of which --fill takes every text as a value.
+/// Whether a path names one array, for which --fill takes any text as a value.
 bool is_one_array(const std::string& path) {
     try {
         (void)open_source(path);
@@ -130,7 +130,7 @@ bool is_one_array(const std::string& path) {
     }
 }
 
-/// What --fill says: of all arrays, and NAME=VALUE of one of several.
+/// Parses --fill: VALUE for all arrays, or NAME=VALUE for one of several.
 void set_fills(const TransferOptions& o, HierarchyOptions& options) {
     const auto named = [](const std::string& given) { return given.find('=') != std::string::npos; };
     const bool one = std::ranges::any_of(o.fills, named) && (o.open || is_one_array(o.source));

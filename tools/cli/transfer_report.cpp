@@ -78,7 +78,7 @@ std::string planned_text(const TransferOptions& o, const PlannedCopy& job) {
     return text + "\n";
 }
 
-/// What a transfer reports with --json, whatever it made: one array or several, directories or a file.
+/// The report of a transfer for --json: one array or several, directories or a file.
 Value transfer_value(const TransferOptions& o, const std::string& path, Value arrays,
                      const std::vector<LeftOut>& lacking) {
     Value left_out = Value::array();
@@ -96,7 +96,7 @@ Value transfer_value(const TransferOptions& o, const std::string& path, Value ar
     return value;
 }
 
-/// All that the copy lacks: arrays that cannot be read, and folders that the walk did not go into.
+/// Everything that the copy lacks: unreadable arrays, and folders that the walk did not enter.
 std::vector<LeftOut> lacking(const TransferOptions& o, const CopiedHierarchy& copied) {
     std::vector<LeftOut> all = copied.left_out;
     for (const PassedFolder& folder : copied.passed) {

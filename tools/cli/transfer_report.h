@@ -1,4 +1,4 @@
-// What a transfer says: of what it made, of what it would make, of what it left out.
+// Reports of a transfer: results, plans and omissions.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace tessera::cli {
 
-/// Says on stderr what the copy lacks.
+/// Notes on stderr what the copy lacks.
 void note_lacking(Session& session, const TransferOptions& options, const CopiedHierarchy& copied);
 /// The report of --dry-run.
 void report_plan(Session& session, const TransferOptions& options, const CopiedHierarchy& copied);
-/// The report of everything else; `done` is the word for it: "imported".
+/// The report of a copy, in which `done` is the verb: "imported".
 void report_copied(Session& session, const TransferOptions& options, const CopiedHierarchy& copied,
                    std::string_view done);
 

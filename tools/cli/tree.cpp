@@ -84,7 +84,7 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::pa
     return node;
 }
 
-/// Apart from those of text, which need not be arrays.
+/// Except text formats, whose files need not be arrays.
 bool has_array_file_extension(const fs::path& path) {
     return std::ranges::any_of(
         array_file_formats(), [&](const auto& f) { return path.extension() == f.extension && f.recognise != nullptr; });
@@ -93,7 +93,7 @@ bool has_array_file_extension(const fs::path& path) {
 TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
                     const fs::path& directory);
 
-/// A file among others: nothing when it is none that holds arrays.
+/// A file in a folder; nullopt if it is not an array file.
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
     std::error_code ignored;
     // Other JSON is no references, and would be read for nothing.
@@ -116,10 +116,10 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
     }
 }
 
-/// Collects what a walk comes to, by path, and then makes one tree of it.
+/// Collects the folders of a walk by path, and then builds one tree.
 class Scan {
 public:
-    /// `directory` is the place in the file system where files are looked at too; empty in a zip.
+    /// `directory`: where to look for array files too; empty in a zip.
     Scan(const std::shared_ptr<KeyValueStore>& store, const std::string& prefix, const fs::path& directory)
         : store_(store),
           directory_(directory),
@@ -128,7 +128,7 @@ public:
     TreeNode run(std::string name) {
         while (walk_.next()) look();
         add_passed();
-        // Longer paths first, and so what is in a folder before the folder.
+        // Longer paths first, so the content of a folder comes before the folder.
         while (found_.size() > 1) {
             auto last = std::prev(found_.end());
             TreeNode node = settled(last->first, std::move(last->second));
@@ -172,7 +172,7 @@ private:
         }
     }
 
-    /// A second way is shown where it leads to something that is.
+    /// Shows a second path to a folder if that folder is shown.
     void add_passed() {
         std::set<std::string> shown;
         for (const auto& [path, node] : found_) {
@@ -189,7 +189,7 @@ private:
         }
     }
 
-    /// A folder of which all children are there: those in order, and files behind them.
+    /// Completes a folder with all its children: sorts them, and appends files.
     TreeNode settled(const std::string& path, TreeNode node) {
         std::ranges::sort(node.children, {}, &TreeNode::name);
         for (TreeNode& file : files_[path]) node.children.push_back(std::move(file));
@@ -203,8 +203,7 @@ private:
     std::map<std::string, std::vector<TreeNode>> files_;  ///< in each folder
 };
 
-/// What is at and below a prefix. `directory` is the place in the file system where files are looked at too; empty in a
-/// zip.
+/// The tree at and below a prefix. `directory`: where to look for array files too; empty in a zip.
 TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,
                     const fs::path& directory) {
     const auto known = probe_node(*store, prefix);
@@ -220,7 +219,7 @@ std::string leaf_text(const Leaf& leaf) {
     return text;
 }
 
-/// The name of what has children, and what is known of it.
+/// The line for a node with children: its name and facts.
 std::string branch_text(const TreeNode& node) {
     if (node.passed) return fmt::format("{}  {}", node.name, passed_text(*node.passed));
     std::string text = node.name + (node.is_file ? "" : "/");

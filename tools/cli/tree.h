@@ -1,4 +1,4 @@
-// What lies below a directory or in a zip: groups, arrays and array files.
+// The content of a directory or zip: groups, arrays and array files.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Leaf {
     std::string format = {};  ///< "zmeta", "npy"
     DType dtype = {};
     Shape shape = {};
-    std::optional<Shape> chunks = {};  ///< none for array files
-    Shape shards = {};                 ///< empty where chunks are not kept together
+    std::optional<Shape> chunks = {};  ///< nullopt for array files
+    Shape shards = {};                 ///< empty without sharding
     std::string error = {};            ///< why it cannot be read; the rest is then unknown
 };
 
@@ -37,17 +37,17 @@ struct TreeNode {
     std::optional<Leaf> leaf = {};
     std::optional<GroupFacts> group = {};
     std::vector<TreeNode> children = {};
-    std::optional<PassedFolder> passed = {};  ///< what the walk did not go into; `path` is below where it began
-    bool is_file = false;                     ///< without a leaf: of several arrays, or a zip
+    std::optional<PassedFolder> passed = {};  ///< not entered by the walk; `path` is below its root
+    bool is_file = false;                     ///< a file of several arrays, or a zip
 };
 
 /// Everything at and below a path. Throws not_found and io.
 [[nodiscard]] TreeNode scan(const std::filesystem::path& path);
 [[nodiscard]] std::int64_t count_arrays(const TreeNode& node);
-/// Also of what is too deep to be looked at.
+/// Whether any node is unreadable, or too deep for the walk.
 [[nodiscard]] bool any_unreadable(const TreeNode& node);
 
-/// Why a folder was not gone into, for a person.
+/// Why the walk did not enter a folder, as text.
 [[nodiscard]] std::string passed_text(const PassedFolder& passed);
 
 /// "none", "fresh" or "stale".

@@ -15,10 +15,10 @@ namespace {
 
 using Files = std::map<std::string, fs::path>;
 
-/// The files of an array by their names in it, but for what is Tessera's own; nothing where it lies in no directory.
+/// The files of an array by name, except Tessera's own; nullopt if it is not in a directory.
 std::optional<Files> files_of(const fs::path& array) {
     std::error_code error;
-    // What a batch that is recorded has changed is not in the files yet.
+    // The changes of a recorded batch may not be in the files yet.
     if (!fs::is_directory(array, error) || fs::exists(array / ".tessera/batch", error)) return std::nullopt;
     Files files;
     for (fs::recursive_directory_iterator entry(array, error), end; !error && entry != end; entry.increment(error)) {
@@ -32,7 +32,7 @@ std::optional<Files> files_of(const fs::path& array) {
     return error ? std::nullopt : std::optional(std::move(files));
 }
 
-/// Whether two files are one (a hard link, as snapshots have them), or hold the same bytes.
+/// Whether two files are the same (hard links, as in snapshots) or have the same bytes.
 bool same_bytes(const fs::path& a, const fs::path& b) {
     std::error_code error;
     if (fs::equivalent(a, b, error)) return true;
@@ -47,7 +47,7 @@ bool same_bytes(const fs::path& a, const fs::path& b) {
     return true;
 }
 
-/// Whether two arrays are the same file by file; false also where that cannot be told.
+/// Whether two arrays are the same file by file; also false if that is unknown.
 bool same_files(const fs::path& a, const fs::path& b) {
     const std::optional<Files> of_a = files_of(a);
     const std::optional<Files> of_b = of_a ? files_of(b) : std::nullopt;
@@ -68,7 +68,7 @@ Value attributes_of(const Group& group, const std::string& path, NodeKind kind) 
     return path.empty() ? group.attributes().all() : group.open_group(path).attributes().all();
 }
 
-/// Two nodes of one path.
+/// Compares two nodes of the same path.
 void compare_nodes(const Group& a, const fs::path& place_a, const Group& b, const fs::path& place_b,
                    const std::string& path, NodeKind kind, const Tolerance& tolerance, int places, const IoOptions& io,
                    TreeDifference& result) {

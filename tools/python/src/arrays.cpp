@@ -16,7 +16,7 @@ namespace tessera::python {
 
 namespace {
 
-/// One element as NumPy has it; `bytes` are content, not a slot, for variable-length kinds.
+/// One element as NumPy's object. For variable-length kinds, `bytes` are the content, not a slot.
 py::object element_to_python(const DType& dtype, const ElementBytes& bytes) {
     const auto* text = reinterpret_cast<const char*>(bytes.data());
     const auto size = static_cast<Py_ssize_t>(bytes.size());
@@ -35,7 +35,7 @@ py::object fill_of(ArrayHandle& handle) {
     return fill.bytes ? element_to_python(handle.dtype(), *fill.bytes) : py::none();
 }
 
-/// xarray's convention where the format has no place of its own for names.
+/// Dimension names; in xarray's attribute if the format has no other place for them.
 py::object dims_of(ArrayHandle& handle) {
     const auto parts = handle.parts();
     Value names;
@@ -64,7 +64,7 @@ py::dict layout_of(ArrayHandle& handle) {
     return layout;
 }
 
-/// Reads boxes, each into an array of its own: (start, array) pairs.
+/// Reads boxes, given as (start, array) pairs, each into its array.
 void read_boxes(ArrayHandle& handle, const py::list& boxes, const WorkOptions& options) {
     const auto parts = handle.parts();
     std::vector<RegionRead> reads;
@@ -88,8 +88,8 @@ py::object region_to_python(const Region& region) {
     return key;
 }
 
-/// Calls a Python function with one chunk's part, and puts back what became of that. Holds the GIL. The function gets
-/// memory of Python's own, which it may keep.
+/// Calls a Python function with one chunk's part, and copies its changes back. Holds the GIL. The function gets memory
+/// owned by Python, which it may keep.
 void change_part(const ArrayHandle& handle, const py::object& function, bool where, const Region& place,
                  const MutableArrayView& elements) {
     const DType& dtype = handle.dtype();
@@ -185,7 +185,7 @@ py::dict described(ArrayHandle& handle) {
     return facts;
 }
 
-/// Chunk number `n` of the grid, in C order, as slices; what `shards` asks for: of shards.
+/// Chunk number `n` of the grid, in C order, as slices; with `shards`, of the grid of shards.
 py::object chunk_key(ArrayHandle& handle, std::int64_t n, bool shards) {
     const ArrayInfo info = handle.parts()->readable().info();
     const ChunkGrid grid(info.shape, shards && !info.shards.empty() ? info.shards : info.chunks);

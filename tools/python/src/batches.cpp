@@ -9,7 +9,7 @@ namespace tessera::python {
 
 namespace {
 
-/// What tessera.Edit holds.
+/// The state of tessera.Edit.
 class EditHandle {
 public:
     EditHandle(ArrayHandle& of, bool keep_old) {

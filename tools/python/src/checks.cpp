@@ -1,4 +1,4 @@
-// verify, repair, seal, digest, diff, stats and snapshots, with the members that the program's --json has.
+// verify, repair, seal, digest, diff, stats and snapshots, with the same members as the program's --json.
 #include <pybind11/stl.h>
 
 #include <tessera/copy.h>
@@ -194,7 +194,7 @@ py::dict statistics_to_python(const Statistics& s) {
     return value;
 }
 
-/// Of each field, or of the elements themselves as the one entry.
+/// The statistics of each field, or one entry for plain elements.
 py::list statistics_of(ArrayHandle& handle, int bins, const WorkOptions& options) {
     const auto parts = handle.parts();
     std::optional<ElementBytes> fill;

@@ -1,4 +1,4 @@
-// Chunks as they are stored, for programs that decode them themselves; and where they lie.
+// Stored chunks and their places, for programs that decode them themselves.
 #include <pybind11/stl.h>
 
 #include <tessera/error.h>
@@ -29,14 +29,14 @@ py::bytes bytes_of(const Buffer& buffer) {
     return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
 }
 
-/// `.zarray` as Zarr v2 has the chunks that are passed undecoded; None where it has none.
+/// The Zarr v2 `.zarray` of the stored chunks; None if v2 cannot express them.
 py::object zarray(ArrayHandle& handle) {
     if (!handle.parts()->array) return py::none();
     const Chunks chunks(handle);
     return chunks->zarray() ? value_to_python(*chunks->zarray()) : py::none();
 }
 
-/// The bytes of a chunk; None for one that is absent and reads as the fill, unless `always`.
+/// The bytes of a chunk; None if it is absent and reads as the fill, unless `always`.
 py::object chunk_bytes(ArrayHandle& handle, const py::object& index, bool always) {
     const Chunks chunks(handle);
     const Index chunk = shape_from_python(index);
@@ -50,7 +50,7 @@ py::object chunk_bytes(ArrayHandle& handle, const py::object& index, bool always
     return found ? py::object(bytes_of(bytes)) : py::object(py::none());
 }
 
-/// What tells whether anything of the array was changed, and when that was last, in nanoseconds since 1970.
+/// A sum that changes with the array, and the time of the last change in nanoseconds since 1970.
 std::pair<std::string, std::int64_t> state(ArrayHandle& handle) {
     const Chunks chunks(handle);
     ChunkBytes::State found = Work().run([&](const IoOptions&) { return chunks->state(); });

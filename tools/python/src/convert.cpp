@@ -114,7 +114,7 @@ py::object value_to_python(const Value& value) {
     if (value.is_bool()) return py::bool_(value.as_bool());
     if (value.is_double()) return py::float_(value.as_double());
     if (value.is_string()) {
-        // What is no UTF-8 comes from names of files, and is shown as os.fsdecode() shows it.
+        // Text that is not UTF-8 comes from file names, and is decoded as by os.fsdecode().
         const std::string& text = value.as_string();
         return py::reinterpret_steal<py::object>(
             PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape"));
@@ -241,7 +241,7 @@ NDArray objects_to_slots(const py::array& objects, const DType& dtype) {
 }
 
 py::array empty_array(const py::dtype& dtype, const Shape& shape, bool fortran) {
-    // Never destroyed: the interpreter is gone before statics are.
+    // Never destroyed: the interpreter ends before statics are destroyed.
     static const auto& empty = *new py::object(py::module_::import("numpy").attr("empty"));
     return empty(shape_to_python(shape), dtype, fortran ? "F" : "C");
 }

@@ -16,8 +16,8 @@ namespace py = pybind11;
 
 /// The library's dtype of a NumPy dtype. Objects become Kind::object. Throws invalid_argument or unsupported.
 [[nodiscard]] DType dtype_from_numpy(const py::dtype& dtype);
-/// A dtype from what a caller gives: a NumPy dtype, anything that np.dtype() takes, or one of the names that NumPy
-/// lacks: "bfloat16", "string", "bytes" (str and bytes, the types, are the last two).
+/// The dtype of an argument: a NumPy dtype, anything that np.dtype() takes, or a name that NumPy lacks: "bfloat16",
+/// "string", "bytes" (the types str and bytes mean the last two).
 [[nodiscard]] DType dtype_from_argument(const py::object& dtype);
 /// The NumPy dtype that shows elements of `dtype`: objects for variable-length text and bytes, V2 for bfloat16.
 [[nodiscard]] py::dtype dtype_to_numpy(const DType& dtype);
@@ -33,17 +33,17 @@ namespace py = pybind11;
 /// A path: str, bytes or os.PathLike.
 [[nodiscard]] std::string path_from_python(const py::object& path);
 
-/// The elements of a NumPy array, which must outlive the view. `dtype` is what they are in the library. Throws
-/// ValueError for a read-only array.
+/// A view of a NumPy array, which must outlive it. `dtype` is the library's dtype of the elements. Throws ValueError
+/// for a read-only array.
 [[nodiscard]] MutableArrayView view_to_write(const py::array& array, const DType& dtype);
 [[nodiscard]] ArrayView view_to_read(const py::array& array, const DType& dtype);
 
 /// Fills an array of objects with the str or bytes of variable-length elements. Holds the GIL.
 void slots_to_objects(const ArrayView& slots, const py::array& objects);
-/// The other way round: str or bytes objects as variable-length elements. Throws TypeError, naming the element.
+/// The reverse: str or bytes objects as variable-length elements. Throws TypeError, naming the element.
 [[nodiscard]] NDArray objects_to_slots(const py::array& objects, const DType& dtype);
 
-/// A new NumPy array with indeterminate elements.
+/// A new, uninitialised NumPy array.
 [[nodiscard]] py::array empty_array(const py::dtype& dtype, const Shape& shape, bool fortran = false);
 
 }  // namespace tessera::python

@@ -1,4 +1,4 @@
-// Copying: import, export, rechunking and change of format, of one array or of all below a path.
+// Copying: import, export, rechunking and change of format, of one array or of everything below a path.
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
@@ -30,16 +30,16 @@ ArrayWishes wishes_of(const py::dict& options) {
     return w;
 }
 
-/// How a copy is made.
+/// Options of a copy.
 struct CopyWay {
     bool overwrite = false;
-    bool resume = false;  ///< go on with what was kept, and keep what is interrupted
+    bool resume = false;  ///< resume an unfinished copy, and keep an interrupted one
     bool link = false;    ///< chunk files by hard links
     bool dry_run = false;
-    bool skip_unreadable = false;  ///< arrays of a hierarchy that cannot be read are left out
+    bool skip_unreadable = false;  ///< unreadable arrays of a hierarchy are left out
 };
 
-/// What is copied, exactly enough to know the same copy again where one is gone on with.
+/// Identifies a copy, to recognise it when it is resumed.
 std::string made_from(const ArraySource& source, const std::optional<std::string>& selection, bool resume) {
     std::string text = fmt::format("tessera.copy of {}[{}]", source.name(), selection.value_or("..."));
     if (!resume) return text;
@@ -51,7 +51,7 @@ std::string made_from(const ArraySource& source, const std::optional<std::string
     return fmt::format("{} {} {}", text, std::filesystem::file_size(file, ignored), changed);
 }
 
-/// Nothing is linked in part, nor copied where links were asked for.
+/// Throws if links were requested and are impossible: never copies instead, nor links only a part.
 template <class Source>
 void require_links(const Source& source, const std::string& to, HierarchyOptions options) {
     options.dry_run = true;
@@ -62,7 +62,7 @@ void require_links(const Source& source, const std::string& to, HierarchyOptions
     }
 }
 
-/// What became otherwise than in the source, in sentences; of several arrays each with its place.
+/// Sentences about differences from the source; for several arrays, each with its path.
 std::vector<std::string> changes_of(const CopiedHierarchy& copied, const CopyWay& way) {
     std::vector<std::string> changes;
     for (const PlannedCopy& job : copied.planned) {
@@ -78,7 +78,7 @@ std::vector<std::string> changes_of(const CopiedHierarchy& copied, const CopyWay
     return changes;
 }
 
-/// A copy that lacks arrays is an error, unless the caller has said that it may; what could be read is there.
+/// Throws if the copy lacks arrays, unless the caller allows it. The readable arrays were copied.
 void require_whole(const CopiedHierarchy& copied, const CopyWay& way) {
     if (way.skip_unreadable || way.dry_run || copied.left_out.empty()) return;
     throw corrupt(
@@ -100,7 +100,7 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
     return made;
 }
 
-/// `source` is a path, or an array that is open.
+/// `source` is a path or an open array.
 template <class Source>
 std::vector<std::string> copy_at(const Source& source, const std::string& to, HierarchyOptions options,
                                  const CopyWay& way, const WorkOptions& work) {
@@ -118,7 +118,7 @@ std::vector<std::string> copy_at(const Source& source, const std::string& to, Hi
     });
 }
 
-/// Copies one array that is open. Returns what became otherwise than in the source.
+/// Copies an open array. Returns sentences about differences from the source.
 std::vector<std::string> copy_array_handle(ArrayHandle& from, const Picked* picked, const py::object& to,
                                            const py::dict& options, const CopyWay& way, const PlaceOptions& place,
                                            const WorkOptions& work) {

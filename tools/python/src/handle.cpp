@@ -49,7 +49,7 @@ View unfolded(const Picked& picked, View v) {
     return v;
 }
 
-/// Of memory that holds a whole array, what a selection picks.
+/// The selected part of memory that holds a whole array.
 template <class View>
 View picked_view(const Selection& selection, View v) {
     for (int d = 0; d < selection.rank(); ++d) {
@@ -73,7 +73,7 @@ void read_parts(const ArrayParts& parts, const Selection& selection, const Mutab
     }
 }
 
-/// A cache takes regions: of a selection with steps, its rows.
+/// A cache takes only regions: writes a selection with steps row by row.
 void write_rows(CachedArray& cache, const Selection& selection, const ArrayView& in, const IoOptions& io) {
     for (int d = 0; d < selection.rank(); ++d) {
         const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];

@@ -1,4 +1,4 @@
-// Handles: what the classes of the Python package hold of arrays and groups.
+// Handles: the state of the Python package's array and group classes.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -25,8 +25,8 @@ namespace tessera::python {
 
 namespace py = pybind11;
 
-/// Something of the library that a fork must not hand on: in a child it is neither used nor destroyed, because its
-/// locks and files are the parent's.
+/// An object of the library that a forked child must not inherit. A child neither uses nor destroys it, because its
+/// locks and files belong to the parent.
 template <class T>
 class Held {
 public:
@@ -41,14 +41,14 @@ public:
         return *this;
     }
     ~Held() { reset(); }
-    /// Whether it is here, and this process's own.
+    /// Whether it exists and belongs to this process.
     [[nodiscard]] bool usable() const { return value_ != nullptr && process_ == process_number(); }
     [[nodiscard]] bool inherited() const { return value_ != nullptr && process_ != process_number(); }
     T* operator->() const { return value_.get(); }
     T& operator*() const { return *value_; }
-    /// Keeps it while a call works without the GIL, whoever ends it meanwhile.
+    /// Keeps it alive while a call runs without the GIL, even if another thread resets it.
     [[nodiscard]] std::shared_ptr<T> share() const { return value_; }
-    /// Lets it go, without the GIL; an inherited one is forgotten.
+    /// Destroys it, without the GIL; an inherited one is leaked.
     void reset() {
         if (inherited()) {
             static_cast<void>(new std::shared_ptr<T>(std::move(value_)));
@@ -68,31 +68,31 @@ private:
     int process_ = process_number();
 };
 
-/// How a place is opened again: by a forked child.
+/// Reopens a place in a forked child.
 using Reopen = std::function<std::unique_ptr<struct ArrayParts>()>;
 
-/// An array, whatever holds it. Which members are there says what can be done with it.
+/// An array of any kind. The members that are set determine its operations.
 struct ArrayParts {
     std::unique_ptr<ArraySource> source;  ///< an array file, or a cache
     std::optional<Array> array;           ///< chunks in a store
-    std::unique_ptr<MappedArray> mapped;  ///< an array file that is written in place
-    CachedArray* cached = nullptr;        ///< `source`, where that is a cache
+    std::unique_ptr<MappedArray> mapped;  ///< an array file written in place
+    CachedArray* cached = nullptr;        ///< `source`, if that is a cache
     std::once_flag chunks_made = {};
-    std::optional<ChunkBytes> chunks;  ///< of `array`, once they are asked for
+    std::optional<ChunkBytes> chunks;  ///< of `array`, made on demand
 
     [[nodiscard]] const ArraySource& readable() const {
         return source ? *source : static_cast<const ArraySource&>(*array);
     }
 };
 
-/// What tessera.Array holds.
+/// The state of tessera.Array.
 class ArrayHandle {
 public:
     ArrayHandle(std::unique_ptr<ArrayParts> parts, Reopen reopen);
 
-    /// Of this process: a forked child opens the array anew. Throws where that cannot be (a cache, a batch).
+    /// This process's parts: a forked child reopens the array. Throws if that is impossible (a cache, a batch).
     [[nodiscard]] std::shared_ptr<ArrayParts> parts();
-    [[nodiscard]] Array array();  ///< throws unsupported for what is no array of chunks
+    [[nodiscard]] Array array();  ///< throws unsupported if the array has no chunks
 
     [[nodiscard]] const DType& dtype() const { return dtype_; }
     [[nodiscard]] const py::dtype& numpy_dtype() const { return numpy_dtype_; }
@@ -104,7 +104,7 @@ public:
     /// Ends a cache or the handle of a batch.
     void close() { parts_.reset(); }
 
-    /// The elements of `array` as the library's: of this array's dtype, or of it in another byte order.
+    /// The library's dtype of `array`: this array's dtype, in any byte order.
     [[nodiscard]] DType dtype_of(const py::array& array) const;
 
 private:
@@ -114,12 +114,12 @@ private:
     py::dtype numpy_dtype_;
 };
 
-/// What tessera.Group holds.
+/// The state of tessera.Group.
 class GroupHandle {
 public:
     using Open = std::function<std::unique_ptr<Group>()>;
     explicit GroupHandle(Open open) : open_(std::move(open)), group_(open_()) {}
-    /// Of this process: a forked child opens the group anew.
+    /// This process's group: a forked child reopens it.
     [[nodiscard]] Group& group() {
         if (group_.inherited()) group_ = Held<Group>(open_());
         return *group_;
@@ -130,7 +130,7 @@ private:
     Held<Group> group_;
 };
 
-/// How the caller wants places opened.
+/// The caller's options for opening places.
 struct PlaceOptions {
     bool read_only = true;
     std::string durability = "commit";
@@ -139,10 +139,10 @@ struct PlaceOptions {
     [[nodiscard]] StoreOptions store() const { return store_options(read_only, durability, locks, follow_links); }
 };
 
-/// What tessera.create_array and its like take, by their Python names.
+/// The options of tessera.create_array and similar functions, by their Python names.
 [[nodiscard]] ArrayOptions array_options(const py::dict& options);
 
-/// Whether so many bytes take long enough for a person to want it ended.
+/// Whether this many bytes take long enough to need interruption.
 [[nodiscard]] inline Length length_of(const Shape& shape, const DType& dtype) {
     constexpr std::int64_t brief = std::int64_t{1} << 18;
     return byte_count(shape, dtype.size()) <= brief ? Length::brief : Length::any;

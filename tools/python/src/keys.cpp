@@ -43,7 +43,7 @@ public:
     KeyStoreHandle(const py::object& path, PlaceOptions options)
         : path_(path_from_python(path)), options_(std::move(options)), store_(open()) {}
 
-    /// Of this process: a forked child opens the directory anew.
+    /// This process's store: a forked child reopens the directory.
     [[nodiscard]] std::shared_ptr<KeyValueStore> store() {
         if (store_.inherited()) store_ = Held<OpenStore>(open());
         return store_->store;

@@ -1,4 +1,4 @@
-// tessera._tessera: what the package `tessera` calls of the library. Nobody else imports it.
+// tessera._tessera: the library's interface for the package `tessera`. Nothing else imports it.
 #include "handle.h"
 #include "pictures.h"
 

@@ -23,7 +23,7 @@ std::unique_ptr<ArrayParts> chunked(Array array) {
     return parts;
 }
 
-/// An array file that is written in place.
+/// Opens an array file for writing in place.
 std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path) {
     const ArrayFileFormat* const format = find_array_file_format(path.path);
     if (format != nullptr && format->name == "npy") {
@@ -43,14 +43,14 @@ std::unique_ptr<ArrayParts> open_file_parts(const std::string& path, bool read_o
     return parts;
 }
 
-/// What a path names.
+/// The thing that a path names.
 struct Found {
     std::unique_ptr<ArrayParts> array;
-    bool several = false;              ///< an array file that can hold several arrays, and does not hold one
-    std::vector<std::string> members;  ///< of such a file
+    bool several = false;              ///< an array file of a format for several arrays, without exactly one
+    std::vector<std::string> members;  ///< members of such a file
 };
 
-/// Nothing in `array` and no members: a group.
+/// Without `array` and members, it is a group.
 Found find(const std::string& path, const PlaceOptions& options) {
     const ArrayPath split = split_array_path(path);
     if (!split.member) {
@@ -63,7 +63,7 @@ Found find(const std::string& path, const PlaceOptions& options) {
             });
         }
         const ArrayFileFormat* const format = find_array_file_format(path);
-        if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws what is there
+        if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws, naming what is there
         if (format != nullptr) {
             std::vector<std::string> members = array_members(*format, path);
             const bool one = members.size() == 1 || !format->holds_several();

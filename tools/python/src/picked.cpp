@@ -11,13 +11,13 @@ namespace tessera::python {
 
 namespace {
 
-/// One item of a key that is basic.
+/// Whether an item of a key is basic.
 bool is_basic(const py::handle& item) {
     if (item.is_none() || PySlice_Check(item.ptr()) != 0 || item.is(py::ellipsis())) return true;
     if (py::isinstance<py::bool_>(item) || py::isinstance<py::str>(item) || PyIndex_Check(item.ptr()) == 0)
         return false;
     if (PyLong_Check(item.ptr()) != 0) return true;
-    // Of NumPy's: integers, and arrays of them without dimensions. (np.bool_ has an __index__ that warns.)
+    // Of NumPy's objects: integers, and 0-d arrays of them. (np.bool_ has an __index__ that warns.)
     if (!py::isinstance<py::array>(item)) return py::dtype::from_args(py::type::of(item)).kind() != 'b';
     const auto array = py::reinterpret_borrow<py::array>(item);
     return array.ndim() == 0 && (array.dtype().kind() == 'i' || array.dtype().kind() == 'u');

@@ -1,4 +1,4 @@
-// NumPy's basic indexing: what a[key] picks.
+// NumPy's basic indexing: the meaning of a[key].
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,18 +12,18 @@ namespace tessera::python {
 
 namespace py = pybind11;
 
-/// What a key of integers, slices, `...` and None picks from an array.
+/// The part of an array picked by a key of integers, slices, `...` and None.
 struct Picked {
     Selection selection = Selection::all({});
-    Shape shape;                    ///< of the result, as NumPy has it
+    Shape shape;                    ///< of the result in NumPy
     std::vector<std::int8_t> axes;  ///< of each dimension of the result: the selection's axis, or -1 for None
-    bool element = false;           ///< one element, and no array without dimensions: integers alone
+    bool element = false;           ///< the result is an element, not a 0-d array: the key has only integers
 
-    /// The memory of a result as the library takes it: dropped dimensions as 1, none for None.
+    /// The strides of a result for the library: dropped dimensions with length 1, and none for None.
     [[nodiscard]] Strides strides(const Strides& of_result) const;
 };
 
-/// Nothing for a key that holds something else (arrays, lists, bools, names). Throws IndexError as NumPy does.
+/// nullopt for any other key (with arrays, lists, bools, names). Throws IndexError as NumPy does.
 [[nodiscard]] std::optional<Picked> pick(const py::object& key, const Shape& shape);
 
 }  // namespace tessera::python

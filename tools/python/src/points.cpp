@@ -1,4 +1,4 @@
-// Elements at many places: those of one chunk are read together, however many there are.
+// Elements at many indices: those of one chunk are read together.
 #include <tessera/chunk_grid.h>
 #include <tessera/error.h>
 
@@ -15,15 +15,15 @@ namespace tessera::python {
 
 namespace {
 
-/// Up to so many elements of a chunk are read one by one, so that only the blocks of the chunk that they lie in are
-/// decoded; of more the box that holds them all is.
+/// Up to this many elements of a chunk are read one by one, so that only their blocks are decoded. For more, their
+/// bounding box is read.
 constexpr std::size_t few = 4;
-/// Boxes that are read at once: they stay in the processor's cache until their elements are picked.
+/// Bytes of boxes read at once, so that they stay in the processor's cache until their elements are picked.
 constexpr std::int64_t box_bytes = 8 << 20;
 
 using Places = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
 
-/// Rows of an (n, rank) array of int64, in C order, that lie inside the array.
+/// Rows of an (n, rank) array of int64, in C order: indices inside the array.
 struct Points {
     const std::int64_t* first = nullptr;
     std::size_t count = 0;
@@ -53,10 +53,10 @@ Points points_of(const Places& places, const Shape& shape) {
     return points;
 }
 
-/// Points in the order of their chunks, and where those of each chunk begin.
+/// Points sorted by chunk, and the start of each chunk's points.
 struct ByChunk {
     std::vector<std::size_t> order;
-    std::vector<std::size_t> begin;  ///< one more than there are chunks with points
+    std::vector<std::size_t> begin;  ///< one more entry than chunks with points
 
     [[nodiscard]] std::span<const std::size_t> of(std::size_t n) const {
         return std::span(order).subspan(begin[n], begin[n + 1] - begin[n]);
@@ -79,7 +79,7 @@ ByChunk by_chunk(const Points& points, const ChunkGrid& grid) {
     ByChunk sorted{.order = std::vector<std::size_t>(points.count), .begin = {}};
     const auto possible = static_cast<std::uint64_t>(grid.chunk_count());
     if (possible <= 4 * points.count + 1024) {
-        // Counted, and put where the counts say.
+        // Counting sort.
         std::vector<std::size_t> next(static_cast<std::size_t>(possible) + 1);
         for (const std::int64_t chunk : chunks) ++next[static_cast<std::size_t>(chunk) + 1];
         for (std::size_t c = 1; c < next.size(); ++c) {
@@ -98,7 +98,7 @@ ByChunk by_chunk(const Points& points, const ChunkGrid& grid) {
     return sorted;
 }
 
-/// The smallest box that holds these points.
+/// The bounding box of these points.
 Region box_around(const Points& points, std::span<const std::size_t> chosen) {
     Index low = points.index(chosen.front());
     Index high = low;
@@ -112,7 +112,7 @@ Region box_around(const Points& points, std::span<const std::size_t> chosen) {
     return {low, high};
 }
 
-/// Copies elements of `Size` bytes (0: of `size`) out of a box, each to its place in `to`.
+/// Copies elements of `Size` bytes (0: `size`) from a box, each to its place in `to`.
 template <std::size_t Size>
 void pick(const Region& box, const MutableArrayView& from, const Points& points, std::span<const std::size_t> chosen,
           const MutableArrayView& to) {
@@ -150,7 +150,7 @@ RegionRead single_read(const Points& points, std::size_t i, const MutableArrayVi
     return {Region(points.index(i), one.shape), one};
 }
 
-/// Reads box by box, some at once.
+/// Reads boxes, several at once.
 class BoxReader {
 public:
     BoxReader(const Array& array, const Points& points, const MutableArrayView& to, const IoOptions& io)

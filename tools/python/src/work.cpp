@@ -13,21 +13,21 @@ namespace tessera::python {
 
 namespace {
 
-/// The stop of the main thread's innermost work. The handler of SIGINT reads it, whichever thread gets the signal.
+/// The stop of the main thread's innermost work. The SIGINT handler reads it, in whichever thread it runs.
 std::atomic<std::stop_source*> interruptible = nullptr;
 struct sigaction pythons_own;
 
-/// Of this thread's innermost work, for waits that ask whether to go on.
+/// The stop of this thread's innermost work, for waits that poll it.
 thread_local std::stop_source* current_stop = nullptr;
 
 void on_interrupt(int number) {
-    // Nobody registers callbacks with these stops, so that asking is an atomic operation and no lock is waited for.
+    // No callbacks are registered with these stops, so request_stop() is atomic and takes no lock.
     if (std::stop_source* const stop = interruptible.load()) stop->request_stop();
     pythons_own.sa_handler(number);
 }
 
 bool has_default_handler() {
-    // Never destroyed: the interpreter is gone before statics are.
+    // Never destroyed: the interpreter ends before statics are destroyed.
     static const auto& module = *new py::object(py::module_::import("signal"));
     return module.attr("getsignal")(SIGINT).is(module.attr("default_int_handler"));
 }

@@ -1,4 +1,4 @@
-// Work: one call into the library, without the GIL, that Ctrl-C can end and that tells its progress.
+// Work: one call into the library, without the GIL, with progress, and interruptible by Ctrl-C.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,27 +16,27 @@ namespace tessera::python {
 
 namespace py = pybind11;
 
-/// What the calls of the module take: how many threads, how much memory, and whom to tell.
+/// Options of the module's calls: threads, memory and progress.
 struct WorkOptions {
     int threads = 0;
     std::uint64_t max_memory = 0;
     py::object progress = py::none();  ///< called as progress(done, total) with bytes
 };
 
-/// Whether a call may take long enough for a person to want it ended.
+/// Whether a call may take long enough to need interruption.
 enum class Length : std::uint8_t { brief, any };
 
 class Work {
 public:
-    /// With the GIL. Where `length` is any, and this is the main thread, and Python's own handler of SIGINT is in place
-    /// (a handler of somebody else's runs when the call has ended, as with any C function), SIGINT ends the work.
+    /// Call with the GIL. SIGINT ends the work if `length` is any, this is the main thread, and Python's own SIGINT
+    /// handler is installed. Any other handler runs after the call, as with any C function.
     explicit Work(const WorkOptions& options = {}, Length length = Length::any);
     ~Work();
     Work(const Work&) = delete;
     Work& operator=(const Work&) = delete;
 
-    /// Calls body(io) without the GIL. What a callback of Python threw is thrown here, and KeyboardInterrupt where
-    /// that ended the work.
+    /// Calls body(io) without the GIL. Rethrows the error of a Python callback, or KeyboardInterrupt if that ended the
+    /// work.
     template <class Body>
     auto run(const Body& body) {
         try {
@@ -54,7 +54,7 @@ public:
         }
     }
 
-    /// With the GIL, in a callback that threw a Python error: keeps it for run(), and asks the work to stop.
+    /// Call with the GIL, in a callback that threw a Python error: keeps it for run(), and requests a stop.
     void keep_error(py::error_already_set&& error);
 
 private:
@@ -65,7 +65,7 @@ private:
         const py::gil_scoped_release released;
         return body(std::as_const(io_));
     }
-    /// Throws the error that was kept, or KeyboardInterrupt where that is due; else returns.
+    /// Throws the kept error, or KeyboardInterrupt if that is due.
     void rethrow();
 
     std::stop_source stop_;
@@ -75,7 +75,7 @@ private:
     std::unique_ptr<py::error_already_set> error_;
 };
 
-/// How places are opened: waiting for another builder ends when the work of this thread is interrupted.
+/// Options for opening places. Waiting for another builder ends if this thread's work is interrupted.
 [[nodiscard]] StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links);
 
 }  // namespace tessera::python
