@@ -202,16 +202,6 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     return result;
 }
 
-void require_free_file(const HierarchyCopy& o) {
-    const fs::path path = split_array_path(o.destination).path;
-    if (fs::is_directory(path)) {
-        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
-    }
-    if (fs::exists(path) && !o.overwrite) {
-        throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), o.arrays.option_prefix));
-    }
-}
-
 /// The lock to hold from before the first look at the destination until it is complete.
 DestinationLock lock_for(const HierarchyCopy& o) {
     return o.dry_run ? DestinationLock() : lock_destination(o.destination, o.store);
@@ -302,7 +292,7 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
     const DestinationLock building = lock_for(o);
-    if (to_file) require_free_file(o);
+    if (to_file) require_free_file(split_array_path(destination).path, o.overwrite, o.arrays.option_prefix);
     const bool existed = fs::exists(split_array_path(destination).path);
     try {
         if (!to_file) return copy_to_arrays(o, building);

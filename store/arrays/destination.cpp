@@ -229,4 +229,13 @@ DestinationLock lock_destination(const std::string& path, const StoreOptions& op
     return DestinationLock(place, options);
 }
 
+void require_free_file(const fs::path& path, bool overwrite, std::string_view option_prefix) {
+    if (fs::is_directory(path)) {
+        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
+    }
+    if (fs::exists(path) && !overwrite) {
+        throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), option_prefix));
+    }
+}
+
 }  // namespace tessera

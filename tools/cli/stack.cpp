@@ -7,6 +7,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/destination.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
@@ -197,7 +198,7 @@ private:
 void require_virtual_options(const TransferOptions& t) {
     const std::pair<bool, const char*> changing[] = {
         {t.chunks.has_value(), "--chunks"}, {t.shards.has_value(), "--shard"},
-        {t.codec.has_value(), "--codec"},   {!t.fills.empty() || t.fill.has_value(), "--fill"},
+        {t.codec.has_value(), "--codec"},   {!t.fills.empty(), "--fill"},
         {t.format.has_value(), "--format"}, {t.separator.has_value(), "--separator"},
         {t.order.has_value(), "--order"},   {t.deflate.has_value(), "--deflate"},
         {t.dtype.has_value(), "--dtype"},   {t.cast.has_value(), "--cast"},
@@ -233,8 +234,11 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
 int join_virtually(Session& session, const TransferOptions& t, const std::vector<std::string>& arrays, int axes,
                    JoinedReferences options) {
     require_virtual_options(t);
-    const DestinationLock building = lock_destination(session, t, true);
-    require_free_file(t);
+    DestinationLock building;
+    if (!t.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
+        building = DestinationLock(t.destination, session.store());
+    }
+    require_free_file(t.destination, t.overwrite, "--");
     options.folder = fs::path(t.destination).parent_path();
     options.allow_outside = outside_references_allowed();
     if (t.dimensions) {

@@ -1,9 +1,11 @@
 // Where a copy makes its arrays and groups, so that nothing unfinished opens as an array.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
@@ -46,5 +48,8 @@ public:
 /// The lock to take before the first look at a destination, and to hold until that is complete. Holds nothing if the
 /// folder of a file is missing, because the file cannot be made then.
 [[nodiscard]] DestinationLock lock_destination(const std::string& path, const StoreOptions& options);
+
+/// Throws already_exists if a file is there and is not to be replaced, invalid_argument for a directory.
+void require_free_file(const std::filesystem::path& path, bool overwrite, std::string_view option_prefix = "");
 
 }  // namespace tessera
