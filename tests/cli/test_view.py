@@ -383,7 +383,7 @@ class Page(View):
         for name in "jacksboro_fault_dem", "topobathy":
             shutil.copy(EXAMPLES / f"{name}.npz", self.folder)
         text = (docs / "view.md").read_text()
-        blocks = re.findall(r"(?ms)^```\n(.*?)^```", text)
+        blocks = re.findall(r"(?ms)^```console\n(.*?)^```", text)
         drawn = set()
         for block in blocks:
             for step in re.split(r"(?m)^\$ tessera ", block)[1:]:
