@@ -38,8 +38,8 @@ namespace {
 
 std::string promise_text(const ParityPromise& promise) {
     if (promise.blocks == 0) return "nothing more can be lost for certain";
-    return fmt::format("any {} blocks of {} bytes in a group, any {} bytes in a row, or any {} files can be lost",
-                       promise.blocks, promise.block_size, promise.run, promise.files);
+    return fmt::format("any {} blocks of {} bytes in a group, any {} bytes in a row, or any {} file{} can be lost",
+                       promise.blocks, promise.block_size, promise.run, promise.files, promise.files == 1 ? "" : "s");
 }
 
 }  // namespace
