@@ -1,7 +1,6 @@
 #include "computed.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -18,8 +17,6 @@
 #include "transfer_report.h"
 
 namespace tessera::cli {
-
-namespace fs = std::filesystem;
 
 namespace {
 
