@@ -27,7 +27,7 @@ std::unique_ptr<ArrayToArrayCodec> make_astype_codec(const Value& configuration,
 constexpr CodecPart astype_parts[] = {{"encode_dtype", CodecPart::Type::text, {}, true}};
 
 /// "decode_dtype" defaults to the dtype of the elements that enter the codec.
-void complete(Value& configuration, const DType& dtype) {
+void complete_astype(Value& configuration, const DType& dtype) {
     set_missing(configuration, "decode_dtype", dtype.str());
 }
 
@@ -38,7 +38,7 @@ extern constinit const CodecRow astype_codec{
     .about = "numbers cast: astype:DTYPE",
     .array_to_array = make_astype_codec,
     .parts = astype_parts,
-    .complete = complete,
+    .complete = complete_astype,
     .decoded_dtype = "decode_dtype",
 };
 

@@ -14,7 +14,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::size_t cache_line = 64;
 constexpr std::size_t long_run = 1024;
 constexpr std::size_t fetched_ahead = 8192;   // bytes; a fraction of the nearest cache
 constexpr std::int64_t near_by = 1 << 18;     // bytes that stay in a nearby cache

@@ -112,7 +112,7 @@ std::unique_ptr<ArrayToArrayCodec> make_categorize_codec(const Value& configurat
     return std::make_unique<CategorizeCodec>(in, decoded_dtype(configuration, in), astype, labels);
 }
 
-void complete(Value& configuration, const DType& dtype) {
+void complete_categorize(Value& configuration, const DType& dtype) {
     set_missing(configuration, "dtype", dtype.is_variable() ? "|O" : dtype.str());
     set_missing(configuration, "astype", "|u1");
 }
@@ -124,7 +124,7 @@ extern constinit const CodecRow categorize_codec{
     .about = "texts as numbers of labels",
     .array_to_array = make_categorize_codec,
     .short_notation = false,
-    .complete = complete,
+    .complete = complete_categorize,
     .objects = Kind::variable_text,
     .decoded_dtype = "dtype",
 };

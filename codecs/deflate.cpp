@@ -14,7 +14,7 @@ namespace tessera {
 
 namespace {
 
-struct Free {
+struct FreeEngine {
     void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
     void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
 };
@@ -38,7 +38,7 @@ public:
     DeflateCodec(const Wrapping& wrapping, int level) : wrapping_(wrapping), level_(level) {}
 
     void encode(ByteSpan in, Buffer& out) const override {
-        const std::unique_ptr<libdeflate_compressor, Free> engine(libdeflate_alloc_compressor(level_));
+        const std::unique_ptr<libdeflate_compressor, FreeEngine> engine(libdeflate_alloc_compressor(level_));
         if (!engine) throw std::bad_alloc();
         out.reset(static_cast<std::size_t>(encoded_bound(in.size())));
         out.resize(wrapping_.compress(engine.get(), in.data(), in.size(), out.data(), out.size()));
@@ -68,7 +68,7 @@ protected:
 private:
     /// The same; cuts `in` to the bytes after the last member: none, or zeros.
     [[nodiscard]] std::optional<std::size_t> decompress_members(ByteSpan& in, MutableByteSpan out) const {
-        const std::unique_ptr<libdeflate_decompressor, Free> engine(libdeflate_alloc_decompressor());
+        const std::unique_ptr<libdeflate_decompressor, FreeEngine> engine(libdeflate_alloc_decompressor());
         if (!engine) throw std::bad_alloc();
         std::size_t total = 0;
         do {

@@ -57,7 +57,7 @@ std::unique_ptr<BytesToBytesCodec> make_shuffle_codec(const Value& configuration
 
 constexpr CodecPart shuffle_parts[] = {{"elementsize", CodecPart::Type::whole}};
 
-void complete(Value& configuration, const DType& dtype) {
+void complete_elementsize(Value& configuration, const DType& dtype) {
     set_missing(configuration, "elementsize", dtype.size());
 }
 
@@ -68,7 +68,7 @@ extern constinit const CodecRow shuffle_codec{
     .about = "bytes of elements grouped by place: shuffle:ELEMENTSIZE",
     .bytes_to_bytes = make_shuffle_codec,
     .parts = shuffle_parts,
-    .complete = complete,
+    .complete = complete_elementsize,
 };
 
 }  // namespace tessera

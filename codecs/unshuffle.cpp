@@ -55,8 +55,6 @@ std::atomic<Machine>& machine() {
 
 #if defined(__x86_64__)
 
-constexpr std::size_t cache_line = 64;
-
 std::size_t before_line(const std::byte* p) {
     return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }

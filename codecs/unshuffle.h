@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+constexpr std::size_t cache_line = 64;
+
 /// A shuffled block: the first bytes of all elements, the second bytes, and so on, then the bytes of an incomplete last
 /// element.
 struct ShuffledBlock {

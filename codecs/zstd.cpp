@@ -13,7 +13,7 @@ namespace tessera {
 
 namespace {
 
-struct Free {
+struct FreeContext {
     void operator()(ZSTD_CCtx* c) const { ZSTD_freeCCtx(c); }
     void operator()(ZSTD_DCtx* d) const { ZSTD_freeDCtx(d); }
 };
@@ -28,7 +28,7 @@ public:
     ZstdCodec(int level, bool checksum) : level_(level), checksum_(checksum) {}
 
     void encode(ByteSpan in, Buffer& out) const override {
-        thread_local std::unique_ptr<ZSTD_CCtx, Free> engine;
+        thread_local std::unique_ptr<ZSTD_CCtx, FreeContext> engine;
         if (!engine) engine.reset(ZSTD_createCCtx());
         if (!engine) throw std::bad_alloc();
         require_encoded(ZSTD_CCtx_setParameter(engine.get(), ZSTD_c_compressionLevel, level_));
@@ -48,7 +48,7 @@ public:
 protected:
     [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
         if (in.empty()) throw corrupt("there is nothing where a zstd frame should be");
-        thread_local std::unique_ptr<ZSTD_DCtx, Free> engine;
+        thread_local std::unique_ptr<ZSTD_DCtx, FreeContext> engine;
         if (!engine) engine.reset(ZSTD_createDCtx());
         if (!engine) throw std::bad_alloc();
         // One call, because streaming allocates the window size that a frame claims.

@@ -13,7 +13,7 @@ namespace {
 
 using Base = TimeUnit::Base;
 // Years reach 2^63 and seconds are counted in attoseconds: std::chrono's calendar and int64 are both too small.
-using Wide = __int128;
+using Int128 = __int128;
 
 struct Divisor {
     Base base;
@@ -49,37 +49,37 @@ const BaseRow& row_of(Base base) {
     return base_rows[static_cast<std::size_t>(base)];
 }
 
-Wide power_of_ten(int n) {
-    Wide v = 1;
+Int128 power_of_ten(int n) {
+    Int128 v = 1;
     while (n-- > 0) v *= 10;
     return v;
 }
 
-Wide floor_div(Wide a, Wide b) {
+Int128 floor_div(Int128 a, Int128 b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
-Wide floor_mod(Wide a, Wide b) {
+Int128 floor_mod(Int128 a, Int128 b) {
     return a - floor_div(a, b) * b;
 }
 
 // Days since 1970-01-01 in the proleptic Gregorian calendar, and back (Howard Hinnant's algorithms, whose eras are 400
 // years of 146097 days beginning in March).
-Wide days_from_civil(Wide year, int month, int day) {
+Int128 days_from_civil(Int128 year, int month, int day) {
     year -= month <= 2 ? 1 : 0;
-    const Wide era = floor_div(year, 400);
-    const Wide year_of_era = year - era * 400;
-    const Wide day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    const Int128 era = floor_div(year, 400);
+    const Int128 year_of_era = year - era * 400;
+    const Int128 day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
     return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
 }
 
 struct Date {
-    Wide year;
+    Int128 year;
     int month, day;
 };
 
-Date civil_from_days(Wide days) {
+Date civil_from_days(Int128 days) {
     days += 719468;
-    const Wide era = floor_div(days, 146097);
+    const Int128 era = floor_div(days, 146097);
     const auto day_of_era = static_cast<int>(days - era * 146097);
     const int year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
     const int day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -88,7 +88,7 @@ Date civil_from_days(Wide days) {
     return {era * 400 + year_of_era + (month <= 2 ? 1 : 0), month, day_of_year - (153 * from_march + 2) / 5 + 1};
 }
 
-int days_in_month(Wide year, int month) {
+int days_in_month(Int128 year, int month) {
     return static_cast<int>(days_from_civil(month == 12 ? year + 1 : year, month == 12 ? 1 : month + 1, 1) -
                             days_from_civil(year, month, 1));
 }
@@ -103,7 +103,7 @@ bool is_digit(char c) {
 }
 
 struct Moment {
-    Wide year = 1970;
+    Int128 year = 1970;
     int month = 1, day = 1;
     std::int64_t second_of_day = 0;  // a time zone's offset may move it out of the day
     std::int64_t attoseconds = 0;
@@ -121,7 +121,7 @@ public:
         const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), year);
         if (error != std::errc{} || rest_.empty() || !is_digit(rest_.front())) fail("a year");
         rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-        m.year = negative ? -Wide{year} : Wide{year};
+        m.year = negative ? -Int128{year} : Int128{year};
         if (accept('-')) {
             m.month = two_digits(1, 12, "a month");
             if (accept('-')) {
@@ -181,7 +181,7 @@ private:
     std::string_view text_, rest_;
 };
 
-std::int64_t fit(Wide count, std::string_view text, TimeUnit unit) {
+std::int64_t fit(Int128 count, std::string_view text, TimeUnit unit) {
     if (count <= not_a_time || count > std::numeric_limits<std::int64_t>::max()) {
         throw invalid_argument(
             fmt::format("the time '{}' is beyond what 64 bits of {} hold", text, time_unit_name(unit)));
@@ -191,12 +191,12 @@ std::int64_t fit(Wide count, std::string_view text, TimeUnit unit) {
 
 // A moment as seconds and decimals of a second: `count` in the unit `base`, from weeks down.
 struct Scaled {
-    Wide seconds;
-    Wide fraction;  // in units of the base
+    Int128 seconds;
+    Int128 fraction;  // in units of the base
 };
-Scaled scaled(Wide count, const BaseRow& row) {
+Scaled scaled(Int128 count, const BaseRow& row) {
     if (row.decimals == 0) return {count * row.seconds, 0};
-    const Wide per_second = power_of_ten(row.decimals);
+    const Int128 per_second = power_of_ten(row.decimals);
     return {floor_div(count, per_second), floor_mod(count, per_second)};
 }
 
@@ -229,23 +229,23 @@ std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) 
         throw invalid_argument(fmt::format("the time '{}' needs a unit, and this dtype has none", text));
     }
     const auto m = MomentParser(text).parse();
-    Wide count = 0;
+    Int128 count = 0;
     bool cut = false;
     if (unit.base == Base::Y || unit.base == Base::M) {
         count = unit.base == Base::Y ? m.year - 1970 : (m.year - 1970) * 12 + m.month - 1;
         cut = (unit.base == Base::Y && m.month != 1) || m.day != 1 || m.second_of_day != 0 || m.attoseconds != 0;
     } else {
         const auto& row = row_of(unit.base);
-        const Wide seconds = days_from_civil(m.year, m.month, m.day) * 86400 + m.second_of_day;
+        const Int128 seconds = days_from_civil(m.year, m.month, m.day) * 86400 + m.second_of_day;
         if (row.decimals > 0) {
-            const Wide smallest = power_of_ten(all_decimals - row.decimals);
-            count = Wide{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest;
+            const Int128 smallest = power_of_ten(all_decimals - row.decimals);
+            count = Int128{fit(seconds, text, unit)} * power_of_ten(row.decimals) + m.attoseconds / smallest;
             cut = m.attoseconds % smallest != 0;
         } else {
             count = floor_div(seconds, row.seconds);
             // Weeks begin on Thursdays, as 1970 did, and every day belongs to one. As in NumPy, a day cut to its week
             // is no loss.
-            const Wide grain = unit.base == Base::W ? 86400 : row.seconds;
+            const Int128 grain = unit.base == Base::W ? 86400 : row.seconds;
             cut = seconds % grain != 0 || m.attoseconds != 0;
         }
     }
@@ -273,16 +273,16 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
         throw invalid_argument(fmt::format("'{}' is no fixed number of {}", text, time_unit_name(unit)));
     }
     // The length of one unit: in months, or in attoseconds.
-    const auto amount = [&](Base b) -> Wide {
+    const auto amount = [&](Base b) -> Int128 {
         if (months) return b == Base::Y ? 12 : 1;
         const auto& row = row_of(b);
         return row.decimals > 0 ? power_of_ten(all_decimals - row.decimals) : row.seconds * power_of_ten(all_decimals);
     };
-    Wide total = 0;
-    if (__builtin_mul_overflow(Wide{number}, amount(*base), &total)) {
+    Int128 total = 0;
+    if (__builtin_mul_overflow(Int128{number}, amount(*base), &total)) {
         throw invalid_argument(fmt::format("the duration '{}' is too long", text));
     }
-    const Wide one = amount(unit.base) * unit.multiple;
+    const Int128 one = amount(unit.base) * unit.multiple;
     if (total % one != 0) {
         throw invalid_argument(fmt::format("'{}' is no whole number of {}", text, time_unit_name(unit)));
     }
@@ -292,8 +292,8 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
 std::string format_datetime(std::int64_t count, TimeUnit unit) {
     if (count == not_a_time) return "NaT";
     if (unit.base == Base::generic) return std::to_string(count);
-    const Wide units = Wide{count} * unit.multiple;
-    const auto year_text = [](Wide year) {
+    const Int128 units = Int128{count} * unit.multiple;
+    const auto year_text = [](Int128 year) {
         return year < 0 ? fmt::format("-{:04}", -year) : fmt::format("{:04}", year);
     };
     if (unit.base == Base::Y) return year_text(units + 1970);
@@ -317,7 +317,7 @@ std::string format_datetime(std::int64_t count, TimeUnit unit) {
 std::string format_timedelta(std::int64_t count, TimeUnit unit) {
     if (count == not_a_time) return "NaT";
     if (unit.base == Base::generic) return std::to_string(count);
-    return fmt::format("{} {}", Wide{count} * unit.multiple, row_of(unit.base).name);
+    return fmt::format("{} {}", Int128{count} * unit.multiple, row_of(unit.base).name);
 }
 
 }  // namespace tessera

@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-constexpr int max_depth = 200;
+constexpr int max_levels = 200;
 
 // ---- reading
 
@@ -118,7 +118,7 @@ Prepared prepare(std::string_view json) {
             }
             ++i;
         } else if (c == '[' || c == '{') {
-            if (++depth > max_depth) fail_at(json, i, fmt::format("nested deeper than {} levels", max_depth));
+            if (++depth > max_levels) fail_at(json, i, fmt::format("nested deeper than {} levels", max_levels));
             ++i;
         } else if (c == ']' || c == '}') {
             --depth;

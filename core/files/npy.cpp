@@ -20,12 +20,12 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::size_t alignment = 64;  // of the data
 
 /// Bytes before the header's text: magic, version, and a length of 2 bytes in version 1, of 4 later.
 constexpr std::uint64_t prefix_size(int major) {
-    return magic.size() + 2 + (major == 1 ? 2 : 4);
+    return npy_magic.size() + 2 + (major == 1 ? 2 : 4);
 }
 
 /// Whether `test` holds for this dtype or for that of any field, at any depth.
@@ -101,7 +101,8 @@ NpyHeader read_header(const ByteSource& file) {
     std::array<std::byte, prefix_size(2)> prefix{};
     const std::size_t got = static_cast<std::size_t>(std::min<std::uint64_t>(prefix.size(), file.size()));
     file.read(0, std::span(prefix).first(got));
-    if (got < prefix_size(1) || std::string_view(reinterpret_cast<const char*>(prefix.data()), magic.size()) != magic) {
+    if (got < prefix_size(1) ||
+        std::string_view(reinterpret_cast<const char*>(prefix.data()), npy_magic.size()) != npy_magic) {
         throw corrupt("not a .npy file: it does not begin with \\x93NUMPY and a version");
     }
     NpyHeader header;
@@ -177,7 +178,7 @@ std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order
     text.append(padding(), ' ');
     text += '\n';
 
-    std::string bytes(magic);
+    std::string bytes(npy_magic);
     bytes += static_cast<char>(major);
     bytes += '\0';
     for (std::size_t i = 0, n = text.size(); bytes.size() < prefix_size(major); ++i) {

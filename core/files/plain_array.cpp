@@ -58,7 +58,7 @@ void for_each_slice(const Box<View>& box, const Strides& strides, int axis, std:
     for (std::int64_t i = 0; i < count; i += rows) body(slice(box, strides, axis, i, std::min(i + rows, count)));
 }
 
-struct Reader {
+struct PlainReader {
     const ByteSource& source;
     const DType& dtype;
     const Strides& strides;
@@ -187,7 +187,7 @@ void read_plain(const ByteSource& source, const PlainLayout& layout, const Regio
     if (region.empty() || item == 0) return;
     const Strides& file = strides;
     for_each_job<MutableArrayView>(box, file, item, source.sequential(), io, [&](const Box<MutableArrayView>& part) {
-        Reader{source, layout.dtype, file}.read(part);
+        PlainReader{source, layout.dtype, file}.read(part);
     });
 }
 

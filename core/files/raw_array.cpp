@@ -22,7 +22,7 @@ namespace {
 
 // offset 0: magic, flags, eltype, elbyte, size, ndims, dims[ndims], data. All words are little-endian u64, whatever the
 // order of the data.
-constexpr std::uint64_t magic = 0x7961727261776172;  // "rawarray"
+constexpr std::uint64_t first_word = 0x7961727261776172;  // "rawarray"
 constexpr std::size_t word = 8;
 constexpr std::size_t fixed_words = 6;
 
@@ -154,13 +154,14 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
     return RawArrayEncoding::leb128;
 }
 
-RawArrayHeader read_header(const ByteSource& file) {
+RawArrayHeader read_fixed_part(const ByteSource& file) {
     std::array<std::byte, fixed_words * word> words{};
     if (file.size() < words.size()) {
         throw corrupt(fmt::format("the header has at least {} bytes, but the file has {}", words.size(), file.size()));
     }
     file.read(0, words);
-    if (load_word(words.data()) != magic) throw corrupt("not a RawArray file: it does not begin with \"rawarray\"");
+    if (load_word(words.data()) != first_word)
+        throw corrupt("not a RawArray file: it does not begin with \"rawarray\"");
     RawArrayHeader h;
     h.flags = load_word(words.data() + 1 * word);
     h.eltype = load_word(words.data() + 2 * word);
@@ -317,7 +318,7 @@ std::string_view to_string(RawArrayEncoding encoding) {
 }
 
 RawArrayHeader read_raw_array_header(const ByteSource& file) {
-    return in_context([&] { return file.name(); }, [&] { return read_header(file); });
+    return in_context([&] { return file.name(); }, [&] { return read_fixed_part(file); });
 }
 
 std::string raw_array_header_bytes(const DType& dtype, const Shape& dims) {
@@ -327,7 +328,7 @@ std::string raw_array_header_bytes(const DType& dtype, const Shape& dims) {
             "a .ra file cannot hold {}: it has integers, f2 f4 f8, c8 c16, bfloat16, bool and V n", dtype.to_string()));
     }
     std::string bytes;
-    append_word(bytes, magic);
+    append_word(bytes, first_word);
     append_word(bytes, dtype.order() == ByteOrder::big ? flag_big_endian : 0);
     append_word(bytes, *eltype);
     append_word(bytes, static_cast<std::uint64_t>(dtype.size()));

@@ -40,7 +40,7 @@ struct IndexLess {
 };
 
 /// A chunk in memory.
-struct Entry {
+struct CachedChunk {
     Index index = {};         ///< in the grid of units
     NDArray elements = {};    ///< of a whole chunk; empty before the first use
     NDArray dirty_mask = {};  ///< bools of the same shape: written elements; empty: no element
@@ -55,7 +55,7 @@ struct Entry {
 
 constexpr std::byte marked{1};
 
-std::uint64_t arena_bytes(Entry& entry) {
+std::uint64_t arena_bytes(CachedChunk& entry) {
     const MutableArrayView view = entry.elements.view();
     return view.arena == nullptr ? 0 : view.arena->bytes();
 }
@@ -82,7 +82,7 @@ struct ChunkCache {
     void read(const Region& region, const MutableArrayView& out, const IoOptions& io) {
         const std::lock_guard guard(mutex_);
         require_fitting(region, out);
-        for_each_entry(region, io, [&](Entry& entry, const ChunkPart& part) {
+        for_each_entry(region, io, [&](CachedChunk& entry, const ChunkPart& part) {
             load(entry);
             copy_elements(entry.elements.view().part(part.in_chunk), out.part(part.in_request));
         });
@@ -91,7 +91,7 @@ struct ChunkCache {
     void write(const Region& region, const ArrayView& in, const IoOptions& io) {
         const std::lock_guard guard(mutex_);
         require_fitting(region, in);
-        for_each_entry(region, io, [&](Entry& entry, const ChunkPart& part) {
+        for_each_entry(region, io, [&](CachedChunk& entry, const ChunkPart& part) {
             if (entry.elements.bytes().empty()) entry.elements = fresh_elements(entry);
             copy_elements(in.part(part.in_request), entry.elements.view().part(part.in_chunk));
             mark(entry, part);
@@ -117,7 +117,7 @@ struct ChunkCache {
     [[nodiscard]] const ArrayState& array() const { return *array_; }
 
 private:
-    using Entries = std::list<Entry>;  ///< the most recently used first
+    using Entries = std::list<CachedChunk>;  ///< the most recently used first
 
     // ---- what is there
 
@@ -128,7 +128,7 @@ private:
                 fmt::format("{}: the array was replaced by another one; open it again", array_->name));
         }
         if (loaded != loaded_) {
-            for (Entry& entry : entries_) {
+            for (CachedChunk& entry : entries_) {
                 entry.loaded = false;
                 if (entry.all) mark_all(entry);  // all elements inside the old shape
             }
@@ -167,26 +167,26 @@ private:
             const std::int64_t count = std::min(at_once, overlapped.count() - first);
             make_room_for(overlapped, first, count, io);
             require_inside(region, grid_->shape());  // making room may have refreshed the shape
-            std::vector<Entry*> used;
+            std::vector<CachedChunk*> used;
             for (std::int64_t n = 0; n < count; ++n) used.push_back(&use(index_in(overlapped, first + n)));
             IoOptions within = io;
             if (is_quick(region, used)) within.threads = 1;
             parallel_for(count, within, [&](std::int64_t n) {
                 each(*used[static_cast<std::size_t>(n)], chunk_part(*grid_, region, overlapped, first + n));
             });
-            for (Entry* entry : used) count_bytes(*entry, unit_bytes_ + arena_bytes(*entry));
+            for (CachedChunk* entry : used) count_bytes(*entry, unit_bytes_ + arena_bytes(*entry));
         }
     }
 
     /// Whether there is so little to copy that threads would not pay off.
-    [[nodiscard]] bool is_quick(const Region& region, const std::vector<Entry*>& used) const {
+    [[nodiscard]] bool is_quick(const Region& region, const std::vector<CachedChunk*>& used) const {
         constexpr std::int64_t little = 1 << 20;
         return region.count() * loaded_->metadata.dtype.size() < little &&
-               std::ranges::none_of(used, [](const Entry* entry) { return entry->elements.bytes().empty(); });
+               std::ranges::none_of(used, [](const CachedChunk* entry) { return entry->elements.bytes().empty(); });
     }
 
     /// The entry of a chunk, moved to the front.
-    Entry& use(const Index& index) {
+    CachedChunk& use(const Index& index) {
         const auto found = places_.find(index);
         if (found != places_.end()) {
             entries_.splice(entries_.begin(), entries_, found->second);
@@ -198,7 +198,7 @@ private:
         return entries_.front();
     }
 
-    void count_bytes(Entry& entry, std::uint64_t bytes) {
+    void count_bytes(CachedChunk& entry, std::uint64_t bytes) {
         bytes_ += bytes - entry.bytes;
         entry.bytes = bytes;
     }
@@ -241,7 +241,7 @@ private:
         return pool ? NDArray(dtype, grid_->chunks(), pool->take()) : NDArray(dtype, grid_->chunks());
     }
 
-    NDArray fresh_elements(const Entry& entry) const {
+    NDArray fresh_elements(const CachedChunk& entry) const {
         NDArray elements = fresh(loaded_->metadata.dtype);
         // Elements beyond the array's edge are stored too, and must not be uninitialised memory.
         if (!(inside(entry).extent == grid_->chunks())) {
@@ -251,7 +251,7 @@ private:
     }
 
     /// Loads the present elements of the array, and lays the dirty ones over them.
-    void load(Entry& entry) const {
+    void load(CachedChunk& entry) const {
         if (entry.all) return;
         const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
         if (entry.loaded && entry.stamp == now) return;
@@ -263,7 +263,7 @@ private:
         entry.loaded = true;
     }
 
-    void mark(Entry& entry, const ChunkPart& part) const {
+    void mark(CachedChunk& entry, const ChunkPart& part) const {
         if (entry.all) return;
         if (part.whole) {
             entry.all = true;
@@ -274,31 +274,31 @@ private:
         fill_elements(entry.dirty_mask.view().part(part.in_chunk), &marked);
     }
 
-    void clear_marks(Entry& entry) const {
+    void clear_marks(CachedChunk& entry) const {
         constexpr std::byte unmarked{0};
         entry.dirty_mask = fresh(DType::parse("|b1"));
         fill_elements(entry.dirty_mask.view(), &unmarked);
     }
 
-    void mark_all(Entry& entry) const {
+    void mark_all(CachedChunk& entry) const {
         clear_marks(entry);
         fill_elements(entry.dirty_mask.view().part(inside(entry)), &marked);
         entry.all = false;
     }
 
     /// The part of a chunk inside the array.
-    [[nodiscard]] Region inside(const Entry& entry) const {
+    [[nodiscard]] Region inside(const CachedChunk& entry) const {
         return Region::whole(grid_->chunk_region(entry.index).extent);
     }
 
     /// Checks whether the writes have covered all elements.
-    void complete(Entry& entry) const {
+    void complete(CachedChunk& entry) const {
         if (entry.all || !entry.dirty()) return;
         entry.all = all_elements_equal(entry.dirty_mask.view().part(inside(entry)), &marked);
     }
 
     /// Replaced variable-length content stays in the arena. Copies the elements if that is too much.
-    static void pack(Entry& entry) {
+    static void pack(CachedChunk& entry) {
         constexpr std::uint64_t slack = 1 << 16;
         if (arena_bytes(entry) <= 2 * entry.arena + slack) return;
         entry.elements = NDArray::copy_of(entry.elements.view());
@@ -308,7 +308,7 @@ private:
     // ---- writing back
 
     /// The chunk or shard in which an entry is stored.
-    [[nodiscard]] Index unit_place(const Entry& entry) const {
+    [[nodiscard]] Index unit_place(const CachedChunk& entry) const {
         Index place = entry.index;
         for (int d = 0; d < place.rank(); ++d) place[d] /= loaded_->grid.chunks()[d] / grid_->chunks()[d];
         return place;
@@ -319,16 +319,16 @@ private:
     template <class First>
     void write_back(const First& first, const IoOptions& io) {
         const auto any_dirty = [&] {
-            return std::any_of(first(), entries_.end(), [](const Entry& e) { return e.dirty(); });
+            return std::any_of(first(), entries_.end(), [](const CachedChunk& e) { return e.dirty(); });
         };
         if (!any_dirty()) return;
         const StoreLock lock = array_->lock_shape(LockMode::shared);
         adopt(array_->refresh());
-        std::map<Index, std::vector<Entry*>, IndexLess> stored;
+        std::map<Index, std::vector<CachedChunk*>, IndexLess> stored;
         for (auto entry = first(); entry != entries_.end(); ++entry) {
             if (entry->dirty()) stored.try_emplace(unit_place(*entry));
         }
-        for (Entry& entry : entries_) {
+        for (CachedChunk& entry : entries_) {
             const auto found = stored.find(unit_place(entry));
             if (found != stored.end()) found->second.push_back(&entry);
         }
@@ -353,12 +353,12 @@ private:
     struct StoredUnit {
         std::string key;
         Index place;
-        std::vector<Entry*> entries;                      ///< its entries in memory
+        std::vector<CachedChunk*> entries;                ///< its entries in memory
         std::optional<ValueStamp> before = std::nullopt;  ///< of what is stored
     };
 
     /// Whether an entry is loaded from the value with the stamp `before`, or needs no stored elements.
-    static bool is_current(const Entry& entry, const std::optional<ValueStamp>& before) {
+    static bool is_current(const CachedChunk& entry, const std::optional<ValueStamp>& before) {
         return entry.all || (entry.loaded && entry.stamp == before);
     }
 
@@ -366,9 +366,9 @@ private:
     void write_unit(StoredUnit& unit, ChunkOutput& output, const IoOptions& io) const {
         output.begin(unit.place, unit.key, true);
         unit.before = array_->store->stamp(unit.key);
-        for (Entry* entry : unit.entries) complete(*entry);
+        for (CachedChunk* entry : unit.entries) complete(*entry);
         std::vector<MarkedChunk> chunks;
-        for (Entry* entry : unit.entries) {
+        for (CachedChunk* entry : unit.entries) {
             if (!entry->dirty()) continue;
             chunks.push_back({entry->index, entry->elements.view(),
                               is_current(*entry, unit.before) ? ArrayView{} : ArrayView(entry->dirty_mask.view())});
@@ -379,7 +379,7 @@ private:
     /// Marks entries as equal to the stored value.
     void settle(const StoredUnit& unit) const {
         const std::optional<ValueStamp> after = array_->store->stamp(unit.key);
-        for (Entry* entry : unit.entries) {
+        for (CachedChunk* entry : unit.entries) {
             entry->loaded = is_current(*entry, unit.before);
             entry->stamp = after;
             entry->all = false;

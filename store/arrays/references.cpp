@@ -21,13 +21,13 @@ namespace tessera {
 
 namespace {
 
-constexpr JsonStyle readable{.indent = 4};
+constexpr JsonStyle indented{.indent = 4};
 constexpr std::string_view group_document = R"({"zarr_format": 2})";
 
 class Collector {
 public:
     void document(const std::string& prefix, std::string_view name, const Value& value) {
-        add(join_key(prefix, name), value.dump(readable));
+        add(join_key(prefix, name), value.dump(indented));
     }
     void group(const std::string& prefix, const Value& attributes) {
         add(join_key(prefix, ".zgroup"), std::string(group_document));

@@ -22,8 +22,6 @@ namespace tessera {
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// Calls take(packed elements, their number) for each piece of a row; copies through `memory` if the row is not packed.
 template <class Take>
 void for_each_piece(const DType& dtype, const std::byte* elements, std::int64_t step, std::int64_t n, NDArray& memory,

@@ -15,15 +15,13 @@ namespace tessera {
 namespace {
 
 /// The compiler's vector types, which it maps to the machine's registers.
-typedef double Numbers __attribute__((vector_size(32)));           // NOLINT(modernize-use-using)
+typedef double Doubles __attribute__((vector_size(32)));           // NOLINT(modernize-use-using)
 typedef std::int64_t Masks __attribute__((vector_size(32)));       // NOLINT(modernize-use-using)
 typedef std::int32_t Places __attribute__((vector_size(16)));      // NOLINT(modernize-use-using)
 typedef float Floats __attribute__((vector_size(32)));             // NOLINT(modernize-use-using)
 typedef std::int32_t FloatMasks __attribute__((vector_size(32)));  // NOLINT(modernize-use-using)
 constexpr std::int64_t lanes = 4;
 constexpr std::int64_t vectors = number_step / lanes;  // independent of each other
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The sums of distances from a number and of their squares.
 struct Spread {
@@ -43,22 +41,22 @@ struct Cells {
 // of additions, and neither uses fused multiply-add.
 
 [[gnu::always_inline]] inline Survey survey_in(const double* v, std::int64_t n) {
-    Numbers low[vectors];
-    Numbers high[vectors];
-    Numbers sum[vectors];
+    Doubles low[vectors];
+    Doubles high[vectors];
+    Doubles sum[vectors];
     Masks finite[vectors];
     for (std::int64_t k = 0; k < vectors; ++k) {
-        low[k] = Numbers{} + infinity;
-        high[k] = Numbers{} - infinity;
-        sum[k] = Numbers{};
+        low[k] = Doubles{} + infinity;
+        high[k] = Doubles{} - infinity;
+        sum[k] = Doubles{};
         finite[k] = Masks{};
     }
     for (std::int64_t i = 0; i < n; i += number_step) {
         for (std::int64_t k = 0; k < vectors; ++k) {
-            Numbers x;
+            Doubles x;
             std::memcpy(&x, v + i + k * lanes, sizeof x);
-            const Masks is_finite = x - x == Numbers{};  // infinity − infinity is NaN
-            const Numbers kept = reinterpret_cast<Numbers>(reinterpret_cast<Masks>(x) & is_finite);
+            const Masks is_finite = x - x == Doubles{};  // infinity − infinity is NaN
+            const Doubles kept = reinterpret_cast<Doubles>(reinterpret_cast<Masks>(x) & is_finite);
             sum[k] += kept;
             finite[k] -= is_finite;
             low[k] = x < low[k] ? x : low[k];
@@ -78,16 +76,16 @@ struct Cells {
 }
 
 [[gnu::always_inline]] inline Spread spread_in(const double* v, std::int64_t n, double from) {
-    Numbers sum[vectors];
-    Numbers squares[vectors];
-    for (std::int64_t k = 0; k < vectors; ++k) sum[k] = squares[k] = Numbers{};
+    Doubles sum[vectors];
+    Doubles squares[vectors];
+    for (std::int64_t k = 0; k < vectors; ++k) sum[k] = squares[k] = Doubles{};
     for (std::int64_t i = 0; i < n; i += number_step) {
         for (std::int64_t k = 0; k < vectors; ++k) {
-            Numbers x;
+            Doubles x;
             std::memcpy(&x, v + i + k * lanes, sizeof x);
-            const Masks is_finite = x - x == Numbers{};
-            const Numbers distance = x - from;
-            const Numbers kept = reinterpret_cast<Numbers>(reinterpret_cast<Masks>(distance) & is_finite);
+            const Masks is_finite = x - x == Doubles{};
+            const Doubles distance = x - from;
+            const Doubles kept = reinterpret_cast<Doubles>(reinterpret_cast<Masks>(distance) & is_finite);
             sum[k] += kept;
             squares[k] += kept * kept;
         }
@@ -103,21 +101,21 @@ struct Cells {
 }
 
 [[gnu::always_inline]] inline Glance glance_in(const double* v, std::int64_t n, double about) {
-    Numbers low[vectors];
-    Numbers high[vectors];
-    Numbers sum[vectors];
-    Numbers squares[vectors];
+    Doubles low[vectors];
+    Doubles high[vectors];
+    Doubles sum[vectors];
+    Doubles squares[vectors];
     for (std::int64_t k = 0; k < vectors; ++k) {
-        low[k] = high[k] = Numbers{} + v[0];
-        sum[k] = squares[k] = Numbers{};
+        low[k] = high[k] = Doubles{} + v[0];
+        sum[k] = squares[k] = Doubles{};
     }
     for (std::int64_t i = 0; i < n; i += number_step) {
         for (std::int64_t k = 0; k < vectors; ++k) {
-            Numbers x;
+            Doubles x;
             std::memcpy(&x, v + i + k * lanes, sizeof x);
             low[k] = x < low[k] ? x : low[k];
             high[k] = x > high[k] ? x : high[k];
-            const Numbers distance = x - about;
+            const Doubles distance = x - about;
             sum[k] += distance;
             squares[k] += distance * distance;
         }
@@ -139,10 +137,10 @@ struct Cells {
     constexpr std::int64_t pairs = vectors / 2;
     Floats low[pairs];
     Floats high[pairs];
-    Numbers sum[vectors];
-    Numbers squares[vectors];
+    Doubles sum[vectors];
+    Doubles squares[vectors];
     for (std::int64_t k = 0; k < pairs; ++k) low[k] = high[k] = Floats{} + v[0];
-    for (std::int64_t k = 0; k < vectors; ++k) sum[k] = squares[k] = Numbers{};
+    for (std::int64_t k = 0; k < vectors; ++k) sum[k] = squares[k] = Doubles{};
     for (std::int64_t i = 0; i < n; i += number_step) {
         for (std::int64_t k = 0; k < pairs; ++k) {
             Floats x;
@@ -152,8 +150,8 @@ struct Cells {
         }
         for (std::int64_t k = 0; k < vectors; ++k) {
             const float* const p = v + i + k * lanes;
-            const Numbers x = {p[0], p[1], p[2], p[3]};  // one conversion
-            const Numbers distance = x - about;
+            const Doubles x = {p[0], p[1], p[2], p[3]};  // one conversion
+            const Doubles distance = x - about;
             sum[k] += distance;
             squares[k] += distance * distance;
         }
@@ -193,13 +191,13 @@ struct Cells {
 [[gnu::always_inline]] inline void cells_in(const double* v, std::int64_t n, const Cells& cells, std::int32_t* to) {
     constexpr double whole = 6755399441055744.0;  // 1.5 · 2^52: adding it rounds to whole numbers
     for (std::int64_t i = 0; i < n; i += lanes) {
-        Numbers x;
+        Doubles x;
         std::memcpy(&x, v + i, sizeof x);
-        const Masks is_finite = x - x == Numbers{};
+        const Masks is_finite = x - x == Doubles{};
         x = x * cells.scale - cells.shift;
-        const Numbers near = (x + whole) - whole;
-        const Numbers floor = near > x ? near - 1.0 : near;
-        const Numbers at = is_finite ? floor - cells.first : Numbers{} + cells.dump;
+        const Doubles near = (x + whole) - whole;
+        const Doubles floor = near > x ? near - 1.0 : near;
+        const Doubles at = is_finite ? floor - cells.first : Doubles{} + cells.dump;
         const Places places = __builtin_convertvector(at, Places);
         std::memcpy(to + i, &places, sizeof places);
     }

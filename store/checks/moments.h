@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct Histogram;
 
 /// Numbers come in multiples of this, padded with NaN at the end.
 constexpr std::int64_t number_step = 16;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// A survey of a piece. Infinities count only as extremes; NaNs are ignored.
 struct Survey {

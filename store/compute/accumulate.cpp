@@ -95,10 +95,10 @@ DType wide_dtype(const DType& dtype) {
 }
 
 template <class W, bool time, bool largest>
-class Extreme final : public Pieces<Extreme<W, time, largest>, W> {
+class ExtremeOf final : public Pieces<ExtremeOf<W, time, largest>, W> {
 public:
-    Extreme(const DType& dtype, bool skip_nan, std::int64_t columns)
-        : Pieces<Extreme, W>(dtype, columns), dtype_(wide_dtype<W>(dtype)), skip_(skip_nan) {
+    ExtremeOf(const DType& dtype, bool skip_nan, std::int64_t columns)
+        : Pieces<ExtremeOf, W>(dtype, columns), dtype_(wide_dtype<W>(dtype)), skip_(skip_nan) {
         reset();
     }
     void reset() override {
@@ -125,7 +125,7 @@ public:
         }
     }
     void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
-        const auto& from = static_cast<const Extreme&>(other);
+        const auto& from = static_cast<const ExtremeOf&>(other);
         const auto c = static_cast<std::size_t>(column);
         if (skip_ && from.seen_[c] == 0) return;
         take(&from.values_[c], into, 1, 0, 0);
@@ -377,9 +377,9 @@ template <class W, bool time>
 std::unique_ptr<Accumulator> make_ordered(const DType& dtype, Reduction with, bool skip_nan, std::int64_t columns) {
     switch (with) {
         case Reduction::min:
-            return std::make_unique<Extreme<W, time, false>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremeOf<W, time, false>>(dtype, skip_nan, columns);
         case Reduction::max:
-            return std::make_unique<Extreme<W, time, true>>(dtype, skip_nan, columns);
+            return std::make_unique<ExtremeOf<W, time, true>>(dtype, skip_nan, columns);
         case Reduction::argmin:
             return std::make_unique<ExtremePlace<W, time, false>>(dtype, skip_nan, columns);
         case Reduction::argmax:

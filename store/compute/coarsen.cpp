@@ -23,7 +23,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> names{"mean", "max", "min", "mode", "nearest"};
+constexpr std::array<std::string_view, 5> coarsening_names{"mean", "max", "min", "mode", "nearest"};
 
 // Sums of a block: 64-bit integers could leave the range of 64 bits.
 __extension__ using Int128 = __int128;
@@ -286,15 +286,15 @@ private:
 }  // namespace
 
 Coarsening parse_coarsening(std::string_view word) {
-    const auto found = std::ranges::find(names, word);
-    if (found == names.end()) {
+    const auto found = std::ranges::find(coarsening_names, word);
+    if (found == coarsening_names.end()) {
         throw invalid_argument(fmt::format("expected mean, max, min, mode or nearest, found '{}'", word));
     }
-    return static_cast<Coarsening>(found - names.begin());
+    return static_cast<Coarsening>(found - coarsening_names.begin());
 }
 
 std::string_view coarsening_name(Coarsening with) {
-    return names.at(static_cast<std::size_t>(with));
+    return coarsening_names.at(static_cast<std::size_t>(with));
 }
 
 Shape coarsened(const Shape& shape, const Shape& by) {

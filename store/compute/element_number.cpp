@@ -22,7 +22,7 @@ T load(const std::byte* elements, std::int64_t i) {
 }
 
 /// Storage types of 16-bit floats and of times, with their values as numbers.
-struct Half {
+struct StoredHalf {
     std::uint16_t bits;
     [[nodiscard]] double number() const { return half_to_float(bits); }
 };
@@ -131,7 +131,7 @@ bool is_time(const DType& dtype) {
 ToDoubles to_doubles(const DType& dtype) {
     switch (dtype.kind()) {
         case Kind::real:
-            return dtype.size() == 2   ? all_to_doubles<Half>
+            return dtype.size() == 2   ? all_to_doubles<StoredHalf>
                    : dtype.size() == 4 ? all_to_doubles<float>
                                        : all_to_doubles<double>;
         case Kind::complex:

@@ -173,9 +173,9 @@ constexpr std::array<Function, 57> table{{
     {"where", 3, Operands::where, Result::same, where},
 }};
 
-constexpr std::array<std::string_view, 14> names{"bool",    "int8",    "int16",     "int32",     "int64",
-                                                 "uint8",   "uint16",  "uint32",    "uint64",    "float16",
-                                                 "float32", "float64", "complex64", "complex128"};
+constexpr std::array<std::string_view, 14> number_names{"bool",    "int8",    "int16",     "int32",     "int64",
+                                                        "uint8",   "uint16",  "uint32",    "uint64",    "float16",
+                                                        "float32", "float64", "complex64", "complex128"};
 
 struct Parts {
     int kind;  ///< 0 bool, 1 unsigned, 2 signed, 3 real, 4 complex
@@ -201,7 +201,7 @@ Parts parts_of(Number number) {
 }
 
 Number number_with(int kind, int bytes) {
-    for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t i = 0; i < number_names.size(); ++i) {
         const Parts parts = parts_of(static_cast<Number>(i));
         if (parts.kind == kind && parts.bytes == bytes) return static_cast<Number>(i);
     }
@@ -239,7 +239,7 @@ DType dtype_of(Number number) {
 }
 
 std::string_view number_name(Number number) {
-    return names.at(static_cast<std::size_t>(number));
+    return number_names.at(static_cast<std::size_t>(number));
 }
 
 std::optional<Number> promoted(Number a, Number b) {

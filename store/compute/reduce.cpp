@@ -26,15 +26,15 @@ struct Named {
     std::string_view name;
     Reduction reduction;
 };
-constexpr std::array<Named, 9> names{{{"min", Reduction::min},
-                                      {"max", Reduction::max},
-                                      {"sum", Reduction::sum},
-                                      {"mean", Reduction::mean},
-                                      {"std", Reduction::deviation},
-                                      {"count", Reduction::count},
-                                      {"argmin", Reduction::argmin},
-                                      {"argmax", Reduction::argmax},
-                                      {"median", Reduction::median}}};
+constexpr std::array<Named, 9> reduction_names{{{"min", Reduction::min},
+                                                {"max", Reduction::max},
+                                                {"sum", Reduction::sum},
+                                                {"mean", Reduction::mean},
+                                                {"std", Reduction::deviation},
+                                                {"count", Reduction::count},
+                                                {"argmin", Reduction::argmin},
+                                                {"argmax", Reduction::argmax},
+                                                {"median", Reduction::median}}};
 
 bool orders(Reduction with) {
     return with == Reduction::min || with == Reduction::max || with == Reduction::argmin || with == Reduction::argmax;
@@ -336,7 +336,7 @@ private:
 }  // namespace
 
 Reduction parse_reduction(std::string_view word) {
-    for (const Named& one : names) {
+    for (const Named& one : reduction_names) {
         if (one.name == word) return one.reduction;
     }
     throw invalid_argument(
@@ -344,7 +344,7 @@ Reduction parse_reduction(std::string_view word) {
 }
 
 std::string_view reduction_name(Reduction reduction) {
-    return std::ranges::find(names, reduction, &Named::reduction)->name;
+    return std::ranges::find(reduction_names, reduction, &Named::reduction)->name;
 }
 
 DType reduced_dtype(const DType& dtype, Reduction with) {

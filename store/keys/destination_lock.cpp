@@ -53,7 +53,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A name in a folder, independent of the path to it.
-using Key = std::tuple<dev_t, ino_t, std::string>;
+using DestinationKey = std::tuple<dev_t, ino_t, std::string>;
 
 struct Holder {
     std::thread::id thread;
@@ -64,7 +64,7 @@ struct Holder {
 /// Destinations that this process holds. A forked child holds none.
 struct Held {
     std::mutex& mutex = library_mutex(LibraryMutex::destinations);
-    std::map<Key, Holder> holders;
+    std::map<DestinationKey, Holder> holders;
     pid_t process = process_number();
 };
 
@@ -181,7 +181,7 @@ struct DestinationLock::State {
     fs::path place;
     fs::path folder;
     std::string lock_name;  ///< in the folder; empty if the directory itself is locked, or nothing
-    Key key;
+    DestinationKey key;
     bool taken = false;
     bool entered = false;        ///< among what this process holds
     Descriptor parent;           ///< of the folder

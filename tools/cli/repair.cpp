@@ -76,7 +76,7 @@ void print_repair(const std::string& path, const RepairReport& report, bool dry_
     }
 }
 
-struct Options {
+struct RepairCall {
     std::string path;
     bool dry_run = false;
     bool give_up_batches = false;
@@ -85,7 +85,7 @@ struct Options {
     std::vector<std::string> to_seal_names;
 };
 
-int repair_path(Session& session, const Options& o) {
+int repair_path(Session& session, const RepairCall& o) {
     StoreOptions options = session.store();
     options.read_only = o.dry_run;
     const Place place = find_place(o.path, options);
@@ -109,7 +109,7 @@ int repair_path(Session& session, const Options& o) {
 }  // namespace
 
 Run declare_repair(CLI::App& app) {
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<RepairCall>();
     app.add_option("PATH", o->path, "an array or a group, with everything below it")->required()->option_text(" ");
     app.add_flag("--dry-run", o->dry_run, "change nothing, say what would be done");
     app.add_flag("--give-up-batches", o->give_up_batches,

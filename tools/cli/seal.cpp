@@ -21,14 +21,14 @@ namespace tessera::cli {
 
 namespace {
 
-struct Options {
+struct SealCall {
     std::string path, bag, parity;
     bool overwrite = false;
     bool unchecked = false;
 };
 
 /// A seal over damage would vouch for it.
-bool is_sound(Session& session, const Options& o, const Place& place) {
+bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
     const VerifyReport report = verify(place.store, place.prefix, {.io = session.io(), .seals = false});
     session.clear_progress();
@@ -49,7 +49,7 @@ bool is_sound(Session& session, const Options& o, const Place& place) {
     return false;
 }
 
-void report_sealed(const Session& session, const Options& o, const Sealed& sealed) {
+void report_sealed(const Session& session, const SealCall& o, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
     const std::string manifest =
         (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
@@ -80,7 +80,7 @@ void note_cost(Session& session, const Sealed& sealed) {
                              bytes_text(sealed.parity_bytes), bytes_text(sealed.bytes)));
 }
 
-SealOptions seal_options(Session& session, const Options& o) {
+SealOptions seal_options(Session& session, const SealCall& o) {
     SealOptions options{.overwrite = o.overwrite, .io = session.io()};
     if (o.parity == "0") {
         options.drop_parity = true;
@@ -90,7 +90,7 @@ SealOptions seal_options(Session& session, const Options& o) {
     return options;
 }
 
-int seal_path(Session& session, const Options& o) {
+int seal_path(Session& session, const SealCall& o) {
     const SealOptions how = seal_options(session, o);
     if (!o.parity.empty() && !o.bag.empty()) {
         throw invalid_argument("--parity: not for bags yet; seal the array or group with it, without --bagit");
@@ -119,7 +119,7 @@ int seal_path(Session& session, const Options& o) {
 }  // namespace
 
 Run declare_seal(CLI::App& app) {
-    auto o = std::make_shared<Options>();
+    auto o = std::make_shared<SealCall>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");

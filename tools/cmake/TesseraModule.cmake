@@ -7,12 +7,22 @@ else()
   set(tessera_compatibility SameMajorVersion)
 endif()
 
-# tessera_module(NAME [ROOMS FOLDER...] PUBLIC ... PRIVATE ...): one library of the project, its sources and public
-# headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
+# tessera_join_sources(TARGET [ALONE SOURCE...]): has sanitized sources compiled several at a time, because the headers
+# that they have in common are most of each. ALONE names those that declare the same names as their siblings on purpose.
+function(tessera_join_sources target)
+  cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
+  if(TESSERA_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# tessera_module(NAME [ROOMS FOLDER...] [ALONE SOURCE...] PUBLIC ... PRIVATE ...): one library of the project, its sources
+# and public headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
 # compiled with its own headers and theirs alone, so that none includes what stands above it. Headers in "internal" are
 # for the modules above, too, but are not installed.
 function(tessera_module name)
-  cmake_parse_arguments(arg "" "" "ROOMS;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "ROOMS;ALONE;PUBLIC;PRIVATE" ${ARGN})
   if(NOT arg_ROOMS)
     set(arg_ROOMS .)
   endif()
@@ -38,6 +48,7 @@ function(tessera_module name)
     target_include_directories(${objects} PRIVATE ${folders} ${public_folders} ${internal_folders})
     target_link_libraries(${objects} PRIVATE ${arg_PUBLIC} ${arg_PRIVATE})
     tessera_options(${objects})
+    tessera_join_sources(${objects} ALONE ${arg_ALONE})
     if(TESSERA_FUZZ)
       target_compile_options(${objects} PRIVATE -fsanitize=fuzzer-no-link) # what libFuzzer counts
     endif()
