@@ -153,6 +153,7 @@ private:
         png_structp png = png_.png();
         png_infop info = png_.info();
         png_read_info(png, info);
+        require_room(png_get_image_height(png, info), png_get_rowbytes(png, info));
         png_set_expand(png);
         if (std::endian::native == std::endian::little) png_set_swap(png);
         interlaced_ = png_get_interlace_type(png, info) != PNG_INTERLACE_NONE;
@@ -163,6 +164,16 @@ private:
         channels_ = png_get_channels(png, info);
         bits_ = png_get_bit_depth(png, info);
         row_bytes_ = static_cast<std::int64_t>(png_get_rowbytes(png, info));
+    }
+
+    /// Before anything as large as a row is allocated: a small file may say that its rows are huge.
+    void require_room(std::uint64_t rows, std::uint64_t row_bytes) const {
+        constexpr std::uint64_t best_ratio = 1032;  // of deflate: 258 bytes take two bits
+        const std::uint64_t file_bytes = file_.size();
+        if (rows <= file_bytes * best_ratio / row_bytes) return;
+        throw corrupt(
+            fmt::format("{}: expected {} rows of {} bytes, as its header says; a file of {} bytes cannot hold them",
+                        file_.name(), rows, row_bytes, file_bytes));
     }
 
     static void on_read(png_structp png, png_bytep out, std::size_t size) {

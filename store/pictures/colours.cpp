@@ -176,13 +176,15 @@ double place_in_range(double value, std::pair<double, double> range) {
 std::string picture_text(const Picture& picture, double value, double step) {
     if (is_time(picture.dtype)) return time_text(picture.dtype, value);
     if (value == 0) return "0";
+    if (!std::isfinite(value)) return fmt::format("{}", value);
     constexpr double many = 1e6, few = 1e-5;
+    // Infinite where the largest or the smallest doubles are involved; so it is clamped before it is an integer.
     const double finest = std::floor(std::log10(std::max(std::abs(step), std::abs(value) * 1e-12)) + 1e-9);
     if (std::abs(value) < many && step >= few) {
-        return fmt::format("{:.{}f}", value, std::clamp(static_cast<int>(-finest), 0, 9));
+        return fmt::format("{:.{}f}", value, static_cast<int>(std::clamp(-finest, 0.0, 9.0)));
     }
     const double first = std::floor(std::log10(std::abs(value)));
-    return fmt::format("{:.{}g}", value, std::clamp(static_cast<int>(first - finest) + 1, 1, 15));
+    return fmt::format("{:.{}g}", value, static_cast<int>(std::clamp(first - finest + 1, 1.0, 15.0)));
 }
 
 Ticks round_ticks(double low, double high, int most, bool whole_numbers) {

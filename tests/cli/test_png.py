@@ -122,6 +122,14 @@ class Png(ProgramTest):
         self.tessera("stack", "frames/*.png", "movie.zarr", "--chunks", "5,9,14,3", "--quiet")
         np.testing.assert_array_equal(self.exported("movie.zarr"), frames)
 
+    def test_the_densest_picture(self):
+        self.save("zeros.npy", np.zeros((3000, 4000), "u1"))
+        self.tessera("export", "zeros.npy", "zeros.png", "--quiet")
+        (self.folder / "denser.png").write_bytes(encode(np.zeros((3000, 4000), "u1")))
+        for name in "zeros.png", "denser.png":
+            self.assertLess((self.folder / name).stat().st_size, 40_000)
+            self.assertIn("3000×4000", self.tessera("info", name))
+
     def test_what_is_refused(self):
         before = None
         for array, says in [(np.zeros((3, 4)), ["u1 or u2", "<f8"]), (np.zeros((3, 4), "i2"), ["u1 or u2"]),
@@ -139,6 +147,11 @@ class Png(ProgramTest):
                 self.refused("copy", "bad.png", "out.npy", says="bad.png")
                 self.refused("import", "bad.png", "out.zarr", says="bad.png")
                 self.assertFalse((self.folder / "out.npy").exists() or (self.folder / "out.zarr").exists())
+        # Right down to its checksums, and no file of this size could hold the rows that it announces.
+        for width, height in [(0x7FFFFFFF, 1), (1, 0x7FFFFFFF), (0x7FFFFFFF, 0x7FFFFFFF), (10_000, 1_000)]:
+            header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 16, 6, 0, 0, 0))
+            (self.folder / "bad.png").write_bytes(good[:8] + header + good[33:])
+            self.refused("info", "bad.png", says=["bad.png", f"{height} rows of {8 * width} bytes", "cannot hold them"])
         (self.folder / "bad.png").write_bytes(b"no picture at all")
         self.refused("copy", "bad.png", "out.npy", says=["bad.png", ".png"])
 

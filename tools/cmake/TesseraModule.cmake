@@ -8,7 +8,8 @@ else()
 endif()
 
 # tessera_join_sources(TARGET [ALONE SOURCE...]): has sanitized sources compiled several at a time, because the headers
-# that they have in common are most of each. ALONE names those that declare the same names as their siblings on purpose.
+# that they have in common are most of each. ALONE names the tables, which tests/toys links with rows of its own, and
+# sources that declare the same names as their siblings on purpose.
 function(tessera_join_sources target)
   cmake_parse_arguments(arg "" "" "ALONE" ${ARGN})
   if(TESSERA_SANITIZE)
