@@ -169,7 +169,9 @@ double place_in_range(double value, std::pair<double, double> range) {
     if (range.second == range.first && value == range.first) return 0.5;
     if (value >= range.second) return 1;  // infinities, too
     if (value <= range.first) return 0;
-    // Halved, so that the distance of the largest doubles is one.
+    const double whole = range.second - range.first;
+    if (std::isfinite(whole)) return (value - range.first) / whole;
+    // Halved, so that the distance of the largest doubles is one. That of the smallest would be none then.
     return (value / 2 - range.first / 2) / (range.second / 2 - range.first / 2);
 }
 
