@@ -1,18 +1,22 @@
-# Installs the libraries, one include/tessera/, the program, and what find_package(tessera) and pkg-config read.
+# Installs the libraries, one include/tessera/, the program, and what find_package(tessera) and pkg-config read. The
+# components are the Debian packages of TesseraPackages.cmake.
 include(CMakePackageConfigHelpers)
 set(tessera_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 
-install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tesseraTargets FILE_SET HEADERS)
-install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}")
+install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tesseraTargets COMPONENT development
+        FILE_SET HEADERS COMPONENT development)
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}" COMPONENT development)
 if(TARGET tessera_cli)
-  install(TARGETS tessera_cli)
+  install(TARGETS tessera_cli COMPONENT program)
   if(TARGET tessera_help)
     set(help_files "${PROJECT_BINARY_DIR}/tools/help")
-    install(DIRECTORY "${help_files}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+    install(DIRECTORY "${help_files}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)
     install(FILES "${help_files}/tessera.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
-            RENAME tessera)
-    install(FILES "${help_files}/_tessera" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
-    install(FILES "${help_files}/tessera.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+            RENAME tessera COMPONENT program)
+    install(FILES "${help_files}/_tessera" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions"
+            COMPONENT program)
+    install(FILES "${help_files}/tessera.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d"
+            COMPONENT program)
   endif()
 endif()
 
@@ -21,7 +25,7 @@ configure_package_config_file(
   INSTALL_DESTINATION "${tessera_package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY ${tessera_compatibility})
 install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
-              "${CMAKE_CURRENT_LIST_DIR}/TesseraDependencies.cmake" DESTINATION "${tessera_package_dir}")
+              "${CMAKE_CURRENT_LIST_DIR}/TesseraDependencies.cmake" DESTINATION "${tessera_package_dir}" COMPONENT development)
 
 # Static archives leave their dependencies to whoever links them, also without `pkg-config --static`; shared libraries
 # carry their own.
@@ -38,5 +42,6 @@ endif()
 # The prefix is found from where the file lies, so that an installed tree can be moved.
 file(RELATIVE_PATH tessera_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file("${CMAKE_CURRENT_LIST_DIR}/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT development)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT license)
+include(TesseraPackages)
