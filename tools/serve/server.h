@@ -1,0 +1,44 @@
+// The server: connections, access, ranges and versions, over the routes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "served.h"
+
+namespace tessera::serve {
+
+struct ServerOptions {
+    std::string bind = "127.0.0.1";          ///< an address of this machine
+    int port = 0;                            ///< 0: one that the system chooses
+    bool token = true;                       ///< whether URLs begin with a random token
+    std::vector<std::string> hosts = {};     ///< names beside the loopback ones that a Host header may have
+    std::vector<std::string> origins = {};   ///< whose pages may read: "https://viewer.example"
+    int workers = 0;                         ///< threads that answer; 0: as many as cores, at least 4
+};
+
+/// Whether this build has a server; else the constructor throws unsupported, saying what was missing.
+[[nodiscard]] bool has_server();
+
+/// A server that runs from construction to destruction, in threads of its own. A forked child has no part in it.
+class Server {
+public:
+    /// Throws io if the port is taken; invalid_argument.
+    Server(const std::vector<std::string>& paths, const ServedOptions& served, const ServerOptions& options);
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+
+    [[nodiscard]] const std::string& url() const;  ///< "http://127.0.0.1:4711/t/TOKEN/"
+    [[nodiscard]] int port() const;
+    /// Ends all connections and work. May be called twice.
+    void close();
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::serve
