@@ -198,7 +198,23 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
         if (fd) reads_links_ = true;  // the next value may lie behind a link too
     }
     if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
-    return fd;
+    if (!fd || !follow || !leads_out(fd.get())) return fd;
+    const std::string_view name = key.substr(key.rfind('/') + 1);
+    if (!looks_like_chunk(name) && name != "c") return Descriptor();
+    throw unsupported(fmt::format("{} leads out of {} by a symbolic link; --follow-links lets it", path_of(key),
+                                  options_.within.string()));
+}
+
+bool DirectoryTree::leads_out(int fd) const {
+    if (options_.within.empty()) return false;
+    // The kernel knows where an open file lies, whatever became of the names on the way.
+    std::string place(PATH_MAX, '\0');
+    const ssize_t size = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), place.data(), place.size());
+    if (size <= 0) return true;
+    place.resize(static_cast<std::size_t>(size));
+    const std::string& within = options_.within.native();
+    const bool below = place.starts_with(within) && (within.ends_with('/') || place[within.size()] == '/');
+    return place != within && !below;
 }
 
 std::string DirectoryTree::target_of(std::string_view prefix) const {

@@ -86,6 +86,8 @@ protected:
 
     /// A value's descriptor, or none if the key is absent: the name does not exist, not even as a dangling link.
     [[nodiscard]] Descriptor open_value(std::string_view key) const;
+    /// Whether an open file or folder lies outside of StoreOptions::within.
+    [[nodiscard]] bool leads_out(int fd) const;
     /// The text of a link; empty if it is not a link.
     [[nodiscard]] std::string target_of(std::string_view prefix) const;
     void require_no_dead_link(int root, std::string_view path) const;
@@ -130,7 +132,7 @@ protected:
             require_no_dead_link(root, prefix);
             errno = error;
         }
-        if (!fd && is_absent(errno)) return;
+        if ((!fd && is_absent(errno)) || (fd && leads_out(fd.get()))) return;
         const bool listed = fd && each_entry_of(std::move(fd), [&](int directory, const dirent& entry) {
                                 if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary)
                                     body(directory, entry);

@@ -13,6 +13,7 @@
 
 #include <tessera/buffer.h>
 #include <tessera/byte_io.h>
+#include <tessera/error.h>
 #include <tessera/value.h>
 
 namespace tessera::serve {
@@ -77,6 +78,10 @@ struct HttpResponse {
 /// {"error": code, "message": text}
 [[nodiscard]] HttpResponse error_response(int status, std::string_view code, std::string_view message);
 [[nodiscard]] HttpResponse not_found_response();
+/// The document of an error, with the status that fits it (see Route::answer).
+[[nodiscard]] HttpResponse response_for(const Error& error);
+/// Text as UTF-8: bytes of a name that are none become \xNN.
+[[nodiscard]] std::string utf8_text(std::string_view text);
 /// A hash of content, as an entity tag.
 [[nodiscard]] std::string content_tag(ByteSpan content);
 

@@ -37,8 +37,7 @@ public:
     void close();
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    std::unique_ptr<struct ServerState> state_;
 };
 
 }  // namespace tessera::serve

@@ -68,6 +68,10 @@ struct StoreOptions {
     /// Whether writing and erasing values follows symbolic links to directories below the opened path. Reading always
     /// follows them. Removing or moving a folder never follows the links in it.
     bool follow_links = false;
+    /// If not empty, a real path (see real_path): links that lead out of it are not followed for reading either. What
+    /// lies behind one is absent, but for a chunk, which is unsupported and not the fill. For servers, whose clients may
+    /// see less than the user who runs them.
+    std::filesystem::path within = {};
 };
 
 /// Identifies a version of a value: a replaced value has another stamp.

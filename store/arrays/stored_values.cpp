@@ -1,0 +1,35 @@
+#include <tessera/stored_values.h>
+
+#include "array_state.h"
+
+namespace tessera {
+
+StoredValues::StoredValues(const Array& array) : state_(ArrayAccess::state(array)), loaded_(state_->loaded()) {}
+
+const ChunkGrid& StoredValues::grid() const {
+    return loaded_->grid;
+}
+
+std::optional<StoredValues::Opened> StoredValues::open(const Index& chunk) const {
+    const std::string key = state_->chunk_key(*loaded_, chunk);
+    const auto before = state_->store->stamp(key);
+    std::shared_ptr<const ByteSource> bytes = state_->store->open(key);
+    if (bytes == nullptr) return {};
+    const auto after = state_->store->stamp(key);
+    const bool certain = before && after && *before == *after;
+    return Opened{std::move(bytes), certain ? after : std::nullopt};
+}
+
+std::optional<ValueStamp> StoredValues::stamp(const Index& chunk) const {
+    return state_->store->stamp(state_->chunk_key(*loaded_, chunk));
+}
+
+bool StoredValues::may_be_absent() const {
+    return loaded_->may_omit();
+}
+
+std::uint64_t StoredValues::encoded_limit() const {
+    return loaded_->pipeline.encoded_limit();
+}
+
+}  // namespace tessera

@@ -1,0 +1,58 @@
+// Who may ask: the token, the Host header, and pages of other origins.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http.h"
+#include "target.h"
+
+namespace tessera::serve {
+
+/// What the server knows of a request before it looks at what is asked for.
+struct RawRequest {
+    std::string method;
+    std::string target;
+    std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case; repeated ones joined by ", "
+    bool several_hosts = false;
+    bool has_body = false;
+};
+
+/// A request that may be answered, or the answer that refuses it.
+struct Admission {
+    std::optional<HttpResponse> refusal;
+    HttpRequest request;
+    bool head = false;
+};
+
+/// The rules of one server. Thread rule: immutable.
+class Access {
+public:
+    /// `token` is empty where none is asked for. `hosts` are names without a port, beside the loopback ones. Throws
+    /// invalid_argument for an origin that is not "scheme://host[:port]".
+    Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins);
+
+    [[nodiscard]] Admission admit(const RawRequest& raw) const;
+    [[nodiscard]] const std::string& token() const { return token_; }
+    /// Adds the headers that tell browsers what pages may do with a response.
+    void add_headers(const RawRequest& raw, HttpResponse& response) const;
+
+private:
+    [[nodiscard]] bool is_our_host(std::string_view host) const;
+    [[nodiscard]] const std::string* allowed_origin(const RawRequest& raw) const;
+    [[nodiscard]] bool is_cross_site(const RawRequest& raw) const;
+    /// Removes the token from the front; false if it is not there.
+    [[nodiscard]] bool take_token(std::vector<std::string>& segments) const;
+    [[nodiscard]] HttpResponse options(const RawRequest& raw) const;
+
+    std::string token_;
+    std::vector<std::string> hosts_;
+    std::vector<std::string> origins_;
+};
+
+/// 128 random bits as 32 hexadecimal digits. Throws io.
+[[nodiscard]] std::string random_token();
+
+}  // namespace tessera::serve

@@ -1,0 +1,126 @@
+// SO_REUSEADDR lets a server start anew while old connections linger. It does not let two listen on one port;
+// SO_REUSEPORT would.
+#include "listener.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <tessera/error.h>
+#include <tessera/fork.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+namespace tessera::serve {
+
+namespace {
+
+constexpr int backlog = 511;
+
+/// Descriptors to close in a forked child, which must take no lock for it.
+std::array<std::atomic<int>, 64> listening;
+
+void remember(int fd) {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        for (auto& slot : listening) slot = -1;
+        after_fork_in_child([] {
+            for (auto& slot : listening) {
+                if (const int open = slot.exchange(-1); open >= 0) ::close(open);
+            }
+        });
+    });
+    for (auto& slot : listening) {
+        int none = -1;
+        if (slot.compare_exchange_strong(none, fd)) return;
+    }
+}
+
+/// False in a forked child, where it is closed already.
+bool forget(int fd) {
+    for (auto& slot : listening) {
+        int found = fd;
+        if (slot.compare_exchange_strong(found, -1)) return true;
+    }
+    return false;
+}
+
+struct FreeAddresses {
+    void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+Addresses find_addresses(const std::string& address, int port) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+    std::string name = address;
+    if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
+    addrinfo* found = nullptr;
+    const int error = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
+    if (error != 0) {
+        throw invalid_argument(fmt::format("--bind {}: {}; expected an address of this machine, such as 127.0.0.1",
+                                           address, ::gai_strerror(error)));
+    }
+    return Addresses(found);
+}
+
+Error bind_error(const std::string& address, int port, int error) {
+    if (error == EADDRINUSE) {
+        return {ErrorCode::io, fmt::format("port {} of {} is taken by another program; --port gives another one, and "
+                                           "without it the system chooses a free one",
+                                           port, address)};
+    }
+    if (error == EACCES) {
+        return {ErrorCode::io,
+                fmt::format("port {} may not be used by this user; ports from 1024 on may", port)};
+    }
+    return {ErrorCode::io, fmt::format("cannot listen on {} port {}: {}", address, port, std::strerror(error))};
+}
+
+}  // namespace
+
+Listener::Listener(const std::string& address, int port) {
+    const Addresses found = find_addresses(address, port);
+    fd_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd_ < 0) throw bind_error(address, port, errno);
+    const int yes = 1;
+    (void)::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    sockaddr_storage bound{};
+    socklen_t length = sizeof bound;
+    if (::bind(fd_, found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd_, backlog) != 0 ||
+        ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+        const Error error = bind_error(address, port, errno);
+        ::close(fd_);
+        throw error;
+    }
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (bound.ss_family == AF_INET6) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(bound);
+        port_ = ntohs(v6.sin6_port);
+        host_ = fmt::format("[{}]", ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()));
+        loopback_ = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+        wildcard_ = IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
+    } else {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(bound);
+        port_ = ntohs(v4.sin_port);
+        host_ = ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+        loopback_ = ntohl(v4.sin_addr.s_addr) >> 24U == 127;
+        wildcard_ = v4.sin_addr.s_addr == htonl(INADDR_ANY);
+    }
+    remember(fd_);
+}
+
+Listener::~Listener() {
+    if (fd_ >= 0 && forget(fd_)) ::close(fd_);
+}
+
+}  // namespace tessera::serve

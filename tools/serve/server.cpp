@@ -1,0 +1,338 @@
+// The server on libmicrohttpd.
+//
+// One thread serves all connections by epoll: it parses requests and sends what is ready, and never waits for anything
+// else. A request that passes the rules of access is suspended and goes to a worker; when that has the answer, the
+// connection is resumed. Bodies that are read from files while they are sent go back and forth in the same way.
+//
+// A watch looks at all connections a few times a second: at time that is up, at clients that have gone while their
+// request is worked on, and, where memory is short, at clients that do not take what was made for them.
+#include "server.h"
+
+#include <fmt/format.h>
+#include <microhttpd.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <tessera/error.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <thread>
+#include <utility>
+
+#include "access.h"
+#include "dispatch.h"
+#include "exchange.h"
+#include "listener.h"
+#include "watch.h"
+#include "workers.h"
+
+namespace tessera::serve {
+
+namespace {
+
+constexpr unsigned most_connections = 2048;
+constexpr std::size_t longest_queue = 2048;
+/// Of one connection: its headers and what the library needs to parse them.
+constexpr std::size_t connection_memory = 48U << 10U;
+constexpr std::size_t send_block = 32U << 10U;
+constexpr unsigned idle_seconds = 30;
+/// Responses of this size are sent even where many clients do not take theirs.
+constexpr std::uint64_t small_response = 1U << 20U;
+
+/// Signals stay with the threads of the program: a thread of ours must not be the one that gets Ctrl-C.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_;
+};
+
+/// As many connections as there are descriptors for, with as many again for files.
+unsigned connection_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_connections;
+    return static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 2, 64, most_connections));
+}
+
+using ExchangePointer = std::shared_ptr<Exchange>;
+
+MHD_Result collect_header(void* to, MHD_ValueKind /*kind*/, const char* key, const char* value) {
+    auto& raw = *static_cast<RawRequest*>(to);
+    std::string name(key);
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const auto [at, first] = raw.headers.try_emplace(std::move(name), value == nullptr ? "" : value);
+    if (first) return MHD_YES;
+    if (at->first == "host") raw.several_hosts = true;
+    at->second += ", ";
+    at->second += value == nullptr ? "" : value;
+    return MHD_YES;
+}
+
+bool announces_body(const RawRequest& raw) {
+    const auto length = raw.headers.find("content-length");
+    return raw.headers.contains("transfer-encoding") || (length != raw.headers.end() && length->second != "0");
+}
+
+}  // namespace
+
+struct ServerState {
+    ServerState(const std::vector<std::string>& paths, const ServedOptions& options, const ServerOptions& server);
+    ~ServerState() { close(); }
+    ServerState(const ServerState&) = delete;
+    ServerState& operator=(const ServerState&) = delete;
+    void close();
+
+    // Called by the library, in its thread.
+    MHD_Result on_request(MHD_Connection* connection, const char* method, ExchangePointer& exchange);
+    MHD_Result begin_work(MHD_Connection* connection, const ExchangePointer& exchange);
+    MHD_Result send(MHD_Connection* connection, const ExchangePointer& exchange, HttpResponse refusal);
+    MHD_Result queue(MHD_Connection* connection, const ExchangePointer& exchange, const HttpResponse& response,
+                     std::uint64_t size);
+
+    void work(Exchange& exchange);
+
+    Served served;
+    Listener listener;
+    Access access;
+    std::string url;
+    std::atomic<bool> closed = false;
+    Watch watch;
+    Workers workers;
+    MHD_Daemon* daemon = nullptr;
+};
+
+namespace {
+
+/// What copying the body of one response takes: the connection is needed to suspend it.
+struct Sending {
+    ExchangePointer exchange;
+    Workers* workers = nullptr;
+    MHD_Connection* connection = nullptr;
+};
+
+ssize_t copy_body(void* closure, std::uint64_t position, char* out, std::size_t size) {
+    auto& sending = *static_cast<Sending*>(closure);
+    std::size_t copied = 0;
+    const auto made =
+        sending.exchange->copy(position, std::as_writable_bytes(std::span(out, size)), copied);
+    if (made == Exchange::Copied::some) return static_cast<ssize_t>(copied);
+    if (made == Exchange::Copied::failed) return MHD_CONTENT_READER_END_WITH_ERROR;
+    MHD_suspend_connection(sending.connection);
+    const bool added = sending.workers->add([exchange = sending.exchange, connection = sending.connection] {
+        exchange->read_ahead();
+        MHD_resume_connection(connection);
+    });
+    if (added) return 0;
+    sending.exchange->abandon();
+    MHD_resume_connection(sending.connection);
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+void free_sending(void* closure) {
+    delete static_cast<Sending*>(closure);
+}
+
+void* on_uri(void* closure, const char* uri, MHD_Connection* connection) {
+    auto exchange = std::make_unique<ExchangePointer>(std::make_shared<Exchange>());
+    (*exchange)->raw.target = uri;
+    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (info != nullptr && info->socket_context != nullptr) {
+        static_cast<ServerState*>(closure)->watch.begin(*static_cast<Watched*>(info->socket_context), *exchange);
+    }
+    return exchange.release();
+}
+
+MHD_Result on_request(void* closure, MHD_Connection* connection, const char* /*url*/, const char* method,
+                      const char* /*version*/, const char* /*upload*/, std::size_t* upload_size, void** context) {
+    *upload_size = 0;  // bodies are refused, and what comes of them all the same is dropped
+    if (*context == nullptr) return MHD_NO;
+    return static_cast<ServerState*>(closure)->on_request(connection, method,
+                                                            *static_cast<ExchangePointer*>(*context));
+}
+
+void on_completed(void* closure, MHD_Connection* connection, void** context, MHD_RequestTerminationCode /*why*/) {
+    const std::unique_ptr<ExchangePointer> exchange(static_cast<ExchangePointer*>(std::exchange(*context, nullptr)));
+    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    if (info != nullptr && info->socket_context != nullptr) {
+        static_cast<ServerState*>(closure)->watch.end(*static_cast<Watched*>(info->socket_context));
+    }
+    if (exchange) (*exchange)->abandon();
+}
+
+void on_connection(void* closure, MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode what) {
+    Watch& watch = static_cast<ServerState*>(closure)->watch;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *context = &watch.add(info->connect_fd);
+    } else if (*context != nullptr) {
+        watch.remove(*static_cast<Watched*>(std::exchange(*context, nullptr)));
+    }
+}
+
+/// Leaves the text as it is: it is decoded once, later.
+std::size_t keep_encoded(void* /*closure*/, MHD_Connection* /*connection*/, char* text) {
+    return std::char_traits<char>::length(text);
+}
+
+std::vector<std::string> host_names(const ServerOptions& options, const Listener& listener) {
+    std::vector<std::string> hosts = options.hosts;
+    if (!listener.is_wildcard()) hosts.push_back(listener.host());
+    return hosts;
+}
+
+int worker_count(const ServerOptions& options) {
+    return options.workers > 0 ? options.workers : std::max(8, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+MHD_Result ServerState::on_request(MHD_Connection* connection, const char* method, ExchangePointer& exchange) {
+    Exchange& e = *exchange;
+    switch (e.stage()) {
+        case Stage::reading:
+            break;
+        case Stage::answered:
+            return queue(connection, exchange, e.response(), e.size_to_send());
+        default:
+            return MHD_NO;
+    }
+    if (!e.headers_known) {
+        e.headers_known = true;
+        e.raw.method = method;
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, &collect_header, &e.raw);
+        e.raw.has_body = announces_body(e.raw);
+        // A body is refused before it comes; all else waits until the request is complete.
+        if (!e.raw.has_body) return MHD_YES;
+    }
+    return begin_work(connection, exchange);
+}
+
+MHD_Result ServerState::begin_work(MHD_Connection* connection, const ExchangePointer& exchange) {
+    Admission admission = access.admit(exchange->raw);
+    exchange->head = admission.head;
+    if (admission.refusal) return send(connection, exchange, *std::move(admission.refusal));
+    exchange->request = std::move(admission.request);
+    exchange->request.stop = exchange->stop.get_token();
+    exchange->set_stage(Stage::working);
+    MHD_suspend_connection(connection);
+    const bool added = workers.add([this, exchange, connection] {
+        work(*exchange);
+        exchange->set_stage(Stage::answered);
+        MHD_resume_connection(connection);
+    });
+    if (added) return MHD_YES;
+    MHD_resume_connection(connection);
+    HttpResponse busy = error_response(503, "busy", "too many requests are waiting");
+    busy.headers["Retry-After"] = "1";
+    return send(connection, exchange, std::move(busy));
+}
+
+MHD_Result ServerState::send(MHD_Connection* connection, const ExchangePointer& exchange, HttpResponse refusal) {
+    access.add_headers(exchange->raw, refusal);
+    exchange->answer(std::move(refusal));
+    return queue(connection, exchange, exchange->response(), exchange->size_to_send());
+}
+
+MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer& exchange,
+                                const HttpResponse& response, std::uint64_t size) {
+    MHD_Response* made = nullptr;
+    if (size == 0) {
+        made = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
+    } else {
+        auto sending = std::make_unique<Sending>(Sending{exchange, &workers, connection});
+        made = MHD_create_response_from_callback(size, std::min<std::size_t>(size, send_block), &copy_body,
+                                                 sending.get(), &free_sending);
+        if (made != nullptr) static_cast<void>(sending.release());
+    }
+    if (made == nullptr) return MHD_NO;
+    for (const auto& [name, value] : response.headers) MHD_add_response_header(made, name.c_str(), value.c_str());
+    if (!response.type.empty()) MHD_add_response_header(made, MHD_HTTP_HEADER_CONTENT_TYPE, response.type.c_str());
+    exchange->set_stage(Stage::sending);
+    const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
+    MHD_destroy_response(made);
+    return queued;
+}
+
+void ServerState::work(Exchange& exchange) {
+    const MemoryScope scope(served.memory());
+    HttpResponse response = closed ? error_response(503, "closed", "the server ends") : dispatch(served, exchange.request);
+    // Memory that lies in answers which nobody takes is worth less than an answer to somebody who waits.
+    if (response.status == 503 && !exchange.stop.stop_requested() && watch.free_memory() > 0) {
+        response = dispatch(served, exchange.request);
+    }
+    const std::uint64_t size = response.body.in_memory() ? response.body.size() : 0;
+    if (size > small_response && watch.held_memory() + size > served.options().max_memory / 2 &&
+        watch.free_memory() < size) {
+        response = error_response(503, "budget", "too many clients have not taken what they asked for");
+        response.headers["Retry-After"] = "1";
+    }
+    access.add_headers(exchange.raw, response);
+    try {
+        exchange.answer(std::move(response));
+    } catch (const std::exception& e) {
+        HttpResponse failed = error_response(500, "io", e.what());
+        access.add_headers(exchange.raw, failed);
+        exchange.answer(std::move(failed));
+    }
+}
+
+ServerState::ServerState(const std::vector<std::string>& paths, const ServedOptions& options, const ServerOptions& server)
+    : served(paths, options),
+      listener(server.bind, server.port),
+      access(server.token ? random_token() : "", host_names(server, listener), server.origins),
+      watch(connection_limit()),
+      workers(worker_count(server), longest_queue) {
+    std::string host = listener.host();
+    if (listener.is_wildcard()) host = server.hosts.empty() ? "127.0.0.1" : server.hosts.front();
+    url = fmt::format("http://{}:{}/", host, listener.port());
+    if (!access.token().empty()) url += fmt::format("t/{}/", access.token());
+    daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr, nullptr, &serve::on_request,
+        this, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
+        MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
+        MHD_OPTION_URI_LOG_CALLBACK, &on_uri, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_encoded, nullptr,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    if (daemon == nullptr) throw Error(ErrorCode::io, "the server could not be started");
+}
+
+void ServerState::close() {
+    if (closed.exchange(true)) return;
+    if (daemon != nullptr) MHD_quiesce_daemon(daemon);
+    watch.stop_all();
+    // Each suspended connection is resumed by the job that it waits for; none is suspended from here on.
+    workers.close();
+    if (daemon != nullptr) MHD_stop_daemon(daemon);
+}
+
+bool has_server() {
+    return true;
+}
+
+Server::Server(const std::vector<std::string>& paths, const ServedOptions& served, const ServerOptions& options) {
+    const SignalsBlocked blocked;  // and in all threads that begin here
+    state_ = std::make_unique<ServerState>(paths, served, options);
+}
+Server::~Server() = default;
+
+const std::string& Server::url() const {
+    return state_->url;
+}
+int Server::port() const {
+    return state_->listener.port();
+}
+void Server::close() {
+    state_->close();
+}
+
+}  // namespace tessera::serve

@@ -1,0 +1,26 @@
+// The request line's target: path and query, decoded once.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::serve {
+
+/// "/a/b%20c?x=1" taken apart.
+struct Target {
+    std::vector<std::string> segments;  ///< "a", "b c"; a '/' at the end gives an empty last one
+    std::map<std::string, std::string, std::less<>> query;
+};
+
+/// nullopt for what no file can be named by, and what could be taken for something else when it is decoded again: a
+/// target that does not begin with '/', an invalid %xx, a part that is "." or "..", an empty part in the middle, and
+/// NUL, '/' or '\\' within a part.
+[[nodiscard]] std::optional<Target> parse_target(std::string_view target);
+
+/// The text with everything but letters, digits and "-._~" as %XX.
+[[nodiscard]] std::string percent_encoded(std::string_view text);
+
+}  // namespace tessera::serve

@@ -1,0 +1,61 @@
+// All connections of a server, and a thread that looks after them.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "exchange.h"
+
+namespace tessera::serve {
+
+/// A connection. Its members are guarded by the Watch.
+struct Watched {
+    int socket = -1;
+    Clock::time_point idle_since = Clock::now();  ///< without a request
+    std::shared_ptr<Exchange> exchange;
+    std::list<Watched>::iterator place;
+};
+
+/// Ends what takes too long: a request that does not come, work, a response that is not taken. Ends work whose client
+/// has gone. Where connections run short, the one that was idle longest goes.
+/// Thread rule: any thread calls any member; a Watched is the network thread's until remove().
+class Watch {
+public:
+    explicit Watch(unsigned most_connections);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+    Watched& add(int socket);
+    void remove(Watched& connection);
+    void begin(Watched& connection, std::shared_ptr<Exchange> exchange);
+    void end(Watched& connection);
+
+    /// Ends the work of all requests.
+    void stop_all();
+    /// Bytes of responses in memory that were not sent yet.
+    [[nodiscard]] std::uint64_t held_memory() const;
+    /// Ends connections that have not taken anything of their response for a while, and returns how many bytes that
+    /// freed.
+    std::uint64_t free_memory();
+
+private:
+    void run();
+    void look();
+    void look_at(Watched& connection, Clock::time_point now);
+    void find_gone();
+    static void cut(const Watched& connection);
+
+    unsigned most_;
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::list<Watched> connections_;
+    bool over_ = false;
+    std::thread thread_;
+};
+
+}  // namespace tessera::serve
