@@ -1,13 +1,13 @@
 // zarrita for the cross-tests: reads requests from standard input, a JSON object a line, and answers each with one.
 //
-//   {"read": PATH}    → {"dtype", "shape", "data"}; data is base64 of the elements in C order (little-endian, booleans as
+//   {"read": PATH or URL}    → {"dtype", "shape", "data"}; data is base64 of the elements in C order (little-endian, booleans as
 //                       bytes), or a list of strings
 //   {"write": PATH, "dtype", "shape", "chunks", "codecs", "fill", "data", "separator"}    → {} (Zarr v3)
 //
 // What fails gives {"error": TEXT}.
 import * as path from "node:path";
 import * as readline from "node:readline";
-import { FileSystemStore } from "@zarrita/storage";
+import { FetchStore, FileSystemStore } from "@zarrita/storage";
 import * as zarr from "zarrita";
 
 function toBytes(data) {
@@ -38,7 +38,8 @@ function inOrder({ data, shape, stride }, packed) {
 }
 
 async function read(request) {
-    const store = new FileSystemStore(path.resolve(request.read));
+    const remote = request.read.startsWith("http://");
+    const store = remote ? new FetchStore(request.read) : new FileSystemStore(path.resolve(request.read));
     const array = await zarr.open(store, { kind: "array" });
     const region = await zarr.get(array);
     const shape = [...array.shape];

@@ -13,6 +13,7 @@ Run declare_dims(CLI::App& app);
 Run declare_formats(CLI::App& app);
 Run declare_get(CLI::App& app);
 Run declare_view(CLI::App& app);
+Run declare_serve(CLI::App& app);
 Run declare_stats(CLI::App& app);
 Run declare_diff(CLI::App& app);
 Run declare_digest(CLI::App& app);
@@ -125,6 +126,21 @@ constexpr Command table[] = {
      "  tessera view dem.zarr --chunks\n"
      "  tessera view stations.zarr ':100'",
      declare_view},
+    {"serve", inspect, "show arrays in the browser, and to every program that reads Zarr by HTTP",
+     "serve PATH... [--port N] [options]",
+     "Prints a URL and serves until Ctrl-C or SIGTERM end it, with exit code 0. Nothing is written anywhere.\n"
+     "The URL is that of a page. Below it every array, group and array file is there as Zarr: URL/v2/PATH in format "
+     "2,\n"
+     "URL/v3/PATH in format 3, whatever its own format; chunks are passed on as they are stored where that format has\n"
+     "their codecs. URL/api/tree?path=PATH lists, URL/api/info?path=PATH tells, as JSON.\n"
+     "Only programs of this machine reach it, and the URL holds a random token, because the machine may have other\n"
+     "users. Pages of other sites read nothing, unless --allow-origin names them. Links below PATH that lead out of it\n"
+     "are not followed without --follow-links. From another machine: ssh -L PORT:127.0.0.1:PORT HOST.\n\n"
+     "Examples:\n"
+     "  tessera serve survey.zarr --open\n"
+     "  tessera serve survey.zarr backup.npz --port 8080 --json\n"
+     "  tessera serve survey.zarr --allow-origin https://viewer.example",
+     declare_serve},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"

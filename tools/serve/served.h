@@ -2,11 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <list>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +13,7 @@
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
 #include <tessera/place.h>
+#include <tessera/stored_values.h>
 
 #include "http.h"
 
@@ -32,66 +29,75 @@ enum class ServedKind : std::uint8_t {
 /// "array", "group", "array file", "group", "member"
 [[nodiscard]] std::string_view kind_name(ServedKind kind);
 
-/// A node that is open. Immutable: when what it shows has changed, another one takes its place. Thread rule: any
-/// thread.
+/// A node that is open. When what it shows has changed, another one takes its place. Thread rule: any thread.
 struct ServedNode {
     std::string path;  ///< as in URLs: below all roots, parts joined by '/'
     std::string name;  ///< for messages: the file's path
     ServedKind kind = ServedKind::group;
-    std::string_view format;           ///< "v3", "npy"; "" for a plain folder
-    std::optional<Place> place;        ///< of arrays of chunks and groups in a store
-    std::optional<Array> array;        ///< of kind array
-    std::shared_ptr<ArraySource> file; ///< of kinds file and member
-    std::optional<ArrayPath> file_path; ///< of kinds file, files and member
-    /// Changes with the array's metadata, or with the file. Chunks of an array change without it.
-    std::string version;
-    std::shared_ptr<class ServedChunks> chunks = nullptr;  ///< of arrays: made on demand (zarr_array.h)
+    std::string format;                                  ///< "v3", "npy"; "" for a plain folder
+    std::optional<Place> place = {};                     ///< of arrays of chunks and groups in a store
+    std::optional<Array> array = {};                     ///< of kind array
+    std::optional<StoredValues> values = {};             ///< of kind array
+    std::shared_ptr<const ArraySource> file = {};        ///< of kinds file and member
+    std::optional<ArrayPath> file_path = {};             ///< of kinds file, files and member
+    /// Changes with the array's metadata and attributes, or with the file. Chunks of an array change without it.
+    std::string version = {};
+    std::shared_ptr<class ZarrArrays> zarr = {};  ///< of arrays: what they look like in Zarr (zarr_array.h)
 
     [[nodiscard]] bool is_array() const { return array || file; }
     /// The elements. Throws invalid_argument if this is no array.
     [[nodiscard]] const ArraySource& source() const;
-    /// The stamp of the value that stores a chunk (with shards: of its shard), or of the file; nullopt if the chunk is
-    /// not stored. A part of a tile must be read between two equal stamps.
+    /// The stamp of the value that stores a chunk (in the grid of `source().info().chunks`), or of the file's version;
+    /// nullopt if the chunk is not stored. Elements that were read between two equal stamps are of one version.
     [[nodiscard]] std::optional<ValueStamp> stamp_of(const Index& chunk) const;
 };
+using NodePointer = std::shared_ptr<const ServedNode>;
 
 /// A child of a group, as listings have it.
 struct ServedChild {
     std::string name;
     ServedKind kind = ServedKind::group;
-    std::string format;
+    std::string format = {};
 };
 
 struct ServedOptions {
-    IoOptions io;                   ///< threads and memory of one request
+    IoOptions io = {};  ///< threads of one request
     std::uint64_t max_memory = 256ULL << 20U;
-    bool follow_links = false;      ///< whether links may lead out of a root
+    bool follow_links = false;  ///< whether links may lead out of a root
 };
+
+/// "size-time-id" for entity tags.
+[[nodiscard]] std::string stamp_text(const ValueStamp& stamp);
 
 /// Thread rule: any thread calls any member.
 class Served {
 public:
-    /// Throws not_found and the like for a path that cannot be served.
+    /// Each root appears below its own name, made unique, if there are several. Throws not_found and the like for a
+    /// path that cannot be served.
     Served(const std::vector<std::string>& paths, const ServedOptions& options);
     ~Served();
+    Served(const Served&) = delete;
+    Served& operator=(const Served&) = delete;
 
     /// The node at a path, as in URLs ("survey.zarr/depth", "data.npz/elevation"; "" is the root). Opens it, or takes
-    /// one that is open if it has not changed. Throws not_found, corrupt, unsupported, invalid_argument.
-    [[nodiscard]] std::shared_ptr<const ServedNode> node(std::string_view path);
-    /// The children of a group, sorted by name. Throws not_found for what is no group.
-    [[nodiscard]] std::vector<ServedChild> children(const ServedNode& group);
+    /// one that is open if it has not changed. Throws not_found, corrupt, unsupported.
+    [[nodiscard]] NodePointer node(std::string_view path);
+    /// The children of a group, sorted by name; none of an array.
+    [[nodiscard]] std::vector<ServedChild> children(const ServedNode& node);
 
-    /// For the work of one request: its own stop.
+    /// For the work of one request: with its stop.
     [[nodiscard]] IoOptions io(const HttpRequest& request) const;
     [[nodiscard]] const ServedOptions& options() const { return options_; }
     /// Of all requests together. Each runs within it; a cache takes part of it (SpareMemory).
     [[nodiscard]] const std::shared_ptr<MemoryAccount>& memory() const { return memory_; }
 
 private:
-    struct State;
+    [[nodiscard]] NodePointer cached(const std::string& path);
+    void keep(const NodePointer& node);
+
     ServedOptions options_;
     std::shared_ptr<MemoryAccount> memory_;
-    std::unique_ptr<State> state_;
+    std::unique_ptr<struct ServedState> state_;
 };
 
 }  // namespace tessera::serve

@@ -331,6 +331,9 @@ const std::string& Server::url() const {
 int Server::port() const {
     return state_->listener.port();
 }
+bool Server::is_loopback() const {
+    return state_->listener.is_loopback();
+}
 void Server::close() {
     state_->close();
 }

@@ -33,6 +33,8 @@ public:
 
     [[nodiscard]] const std::string& url() const;  ///< "http://127.0.0.1:4711/t/TOKEN/"
     [[nodiscard]] int port() const;
+    /// Whether only programs of this machine reach it.
+    [[nodiscard]] bool is_loopback() const;
     /// Ends all connections and work. May be called twice.
     void close();
 

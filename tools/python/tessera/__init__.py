@@ -18,7 +18,7 @@ opening and making     open, create, create_group, save, load
 copying                copy, convert, refs
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
-looking                Array.view
+looking                Array.view, serve
 writing together       Array.update, Array.append, Array.cached
 =====================  ==========================================================
 
@@ -36,6 +36,7 @@ from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument,
                       OverBudget, Recorded, Unsupported)
 from ._group import Group, Members
 from ._picture import Picture
+from ._serve import Server, serve
 from ._tessera import version as __version__
 from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, refs, repair,
                      remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
@@ -44,11 +45,11 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "ZarrView",
+    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Unsupported",
     "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "refs", "repair",
-    "remove_snapshot", "restore", "save", "seal", "snapshot", "snapshots", "stats", "undo", "verify",
+    "remove_snapshot", "restore", "save", "seal", "serve", "snapshot", "snapshots", "stats", "undo", "verify",
     "zarr_view",
 ]
 

@@ -1,0 +1,99 @@
+"""What tests of the server share: a server started as a person would, and requests to it."""
+
+import http.client
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+
+from program import PROGRAM, ProgramTest
+
+
+class Response:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    """`tessera serve` in a process of its own."""
+
+    def __init__(self, folder, *words, env=None):
+        self.process = subprocess.Popen([PROGRAM, "serve", *map(str, words)], cwd=folder, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=env)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(self.process.stderr.read())
+        self.line = line.strip()
+        self.url = json.loads(line)["url"] if "--json" in words else self.line
+        parts = urllib.parse.urlsplit(self.url)
+        self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path
+
+    def stop(self, number=signal.SIGTERM):
+        """Ends it; its exit code and what it wrote on stderr."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            _, errors = self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        return self.process.returncode, errors
+
+    def connect(self):
+        return socket.create_connection((self.host, self.port), timeout=20)
+
+    def get(self, path, method="GET", raw_path=None, connection=None, **headers):
+        """A request; names of headers with '_' in place of '-'."""
+        own = connection is None
+        connection = connection or http.client.HTTPConnection(self.host, self.port, timeout=30)
+        try:
+            target = raw_path if raw_path is not None else self.prefix + path
+            connection.putrequest(method, target, skip_host="Host" in headers, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return Response(answer.status, answer.headers, answer.read())
+        finally:
+            if own:
+                connection.close()
+
+    def exchange(self, data, wait=5):
+        """What comes back for raw bytes, until the server closes or nothing comes for `wait` seconds."""
+        with self.connect() as connection:
+            connection.sendall(data)
+            got = b""
+            connection.settimeout(wait)
+            try:
+                while part := connection.recv(65536):
+                    got += part
+            except (socket.timeout, ConnectionResetError):
+                pass
+            return got
+
+    def memory(self):
+        """Resident bytes."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
+
+
+class ServeTest(ProgramTest):
+    def serve(self, *words, env=None):
+        server = Server(self.folder, *words, env=env)
+        self.addCleanup(server.stop)
+        return server
+
+    def setUp(self):
+        super().setUp()
+        probe = self.run_program("serve", self.folder / "nothing")
+        if "libmicrohttpd" in probe.stderr:
+            self.skipTest("built without libmicrohttpd")

@@ -1,0 +1,130 @@
+"""Arrays over HTTP: for the browser, and for programs that read Zarr there."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import Any, Sequence, Union
+
+from . import _tessera
+from ._array import Array
+from ._errors import InvalidArgument
+from ._group import Group, Members
+from ._options import work
+
+# Threads that still run when the interpreter ends would meet a library that is being taken down.
+_running: "weakref.WeakSet[Server]" = weakref.WeakSet()
+
+
+class Server:
+    """A server that runs; its text is its URL. Made by :func:`serve`.
+
+    It ends with :meth:`close`, at the end of a ``with`` block, when nothing refers to it any more, and with the
+    process. In a forked child it is closed.
+    """
+
+    def __init__(self, handle: "_tessera.ServerHandle"):
+        self._handle = handle
+        _running.add(self)
+
+    @property
+    def url(self) -> str:
+        """The page: ``"http://127.0.0.1:4711/t/TOKEN/"``. Zarr is below ``url + "v2/"`` and ``url + "v3/"``."""
+        return self._handle.url
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self._handle.port
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, or belongs to the process that this one is a fork of."""
+        return self._handle.closed
+
+    def close(self) -> None:
+        """End it, with all connections. May be called twice."""
+        self._handle.close()
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __repr__(self) -> str:
+        return f"<tessera.Server {'closed' if self.closed else self.url}>"
+
+
+@atexit.register
+def _close_all() -> None:
+    for server in list(_running):
+        server.close()
+
+
+def _path_of(path: Any) -> Any:
+    if isinstance(path, (Array, Group, Members)):
+        return path.path
+    try:
+        return os.fspath(path)
+    except TypeError:
+        raise InvalidArgument(f"serve: expected a path, an Array or a Group, found {type(path).__name__}") from None
+
+
+def _texts(texts: Union[str, Sequence[str]]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1", hosts: Union[str, Sequence[str]] = (),
+          allow_origins: Union[str, Sequence[str]] = (), follow_links: bool = False, threads: int = 0,
+          max_memory: Union[int, str] = 0) -> Server:
+    """Serve arrays by HTTP, for the browser and for every program that reads Zarr v2 or v3 there; ``tessera serve``.
+
+    Arrays of every format, array files, files of several arrays, hierarchies and directories of all these; read-only.
+    Each is there as Zarr v2 below ``url + "v2/"`` and as v3 below ``url + "v3/"``. The work is done in threads of the
+    library, beside Python's.
+
+    Parameters
+    ----------
+    *paths : path, Array or Group
+        Several appear below their names.
+    port : int
+        0: a free one, which the system chooses.
+    token : bool
+        Whether URLs hold a random token. Without it every user of this machine can read what is served.
+    bind : str
+        The address to listen on. Others than the default let other machines connect, unencrypted.
+    hosts : str or sequence of str
+        Further names that the machine is asked for by.
+    allow_origins : str or sequence of str
+        Origins whose pages may read: ``"https://viewer.example"``.
+    follow_links : bool
+        Whether symbolic links may lead out of a path.
+    threads : int
+        Threads for the work of one request; 0: all cores.
+    max_memory : int or str
+        Memory for data of all requests together, as ``"512M"``. What does not fit is answered with status 503.
+
+    Returns
+    -------
+    Server
+        Keep it: it ends when nothing refers to it.
+
+    Examples
+    --------
+    >>> import urllib.request
+    >>> tessera.save("ramp.zarr", np.arange(6).reshape(2, 3), chunks=(1, 3), format="v3", codec="none")
+    >>> with tessera.serve("ramp.zarr") as server:
+    ...     chunk = urllib.request.urlopen(f"{server}v2/1.0").read()
+    >>> np.frombuffer(chunk, "i8")
+    array([3, 4, 5])
+    """
+    if not paths:
+        raise InvalidArgument("serve: there is nothing to serve")
+    handle = _tessera.serve([_path_of(path) for path in paths], port, token, _texts(hosts), _texts(allow_origins), bind,
+                            follow_links, work(threads, max_memory))
+    return Server(handle)

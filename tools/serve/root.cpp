@@ -1,0 +1,304 @@
+// A path in a URL is first looked for as a node of the directory that is the root. Where a part of it is a file, that
+// is an array file or an archive of arrays, and the rest of the path leads on in it. Only files that a listing would
+// show are opened: by extension, and never below an array, whose chunks are files too.
+#include "root.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tessera::serve {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t most_stores = 16;
+/// How deep listings look for array files in plain folders.
+constexpr int deepest_look = 6;
+
+/// Whether a name is one of Tessera's own, or hidden as that of a temporary file.
+bool is_own(std::string_view name) {
+    return name.starts_with('.') && name.find(".tessera") != name.npos;
+}
+
+std::vector<std::string> parts_of(std::string_view path) {
+    std::vector<std::string> parts;
+    while (!path.empty()) {
+        const std::size_t slash = std::min(path.find('/'), path.size());
+        parts.emplace_back(path.substr(0, slash));
+        path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return parts;
+}
+
+/// Throws not_found for a path that no key is, or that names what is never served.
+void require_servable(std::string_view path) {
+    for (const std::string& part : parts_of(path)) {
+        const bool odd = part.empty() || part == "." || part == ".." || part.find('\0') != part.npos;
+        if (odd || is_own(part)) throw not_found("nothing is here");
+    }
+}
+
+/// Text formats are left out: their files need not be arrays. So are pictures, which nothing reads.
+bool is_array_file_name(const fs::path& name) {
+    return std::ranges::any_of(array_file_formats(), [&](const ArrayFileFormat& f) {
+        return name.extension() == f.extension && f.recognise != nullptr && f.open != nullptr;
+    });
+}
+
+bool is_store_name(const std::string& name) {
+    return name.ends_with(".zip") || name.ends_with(".refs.json");
+}
+
+bool is_shown_file(const std::string& name) {
+    return !name.starts_with('.') && (is_store_name(name) || is_array_file_name(name));
+}
+
+std::string file_version(const fs::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return {};
+    return fmt::format("{:x}-{:x}{:08x}-{:x}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                       status.st_ino);
+}
+
+std::string array_version(const Place& place, const Dialect& dialect) {
+    std::string text;
+    std::vector<std::string_view> keys{dialect.metadata_key};
+    keys.insert(keys.end(), dialect.documents.begin(), dialect.documents.end());
+    for (const std::string_view key : keys) {
+        const auto stamp = place.store->stamp(join_key(place.prefix, key));
+        if (stamp) text += stamp_text(*stamp) + ".";
+    }
+    return text;
+}
+
+std::shared_ptr<ServedNode> open_array(const Place& place, const Dialect& dialect) {
+    auto node = std::make_shared<ServedNode>();
+    node->kind = ServedKind::array;
+    node->format = dialect.name;
+    node->name = join_key(place.store->name(), place.prefix);
+    node->place = place;
+    node->version = array_version(place, dialect);
+    node->array = Array::open(place.store, place.prefix);
+    node->values.emplace(*node->array);
+    return node;
+}
+
+}  // namespace
+
+std::string stamp_text(const ValueStamp& stamp) {
+    return fmt::format("{:x}-{:x}-{:x}{}", stamp.size, stamp.by_content ? 0 : stamp.modified, stamp.id,
+                       stamp.by_content ? "c" : "");
+}
+
+Root::Root(const std::string& path, bool follow_links) : given_(path), follow_links_(follow_links) {
+    std::error_code ignored;
+    path_ = fs::absolute(path);
+    if (!fs::exists(path_, ignored)) {
+        const ArrayPath split = split_array_path(path);
+        path_ = fs::absolute(split.path);
+        member_ = split.member.value_or("");
+    }
+    if (!fs::exists(path_, ignored)) throw not_found(fmt::format("{}: no such file or directory", path));
+    path_ = real_path(path_);
+    is_directory_ = fs::is_directory(path_, ignored);
+    is_store_ = !is_directory_ && member_.empty() && probe_place(path_, {.read_only = true}).has_value();
+    fs::path shown = fs::path(path).lexically_normal();
+    if (shown.filename().empty() || shown.filename() == "." || shown.filename() == "..") shown = path_;
+    base_name_ = (member_.empty() ? shown : path_).filename().string();
+    if (base_name_.empty()) base_name_ = "root";
+    static_cast<void>(open("", ""));  // throws for what is none of these
+}
+
+std::shared_ptr<KeyValueStore> Root::directory() const {
+    const std::lock_guard lock(mutex_);
+    // A directory that was exchanged for a new one (copy --overwrite) is opened anew.
+    if (directory_ == nullptr || was_replaced({directory_, ""})) {
+        const StoreOptions options{.read_only = true, .within = follow_links_ ? fs::path() : path_};
+        directory_ = find_place(path_, options).store;
+    }
+    return directory_;
+}
+
+Place Root::store_in(const fs::path& file) const {
+    const std::string version = file_version(file);
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(stores_, file, &OpenStore::path);
+    if (found != stores_.end()) {
+        OpenStore known = *found;
+        stores_.erase(found);
+        if (known.version == version) {
+            stores_.insert(stores_.begin(), known);
+            return {known.store, ""};
+        }
+    }
+    auto place = probe_place(file, {.read_only = true});
+    if (!place) throw not_found(fmt::format("{}: holds no arrays", file.string()));
+    stores_.insert(stores_.begin(), {file, version, place->store});
+    if (stores_.size() > most_stores) stores_.pop_back();
+    return *std::move(place);
+}
+
+std::shared_ptr<ServedNode> Root::open(std::string_view below, std::string at) const {
+    require_servable(below);
+    std::shared_ptr<ServedNode> node;
+    if (is_directory_) {
+        node = open_in_directory(below);
+    } else if (is_store_) {
+        node = open_folder({store_in(path_).store, std::string(below)});
+    } else if (member_.empty()) {
+        node = open_member({path_}, below);
+    } else {
+        if (!below.empty()) throw not_found("nothing is here");
+        node = open_member({path_}, member_);
+    }
+    if (node == nullptr) throw not_found(fmt::format("{}: no array and no group is here", below));
+    node->path = std::move(at);
+    return node;
+}
+
+std::shared_ptr<ServedNode> Root::open_in_directory(std::string_view below) const {
+    const auto store = directory();
+    std::string key;
+    const std::vector<std::string> parts = parts_of(below);
+    for (std::size_t n = 0; n < parts.size(); ++n) {
+        const auto node = probe_node(*store, key);
+        if (node && node->kind == NodeKind::array) return nullptr;
+        key = join_key(key, parts[n]);
+        if (is_shown_file(parts[n]) && store->contains(key)) {
+            const std::size_t rest = std::min(key.size() + 1, below.size());
+            return open_at_file(key, below.substr(rest));
+        }
+    }
+    return open_folder({store, key});
+}
+
+/// An array, a group, or a plain folder; null if there is none.
+std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
+    const auto found = probe_node(*place.store, place.prefix);
+    if (found && found->kind == NodeKind::array) return open_array(place, *found->dialect);
+    // Below an array there are chunks, and no nodes.
+    for (std::size_t slash = place.prefix.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = place.prefix.rfind('/', slash - 1)) {
+        const auto above = probe_node(*place.store, place.prefix.substr(0, slash));
+        if (above && above->kind == NodeKind::array) return nullptr;
+    }
+    if (const auto root = probe_node(*place.store, ""); !place.prefix.empty() && root && root->kind == NodeKind::array) {
+        return nullptr;
+    }
+    if (!found) {
+        const Listing listing = place.store->list(place.prefix);
+        const bool hidden = place.prefix.substr(place.prefix.rfind('/') + 1).starts_with('.');
+        if (hidden || (!place.prefix.empty() && listing.keys.empty() && listing.prefixes.empty())) return nullptr;
+    }
+    auto node = std::make_shared<ServedNode>();
+    node->kind = ServedKind::group;
+    if (found) node->format = found->dialect->name;
+    node->name = join_key(place.store->name(), place.prefix);
+    node->place = place;
+    return node;
+}
+
+std::shared_ptr<ServedNode> Root::open_at_file(const std::string& key, std::string_view rest) const {
+    const fs::path file = path_ / key;
+    if (is_store_name(key)) return open_folder({store_in(file).store, std::string(rest)});
+    const auto store = directory();
+    const auto before = store->stamp(key);
+    std::shared_ptr<const ByteSource> bytes = store->open(key);
+    if (bytes == nullptr || !before) return nullptr;
+    return open_member({.path = file, .opened = std::move(bytes)}, rest);
+}
+
+/// An array file, or the array in it that `member` names.
+std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view member) const {
+    auto node = std::make_shared<ServedNode>();
+    node->name = file.path.string();
+    node->version = file_version(file.path);
+    if (file.opened == nullptr) file.opened = open_file(file.path);
+    const ArrayFileFormat* const format = array_file_format_of(*file.opened);
+    if (format == nullptr) throw unsupported(fmt::format("{}: no array file", node->name));
+    node->format = format->name;
+    const std::vector<std::string> members = array_members(*format, file.path);
+    if (!member.empty()) {
+        if (std::ranges::find(members, member) == members.end()) return nullptr;
+        file.member = std::string(member);
+        node->name += "::" + *file.member;
+    }
+    const bool several = member.empty() && format->holds_several() && members.size() != 1;
+    node->kind = several ? ServedKind::files : member.empty() ? ServedKind::file : ServedKind::member;
+    if (!several) node->file = open_array_file(file);
+    file.opened = nullptr;  // the source has what it needs
+    node->file_path = std::move(file);
+    return node;
+}
+
+bool Root::holds_something(const KeyValueStore& store, const std::string& prefix, int depth) const {
+    const Listing listing = store.list(prefix);
+    if (std::ranges::any_of(listing.keys, is_shown_file)) return true;
+    if (depth == deepest_look) return false;
+    return std::ranges::any_of(listing.prefixes, [&](const std::string& name) {
+        const bool link = std::ranges::find(listing.links, name) != listing.links.end();
+        return !link && !name.starts_with('.') && holds_something(store, join_key(prefix, name), depth + 1);
+    });
+}
+
+std::vector<ServedChild> Root::children(const ServedNode& node) const {
+    std::vector<ServedChild> children;
+    if (node.kind == ServedKind::files) {
+        const ArrayFileFormat* const format = find_array_file_format(node.file_path->path);
+        if (format == nullptr) return children;
+        for (const std::string& member : array_members(*format, node.file_path->path)) {
+            children.push_back({member, ServedKind::member, node.format});
+        }
+    }
+    if (node.kind != ServedKind::group) return children;
+    const KeyValueStore& store = *node.place->store;
+    for (const Node& child : child_nodes(store, node.place->prefix)) {
+        const std::string_view name = std::string_view(child.path).substr(child.path.rfind('/') + 1);
+        const ServedKind kind = child.kind == NodeKind::array ? ServedKind::array : ServedKind::group;
+        children.push_back({std::string(name), kind, std::string(child.dialect == nullptr ? "" : child.dialect->name)});
+    }
+    if (is_directory_ && node.place->store == directory()) {
+        const Listing listing = store.list(node.place->prefix);
+        const std::size_t nodes = children.size();
+        for (const std::string& name : listing.prefixes) {
+            const bool known = std::any_of(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(nodes),
+                                           [&](const ServedChild& c) { return c.name == name; });
+            const bool link = std::ranges::find(listing.links, name) != listing.links.end();
+            if (known || link || name.starts_with('.') || name.ends_with(".snapshots")) continue;
+            if (holds_something(store, join_key(node.place->prefix, name), 0)) {
+                children.push_back({name, ServedKind::group, ""});
+            }
+        }
+        for (const std::string& name : listing.keys) {
+            if (!is_shown_file(name)) continue;
+            try {
+                const auto file = open_at_file(join_key(node.place->prefix, name), "");
+                if (file == nullptr) continue;
+                if (file->kind == ServedKind::group && child_nodes(*file->place->store, "").empty() &&
+                    file->format.empty()) {
+                    continue;  // some other zip
+                }
+                children.push_back({name, file->kind, file->format});
+            } catch (const Error&) {
+                children.push_back({name, ServedKind::file, ""});  // it says itself what is wrong with it
+            }
+        }
+    }
+    std::ranges::sort(children, {}, &ServedChild::name);
+    return children;
+}
+
+std::string Root::version_of(const ServedNode& node) const {
+    if (node.file_path) return file_version(node.file_path->path);
+    if (!node.array) return {};
+    if (is_directory_ && was_replaced(*node.place)) return {};
+    return array_version(*node.place, node.array->dialect());
+}
+
+}  // namespace tessera::serve

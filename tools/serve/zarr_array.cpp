@@ -1,0 +1,300 @@
+// Which bytes are passed on
+// -------------------------
+// Format 2 of what ChunkBytes can take out of its store as chunks of format 2: zmeta, v1, v2, and v3 with codecs that
+// numcodecs has. Format 3 of v3, shards as they are, and of others whose chunks are the same bytes in v3. All else is
+// decoded and sent uncompressed, as a copy with the codec "none" would have it.
+#include "zarr_array.h"
+
+#include <fmt/format.h>
+#include <tessera/array_plan.h>
+#include <tessera/convert.h>
+#include <tessera/copy_elements.h>
+#include <tessera/dialect.h>
+#include <tessera/error.h>
+#include <tessera/ndarray.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "packed_source.h"
+#include "ranges.h"
+
+namespace tessera::serve {
+
+namespace {
+
+/// Plain files are cut into contiguous pieces of at most so many bytes.
+constexpr std::int64_t piece_bytes = 8 << 20;
+/// How often a chunk is read again that was replaced meanwhile.
+constexpr int most_tries = 4;
+
+/// Codecs of numcodecs 0.11, which every reader of format 2 has, or something like it.
+constexpr std::array<std::string_view, 19> known_codecs{
+    "adler32", "astype", "bitround", "blosc",    "bz2",     "categorize", "crc32",      "delta",     "fixedscaleoffset",
+    "gzip",    "lz4",    "lzma",     "packbits", "quantize", "shuffle",   "vlen-bytes", "vlen-utf8", "zlib",
+    "zstd"};
+
+bool is_known_codec(const Value& codec) {
+    return codec.is_null() || std::ranges::find(known_codecs, codec.at("id").as_string()) != known_codecs.end();
+}
+
+bool are_known(const Value& zarray) {
+    const Value& filters = zarray.at("filters");
+    return is_known_codec(zarray.at("compressor")) &&
+           (filters.is_null() || std::ranges::all_of(filters.as_array(), is_known_codec));
+}
+
+Value saved(const Dialect& dialect, const ArrayMetadata& metadata, const Value* attributes) {
+    const auto store = memory_store();
+    dialect.save(*store, "", metadata, attributes);
+    Buffer document;
+    if (!store->get(dialect.metadata_key, document)) throw unsupported("no metadata were made");
+    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
+}
+
+/// zarr-python 2 makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
+bool is_odd_complex(const ArrayMetadata& m) {
+    if (m.dtype.kind() != Kind::complex || !m.fill.bytes) return false;
+    const Value parts = element_to_value(m.dtype, m.fill.bytes->data());
+    return std::ranges::any_of(parts.as_array(), [](const Value& v) { return !std::isfinite(v.as_double()); });
+}
+
+/// Contiguous pieces of a plain file: whole along its fastest dimensions.
+Shape pieces(const ArrayInfo& info) {
+    Shape chunks = info.shape;
+    std::int64_t left = std::max<std::int64_t>(piece_bytes / std::max<std::int64_t>(info.dtype.size(), 1), 1);
+    bool cut = false;
+    for (int n = 0; n < chunks.rank(); ++n) {
+        const int axis = info.order == Order::F ? n : chunks.rank() - 1 - n;
+        chunks[axis] = cut ? 1 : std::max<std::int64_t>(std::min(info.shape[axis], left), 1);
+        left = std::max<std::int64_t>(left / chunks[axis], 1);
+        cut = cut || chunks[axis] < info.shape[axis];
+    }
+    return chunks;
+}
+
+/// Whether a frame says what it holds, before others decode by it.
+bool is_blosc(const std::vector<CodecConfig>& codecs) {
+    return !codecs.empty() && (codecs.back().name == "blosc" || codecs.back().name == "numcodecs.blosc");
+}
+
+}  // namespace
+
+ZarrArray::ZarrArray(const ServedNode& node, ZarrFormat format)
+    : version_(content_tag(std::as_bytes(std::span(node.version)))) {
+    const auto context = [&] {
+        return fmt::format("{}: Zarr {} cannot show it", node.name, format == ZarrFormat::v2 ? "v2" : "v3");
+    };
+    in_context(context, [&] {
+        if (node.array && format == ZarrFormat::v2) pass_chunks(node);
+        const bool passed = how_ == How::chunk_bytes || (format == ZarrFormat::v3 && pass_values(node));
+        if (!passed) plan_decoded(node, format);
+        grid_.emplace(metadata_.shape, metadata_.chunks);
+        if (how_ != How::chunk_bytes) {
+            pipeline_.emplace(ChunkSpec{metadata_.dtype, metadata_.chunks, metadata_.fill.bytes}, metadata_.codecs);
+        }
+    });
+}
+ZarrArray::~ZarrArray() = default;
+
+/// The attributes, without the mark of a null fill, which is of no use to others; and with null for the fill that
+/// stands for it, because xarray takes a fill for missing values.
+void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& attributes) {
+    attributes_ = attributes.value_or(Value::object());
+    const Value* const mark = attributes_.find(null_fill_attribute);
+    const bool null_fill = mark != nullptr && *mark == Value("null");
+    attributes_.erase(null_fill_attribute);
+    const Value* const dimensions = attributes_.find(dimensions_attribute);
+    if (dimensions != nullptr && dimensions->is_array() &&
+        std::ranges::any_of(dimensions->as_array(), [](const Value& v) { return v.is_null(); })) {
+        attributes_.erase(dimensions_attribute);
+    }
+    if (format == ZarrFormat::v2) {
+        document_.set("dimension_separator", ".");
+        if (null_fill) document_.set("fill_value", nullptr);
+    } else {
+        document_.set("attributes", attributes_);
+    }
+}
+
+void ZarrArray::pass_chunks(const ServedNode& node) {
+    const Array& array = *node.array;
+    ChunkBytes chunks(array);
+    if (!chunks.zarray() || !are_known(*chunks.zarray())) return;
+    const ArrayMetadata m = array.metadata();
+    metadata_ = m;
+    metadata_.chunks = chunk_layout(m).chunks;
+    metadata_.keys = dialect_named("v2").default_keys();
+    document_ = *chunks.zarray();
+    always_ = is_odd_complex(m);
+    may_be_absent_ = chunks.may_be_absent();
+    const Conversion there = convert_metadata(m, array.attributes().stored(), array.dialect(), dialect_named("v2"));
+    set_documents(ZarrFormat::v2, there.attributes);
+    chunks_.emplace(std::move(chunks));
+    how_ = How::chunk_bytes;
+}
+
+bool ZarrArray::pass_values(const ServedNode& node) {
+    if (!node.array) return false;
+    const Array& array = *node.array;
+    const Dialect& v3 = dialect_named("v3");
+    ArrayMetadata m = array.metadata();
+    std::optional<Value> attributes = array.attributes().stored();
+    may_be_absent_ = node.values->may_be_absent();
+    if (&array.dialect() != &v3) {
+        try {
+            Conversion there = convert_metadata(m, attributes, array.dialect(), v3);
+            there.metadata.keys = v3.default_keys();
+            there.metadata.unknown = Value::object();
+            ArrayMetadata same_fill = there.metadata;  // may_be_absent covers the fill
+            same_fill.fill = m.fill;
+            if (why_recode(m, same_fill)) return false;
+            v3.require_expressible(there.metadata);
+            m = std::move(there.metadata);
+            attributes = std::move(there.attributes);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::invalid_argument) throw;
+            return false;
+        }
+    }
+    metadata_ = std::move(m);
+    document_ = saved(v3, metadata_, nullptr);
+    set_documents(ZarrFormat::v3, attributes);
+    how_ = How::values;
+    return true;
+}
+
+void ZarrArray::plan_decoded(const ServedNode& node, ZarrFormat format) {
+    const ArraySource& source = node.source();
+    const ArrayInfo info = source.info();
+    packed_ = packed_source(source);
+    source_ = packed_ ? packed_.get() : &source;
+    ArrayWishes wishes;
+    wishes.format = format == ZarrFormat::v2 ? "v2" : "v3";
+    wishes.codec = "none";
+    wishes.chunks = node.array ? info.chunks : pieces(info);
+    if (!info.shards.empty()) wishes.shards = Shape();
+    if (!node.array) wishes.order = info.order;
+    // A file has no fill, and what is not said to be one is nothing that xarray takes for missing.
+    if (!node.array || packed_) wishes.fill = Value(nullptr);
+    PlannedArray plan;
+    try {
+        plan = plan_array(*source_, wishes);
+    } catch (const Error& e) {
+        if (wishes.fill || e.code() != ErrorCode::unsupported) throw;
+        wishes.fill = Value(nullptr);  // all chunks are sent, so that nobody needs a fill
+        always_ = true;
+        plan = plan_array(*source_, wishes);
+    }
+    metadata_ = std::move(plan.metadata);
+    metadata_.keys = plan.dialect->default_keys();
+    always_ = always_ || is_odd_complex(metadata_);
+    may_be_absent_ = node.array && !packed_ && node.values->may_be_absent() && metadata_.fill.bytes;
+    document_ = saved(*plan.dialect, metadata_, nullptr);
+    set_documents(format, plan.attributes);
+    how_ = How::decoded;
+}
+
+std::optional<Index> ZarrArray::index(std::string_view key) const {
+    const auto index = metadata_.keys.parse(key, metadata_.shape.rank());
+    if (!index || metadata_.keys.key(*index) != key) return {};
+    for (int d = 0; d < index->rank(); ++d) {
+        if ((*index)[d] < 0 || (*index)[d] >= grid_->grid()[d]) return {};
+    }
+    return index;
+}
+
+HttpResponse ZarrArray::chunk(const ServedNode& node, const Index& index, const HttpRequest& request,
+                              const IoOptions& io) const {
+    const auto stamp = [&]() -> std::optional<ValueStamp> {
+        if (how_ == How::values) return node.values->stamp(index);
+        return node.stamp_of(index);
+    };
+    HttpResponse response;
+    for (int tries = 1;; ++tries) {
+        const auto before = stamp();
+        response.etag = before ? fmt::format("{}-{}", version_, stamp_text(*before)) : version_;
+        if (is_known(request, response.etag)) return response;
+        bool present = true;
+        response.body = read(node, index, io, present);
+        if (!present) return not_found_response();
+        if (stamp() == before) return response;
+        if (tries == most_tries) break;
+    }
+    response.etag.clear();
+    response.cache_control = "no-store";
+    return response;
+}
+
+HttpBody ZarrArray::read(const ServedNode& node, const Index& index, const IoOptions& io, bool& present) const {
+    const bool omitted = may_be_absent_ && !always_;
+    if (how_ == How::chunk_bytes) {
+        Buffer bytes;
+        if (chunks_->read(index, bytes)) return {std::move(bytes)};
+        present = !omitted;
+        return present ? HttpBody(chunks_->absent()) : HttpBody();
+    }
+    if (how_ == How::values) {
+        const auto opened = node.values->open(index);
+        if (opened) return stored_value(*opened, *node.values);
+        present = !omitted;
+        return present ? full_of_fill() : HttpBody();
+    }
+    if (omitted && !node.stamp_of(index)) {
+        present = false;
+        return {};
+    }
+    return decoded(index, io);
+}
+
+HttpBody ZarrArray::stored_value(const StoredValues::Opened& opened, const StoredValues& values) const {
+    const std::uint64_t size = opened.bytes->size();
+    return in_context([&] { return opened.bytes->name(); },
+                      [&]() -> HttpBody {
+                          if (size == 0) throw corrupt("no bytes");
+                          if (pipeline_->shard() != nullptr) return {opened.bytes, 0, size};
+                          if (size > values.encoded_limit()) {
+                              throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", size));
+                          }
+                          Buffer bytes = read_all(*opened.bytes);
+                          if (is_blosc(metadata_.codecs)) static_cast<void>(pipeline_->trailing_bytes(bytes));
+                          return {std::move(bytes)};
+                      });
+}
+
+HttpBody ZarrArray::decoded(const Index& index, const IoOptions& io) const {
+    NDArray elements(metadata_.dtype, metadata_.chunks);
+    const Region inside = grid_->chunk_region(index);
+    if (inside.extent != metadata_.chunks) {
+        const ElementBytes fill = metadata_.dtype.is_variable() ? ElementBytes() : fill_element(metadata_);
+        if (!metadata_.dtype.is_variable()) fill_elements(elements.view(), fill.data());
+    }
+    const Region part{Index::filled(inside.start.rank(), 0), inside.extent};
+    source_->read_into(inside, elements.view().part(part), io);
+    CodecScratch scratch;
+    static_cast<void>(pipeline_->encode(elements.view(), scratch));
+    return {std::move(scratch.encoded)};
+}
+
+HttpBody ZarrArray::full_of_fill() const {
+    NDArray elements(metadata_.dtype, metadata_.chunks);
+    const ElementBytes fill = fill_element(metadata_);
+    const VariableSlot slot{reinterpret_cast<const char*>(fill.data()), fill.size()};
+    fill_elements(elements.view(),
+                  metadata_.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.data());
+    CodecScratch scratch;
+    static_cast<void>(pipeline_->encode(elements.view(), scratch));
+    return {std::move(scratch.encoded)};
+}
+
+const ZarrArray& ZarrArrays::in(const ServedNode& node, ZarrFormat format) {
+    const std::lock_guard lock(mutex_);
+    auto& made = format == ZarrFormat::v2 ? v2_ : v3_;
+    if (made == nullptr) made = std::make_unique<ZarrArray>(node, format);
+    return *made;
+}
+
+}  // namespace tessera::serve

@@ -1,0 +1,221 @@
+// Every node as Zarr v2 and v3: documents and chunks by the names that readers of these formats ask for.
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/value.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "http.h"
+#include "served.h"
+#include "zarr_array.h"
+
+namespace tessera::serve {
+
+namespace {
+
+constexpr std::size_t most_consolidated = 10'000;
+constexpr int deepest_consolidated = 64;
+
+std::string joined(const std::vector<std::string>& segments, std::size_t first, std::size_t last) {
+    std::string path;
+    for (std::size_t i = first; i < last; ++i) path += (i == first ? "" : "/") + segments[i];
+    return path;
+}
+
+/// As the original programs write documents, with NaN in attributes as they spell it.
+HttpResponse document(const Value& value) {
+    HttpResponse response{.type = "application/json", .body = HttpBody(value.dump({.indent = 4, .ascii = true}))};
+    response.etag = content_tag(*response.body.in_memory());
+    return response;
+}
+
+Value group_attributes(const ServedNode& group) {
+    if (!group.place || group.format.empty()) return Value::object();
+    return Group::open(group.place->store, group.place->prefix).attributes().all();
+}
+
+const ZarrArray& zarr_of(const ServedNode& node, ZarrFormat format) {
+    return node.zarr->in(node, format);
+}
+
+/// All nodes below a group, each before what it holds. What cannot be opened is left out: it says why when it is asked
+/// for by itself.
+class Walk {
+public:
+    using Each = std::function<void(const std::string& below, const ServedNode& node)>;
+    Walk(Served& served, const HttpRequest& request, Each each)
+        : served_(served), stop_(request.stop), each_(std::move(each)) {}
+
+    /// False if there are too many.
+    bool run(const ServedNode& group, const std::string& below = "", int depth = 0) {
+        if (!enter(group) || depth > deepest_consolidated) return true;
+        for (const ServedChild& child : served_.children(group)) {
+            if (stop_.stop_requested()) throw cancelled("the request was given up");
+            if (++count_ > most_consolidated) return false;
+            const std::string name = below.empty() ? child.name : below + "/" + child.name;
+            try {
+                const NodePointer node = served_.node(group.path.empty() ? child.name : group.path + "/" + child.name);
+                each_(name, *node);
+                if (!node->is_array() && !run(*node, name, depth + 1)) return false;
+            } catch (const Error& e) {
+                if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
+            }
+        }
+        return true;
+    }
+
+private:
+    /// False for a folder that was entered already, by another path.
+    bool enter(const ServedNode& group) {
+        if (!group.place) return true;
+        const auto id = group.place->store->folder_id(group.place->prefix);
+        return !id || entered_.insert(*id).second;
+    }
+
+    Served& served_;
+    std::stop_token stop_;
+    Each each_;
+    std::size_t count_ = 0;
+    std::set<FolderId> entered_;
+};
+
+Value v2_group() {
+    Value value = Value::object();
+    value.set("zarr_format", 2);
+    return value;
+}
+
+HttpResponse consolidated(Served& served, const ServedNode& group, const HttpRequest& request) {
+    Value documents = Value::object();
+    Value::Object all;
+    const auto add = [&](const std::string& below, std::string_view name, Value value) {
+        all.emplace_back(below.empty() ? std::string(name) : fmt::format("{}/{}", below, name), std::move(value));
+    };
+    const auto add_group = [&](const std::string& below, const ServedNode& node) {
+        add(below, ".zgroup", v2_group());
+        Value attributes = group_attributes(node);
+        if (!attributes.as_object().empty()) add(below, ".zattrs", std::move(attributes));
+    };
+    add_group("", group);
+    Walk walk(served, request, [&](const std::string& below, const ServedNode& node) {
+        if (!node.is_array()) return add_group(below, node);
+        const ZarrArray& array = zarr_of(node, ZarrFormat::v2);
+        add(below, ".zarray", array.document());
+        add(below, ".zattrs", array.attributes());
+    });
+    if (!walk.run(group)) {
+        throw unsupported(fmt::format("more than {} nodes are not put into one document", most_consolidated));
+    }
+    Value value = Value::object();
+    value.set("zarr_consolidated_format", 1);
+    value.set("metadata", Value(std::move(all)));
+    return document(value);
+}
+
+HttpResponse v2_chunk(Served& served, const ServedNode& node, const std::string& key, const HttpRequest& request) {
+    if (!node.is_array()) return not_found_response();
+    const ZarrArray& array = zarr_of(node, ZarrFormat::v2);
+    const auto index = array.index(key);
+    return index ? array.chunk(node, *index, request, served.io(request)) : not_found_response();
+}
+
+HttpResponse answer_v2(Served& served, const HttpRequest& request) {
+    const auto& segments = request.segments;
+    if (segments.size() < 2 || segments.back().empty()) return not_found_response();
+    const std::string& name = segments.back();
+    const NodePointer node = served.node(joined(segments, 1, segments.size() - 1));
+    if (node->is_array()) {
+        if (name == ".zarray") return document(zarr_of(*node, ZarrFormat::v2).document());
+        if (name == ".zattrs") return document(zarr_of(*node, ZarrFormat::v2).attributes());
+        return v2_chunk(served, *node, name, request);
+    }
+    if (name == ".zgroup") return document(v2_group());
+    if (name == ".zattrs") return document(group_attributes(*node));
+    if (name == ".zmetadata") return consolidated(served, *node, request);
+    return not_found_response();
+}
+
+Value v3_group(const ServedNode& group) {
+    Value value = Value::object();
+    value.set("zarr_format", 3);
+    value.set("node_type", "group");
+    value.set("attributes", group_attributes(group));
+    return value;
+}
+
+/// With the metadata of all nodes below, which zarr-python 3 reads in place of a listing.
+HttpResponse v3_group_document(Served& served, const ServedNode& group, const HttpRequest& request) {
+    Value::Object all;
+    Walk walk(served, request, [&](const std::string& below, const ServedNode& node) {
+        all.emplace_back(below, node.is_array() ? zarr_of(node, ZarrFormat::v3).document() : v3_group(node));
+    });
+    Value value = v3_group(group);
+    if (walk.run(group)) {
+        Value inside = Value::object();
+        inside.set("kind", "inline");
+        inside.set("must_understand", false);
+        inside.set("metadata", Value(std::move(all)));
+        value.set("consolidated_metadata", std::move(inside));
+    }
+    return document(value);
+}
+
+bool is_number(const std::string& text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+/// Keys may have several parts: all places where one could begin are tried, the longest array path first.
+HttpResponse v3_chunk(Served& served, const HttpRequest& request) {
+    const auto& segments = request.segments;
+    std::vector<std::size_t> begins;
+    for (std::size_t i = segments.size() - 1; i >= 1; --i) {
+        const std::string& first = segments[i];
+        const bool chunk = first == "c" || first.starts_with("c.");
+        // "c" is what chunks of most arrays begin with, and the name of hardly any array.
+        if (chunk) begins.insert(begins.begin(), i);
+        if (!chunk && !is_number(first)) break;
+        if (!chunk) begins.push_back(i);
+        if (segments.size() - i > 33) break;
+    }
+    for (const std::size_t begin : begins) {
+        NodePointer node;
+        try {
+            node = served.node(joined(segments, 1, begin));
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::not_found) throw;
+            continue;
+        }
+        if (!node->is_array()) continue;
+        const ZarrArray& array = zarr_of(*node, ZarrFormat::v3);
+        if (const auto index = array.index(joined(segments, begin, segments.size()))) {
+            return array.chunk(*node, *index, request, served.io(request));
+        }
+    }
+    return not_found_response();
+}
+
+HttpResponse answer_v3(Served& served, const HttpRequest& request) {
+    const auto& segments = request.segments;
+    if (segments.size() < 2 || segments.back().empty()) return not_found_response();
+    if (segments.back() != "zarr.json") return v3_chunk(served, request);
+    const NodePointer node = served.node(joined(segments, 1, segments.size() - 1));
+    if (node->is_array()) return document(zarr_of(*node, ZarrFormat::v3).document());
+    return v3_group_document(served, *node, request);
+}
+
+constexpr std::array routes{
+    Route{.path = "v2", .below = true, .answer = answer_v2},
+    Route{.path = "v3", .below = true, .answer = answer_v3},
+};
+
+}  // namespace
+
+std::span<const Route> zarr_routes() {
+    return routes;
+}
+
+}  // namespace tessera::serve
