@@ -198,7 +198,8 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
         if (fd) reads_links_ = true;  // the next value may lie behind a link too
     }
     if (!fd && (follow || errno != ENOENT)) require_absent(root, path, errno);
-    if (!fd || !follow || !leads_out(fd.get())) return fd;
+    // Always, because without openat2() only a link at the end is noticed.
+    if (!fd || !leads_out(fd.get())) return fd;
     const std::string_view name = key.substr(key.rfind('/') + 1);
     if (!looks_like_chunk(name) && name != "c") return Descriptor();
     throw unsupported(fmt::format("{} leads out of {} by a symbolic link; --follow-links lets it", path_of(key),
@@ -274,13 +275,27 @@ bool DirectoryTree::stat_value(std::string_view key, struct stat& status) const 
     const int root = find_root();
     if (root < 0) return false;
     const bool own = own_part(key) != key.npos;
-    const int result = own ? stat_own(root, key, status) : ::fstatat(root, std::string(key).c_str(), &status, 0);
+    const int result = own                      ? stat_own(root, key, status)
+                       : options_.within.empty() ? ::fstatat(root, std::string(key).c_str(), &status, 0)
+                                                 : stat_within(root, std::string(key), status);
     if (result != 0) {
         if (is_absent(errno)) return false;
         throw io_error("reading", path_of(key), errno);
     }
     if (own && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) throw blocked(key, own_part(key));
     return S_ISREG(status.st_mode);
+}
+
+int DirectoryTree::stat_within(int root, const std::string& path, struct stat& status) const {
+    Descriptor fd(open_without_links(root, path.c_str(), O_PATH));
+    // Without openat2() a link at the end is opened itself.
+    const bool link = fd && ::fstat(fd.get(), &status) == 0 && S_ISLNK(status.st_mode);
+    if (link || (!fd && errno == ELOOP)) fd = Descriptor(open_at(root, path.c_str(), O_PATH));
+    if (fd && leads_out(fd.get())) {
+        errno = ENOENT;
+        return -1;
+    }
+    return fd ? ::fstat(fd.get(), &status) : -1;
 }
 
 bool DirectoryTree::is_directory(int at, const char* path) {

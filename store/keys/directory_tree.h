@@ -76,6 +76,8 @@ protected:
     static bool leads_to_folder(const Spot& place) { return is_directory(place.fd, place.name.c_str()); }
     /// fstatat() of one of Tessera's own keys, following no link.
     [[nodiscard]] int stat_own(int root, std::string_view key, struct stat& status) const;
+    /// fstatat() that finds nothing behind a link that leads out of StoreOptions::within.
+    [[nodiscard]] int stat_within(int root, const std::string& path, struct stat& status) const;
     /// The error for a path that is obstructed by something other than a folder, or by a link that is not followed.
     /// Parts that end before `from` are not examined.
     [[nodiscard]] Error blocked(std::string_view path, std::size_t from = 0) const;

@@ -221,7 +221,7 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     node->version = file_version(file.path);
     if (file.opened == nullptr) file.opened = open_file(file.path);
     const ArrayFileFormat* const format = array_file_format_of(*file.opened);
-    if (format == nullptr) throw unsupported(fmt::format("{}: no array file", node->name));
+    if (format == nullptr) throw corrupt(fmt::format("{}: not what its name says", node->name));
     node->format = format->name;
     const std::vector<std::string> members = array_members(*format, file.path);
     if (!member.empty()) {

@@ -178,13 +178,17 @@ void ZarrArray::plan_decoded(const ServedNode& node, ZarrFormat format) {
     wishes.chunks = node.array ? info.chunks : pieces(info);
     if (!info.shards.empty()) wishes.shards = Shape();
     if (!node.array) wishes.order = info.order;
-    // A file has no fill, and what is not said to be one is nothing that xarray takes for missing.
-    if (!node.array || packed_) wishes.fill = Value(nullptr);
+    // A file has no fill, and what is not said to be one is nothing that xarray takes for missing. v3 has no null.
+    const bool without_fill = !node.array || packed_;
+    if (without_fill && format == ZarrFormat::v2) wishes.fill = Value(nullptr);
+    if (packed_ && node.array && !node.array->metadata().dimension_names.empty()) {
+        wishes.dimension_names = node.array->metadata().dimension_names;
+    }
     PlannedArray plan;
     try {
         plan = plan_array(*source_, wishes);
     } catch (const Error& e) {
-        if (wishes.fill || e.code() != ErrorCode::unsupported) throw;
+        if (without_fill || e.code() != ErrorCode::unsupported) throw;
         wishes.fill = Value(nullptr);  // all chunks are sent, so that nobody needs a fill
         always_ = true;
         plan = plan_array(*source_, wishes);
