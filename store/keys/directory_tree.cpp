@@ -275,7 +275,7 @@ bool DirectoryTree::stat_value(std::string_view key, struct stat& status) const 
     const int root = find_root();
     if (root < 0) return false;
     const bool own = own_part(key) != key.npos;
-    const int result = own                      ? stat_own(root, key, status)
+    const int result = own                       ? stat_own(root, key, status)
                        : options_.within.empty() ? ::fstatat(root, std::string(key).c_str(), &status, 0)
                                                  : stat_within(root, std::string(key), status);
     if (result != 0) {

@@ -102,9 +102,8 @@ void tell(Session& session, const serve::Server& server, const ServeOptions& o) 
     }
     flush_output();
     if (o.no_token) {
-        session.note(server.is_loopback()
-                         ? "without a token every user of this machine reads what is served"
-                         : "without a token everybody who reaches this machine reads what is served");
+        session.note(server.is_loopback() ? "without a token every user of this machine reads what is served"
+                                          : "without a token everybody who reaches this machine reads what is served");
     }
     if (!server.is_loopback()) session.note("what is served goes over the network unencrypted, and so does the token");
 }

@@ -96,9 +96,10 @@ void Exchange::abandon() {
 
 Exchange::Held Exchange::held() const {
     const std::lock_guard lock(mutex_);
-    if (stage_ != Stage::sending || failed_) return {};
+    if ((stage_ != Stage::sending && stage_ != Stage::answered) || failed_) return {};
     const auto memory = response_.body.in_memory();
-    return {memory ? memory->size() : block_.size(), Clock::now() - progress_, sent_};
+    const Clock::duration stalled = stage_ == Stage::sending ? Clock::now() - progress_ : Clock::duration();
+    return {memory ? memory->size() : block_.size(), stalled, sent_};
 }
 
 }  // namespace tessera::serve

@@ -30,6 +30,8 @@ public:
 
     /// Ends the work.
     std::stop_source stop;
+    /// Bytes of the body that were more than could be held, when the request was tried before. A worker's.
+    std::uint64_t expected_size = 0;
 
     void set_stage(Stage stage);
     [[nodiscard]] Stage stage() const;
@@ -66,9 +68,9 @@ private:
     HttpResponse response_;
     SentPart part_;
     bool failed_ = false;
-    Buffer block_;                 ///< of a source
-    std::uint64_t block_at_ = 0;   ///< its place in the part
-    std::uint64_t wanted_ = 0;     ///< where the next block begins
+    Buffer block_;                ///< of a source
+    std::uint64_t block_at_ = 0;  ///< its place in the part
+    std::uint64_t wanted_ = 0;    ///< where the next block begins
     std::uint64_t sent_ = 0;
     Clock::time_point progress_ = Clock::now();
 };

@@ -80,8 +80,7 @@ Error bind_error(const std::string& address, int port, int error) {
                                            port, address)};
     }
     if (error == EACCES) {
-        return {ErrorCode::io,
-                fmt::format("port {} may not be used by this user; ports from 1024 on may", port)};
+        return {ErrorCode::io, fmt::format("port {} may not be used by this user; ports from 1024 on may", port)};
     }
     return {ErrorCode::io, fmt::format("cannot listen on {} port {}: {}", address, port, std::strerror(error))};
 }

@@ -188,7 +188,8 @@ std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
         const auto above = probe_node(*place.store, place.prefix.substr(0, slash));
         if (above && above->kind == NodeKind::array) return nullptr;
     }
-    if (const auto root = probe_node(*place.store, ""); !place.prefix.empty() && root && root->kind == NodeKind::array) {
+    if (const auto root = probe_node(*place.store, "");
+        !place.prefix.empty() && root && root->kind == NodeKind::array) {
         return nullptr;
     }
     if (!found) {

@@ -34,12 +34,12 @@ struct ServedNode {
     std::string path;  ///< as in URLs: below all roots, parts joined by '/'
     std::string name;  ///< for messages: the file's path
     ServedKind kind = ServedKind::group;
-    std::string format;                                  ///< "v3", "npy"; "" for a plain folder
-    std::optional<Place> place = {};                     ///< of arrays of chunks and groups in a store
-    std::optional<Array> array = {};                     ///< of kind array
-    std::optional<StoredValues> values = {};             ///< of kind array
-    std::shared_ptr<const ArraySource> file = {};        ///< of kinds file and member
-    std::optional<ArrayPath> file_path = {};             ///< of kinds file, files and member
+    std::string format;                            ///< "v3", "npy"; "" for a plain folder
+    std::optional<Place> place = {};               ///< of arrays of chunks and groups in a store
+    std::optional<Array> array = {};               ///< of kind array
+    std::optional<StoredValues> values = {};       ///< of kind array
+    std::shared_ptr<const ArraySource> file = {};  ///< of kinds file and member
+    std::optional<ArrayPath> file_path = {};       ///< of kinds file, files and member
     /// Changes with the array's metadata and attributes, or with the file. Chunks of an array change without it.
     std::string version = {};
     std::shared_ptr<class ZarrArrays> zarr = {};  ///< of arrays: what they look like in Zarr (zarr_array.h)

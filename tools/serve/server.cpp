@@ -25,6 +25,7 @@
 #include "dispatch.h"
 #include "exchange.h"
 #include "listener.h"
+#include "parking.h"
 #include "watch.h"
 #include "workers.h"
 
@@ -40,6 +41,8 @@ constexpr std::size_t send_block = 32U << 10U;
 constexpr unsigned idle_seconds = 30;
 /// Responses of this size are sent even where many clients do not take theirs.
 constexpr std::uint64_t small_response = 1U << 20U;
+/// How long a request waits for memory.
+constexpr auto longest_wait = std::chrono::seconds(10);
 
 /// Signals stay with the threads of the program: a thread of ours must not be the one that gets Ctrl-C.
 class SignalsBlocked {
@@ -83,6 +86,13 @@ bool announces_body(const RawRequest& raw) {
     return raw.headers.contains("transfer-encoding") || (length != raw.headers.end() && length->second != "0");
 }
 
+/// Whether a chunk is asked for, and no document.
+bool is_chunk(const HttpRequest& request) {
+    const auto& segments = request.segments;
+    if (segments.empty() || (segments.front() != "v2" && segments.front() != "v3")) return false;
+    return !segments.back().starts_with(".z") && segments.back() != "zarr.json";
+}
+
 }  // namespace
 
 struct ServerState {
@@ -99,15 +109,20 @@ struct ServerState {
     MHD_Result queue(MHD_Connection* connection, const ExchangePointer& exchange, const HttpResponse& response,
                      std::uint64_t size);
 
-    void work(Exchange& exchange);
+    void work(const ExchangePointer& exchange, MHD_Connection* connection);
+    void finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response);
+    [[nodiscard]] bool wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection);
+    [[nodiscard]] bool has_room(std::uint64_t bytes);
 
     Served served;
     Listener listener;
     Access access;
     std::string url;
     std::atomic<bool> closed = false;
-    Watch watch;
     Workers workers;
+    Parking parking{workers};
+    Watch watch;
+    std::atomic<int> busy = 0;  ///< requests that are computed now
     MHD_Daemon* daemon = nullptr;
 };
 
@@ -123,15 +138,16 @@ struct Sending {
 ssize_t copy_body(void* closure, std::uint64_t position, char* out, std::size_t size) {
     auto& sending = *static_cast<Sending*>(closure);
     std::size_t copied = 0;
-    const auto made =
-        sending.exchange->copy(position, std::as_writable_bytes(std::span(out, size)), copied);
+    const auto made = sending.exchange->copy(position, std::as_writable_bytes(std::span(out, size)), copied);
     if (made == Exchange::Copied::some) return static_cast<ssize_t>(copied);
     if (made == Exchange::Copied::failed) return MHD_CONTENT_READER_END_WITH_ERROR;
     MHD_suspend_connection(sending.connection);
-    const bool added = sending.workers->add([exchange = sending.exchange, connection = sending.connection] {
-        exchange->read_ahead();
-        MHD_resume_connection(connection);
-    });
+    const bool added = sending.workers->add(
+        [exchange = sending.exchange, connection = sending.connection] {
+            exchange->read_ahead();
+            MHD_resume_connection(connection);
+        },
+        Urgency::bulk);
     if (added) return 0;
     sending.exchange->abandon();
     MHD_resume_connection(sending.connection);
@@ -156,8 +172,7 @@ MHD_Result on_request(void* closure, MHD_Connection* connection, const char* /*u
                       const char* /*version*/, const char* /*upload*/, std::size_t* upload_size, void** context) {
     *upload_size = 0;  // bodies are refused, and what comes of them all the same is dropped
     if (*context == nullptr) return MHD_NO;
-    return static_cast<ServerState*>(closure)->on_request(connection, method,
-                                                            *static_cast<ExchangePointer*>(*context));
+    return static_cast<ServerState*>(closure)->on_request(connection, method, *static_cast<ExchangePointer*>(*context));
 }
 
 void on_completed(void* closure, MHD_Connection* connection, void** context, MHD_RequestTerminationCode /*why*/) {
@@ -167,6 +182,7 @@ void on_completed(void* closure, MHD_Connection* connection, void** context, MHD
         static_cast<ServerState*>(closure)->watch.end(*static_cast<Watched*>(info->socket_context));
     }
     if (exchange) (*exchange)->abandon();
+    static_cast<ServerState*>(closure)->parking.wake(2);
 }
 
 void on_connection(void* closure, MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode what) {
@@ -225,16 +241,13 @@ MHD_Result ServerState::begin_work(MHD_Connection* connection, const ExchangePoi
     exchange->request.stop = exchange->stop.get_token();
     exchange->set_stage(Stage::working);
     MHD_suspend_connection(connection);
-    const bool added = workers.add([this, exchange, connection] {
-        work(*exchange);
-        exchange->set_stage(Stage::answered);
-        MHD_resume_connection(connection);
-    });
+    const bool added = workers.add([this, exchange, connection] { work(exchange, connection); },
+                                   is_chunk(exchange->request) ? Urgency::bulk : Urgency::soon);
     if (added) return MHD_YES;
     MHD_resume_connection(connection);
-    HttpResponse busy = error_response(503, "busy", "too many requests are waiting");
-    busy.headers["Retry-After"] = "1";
-    return send(connection, exchange, std::move(busy));
+    HttpResponse crowded = error_response(503, "busy", "too many requests are waiting");
+    crowded.headers["Retry-After"] = "1";
+    return send(connection, exchange, std::move(crowded));
 }
 
 MHD_Result ServerState::send(MHD_Connection* connection, const ExchangePointer& exchange, HttpResponse refusal) {
@@ -243,8 +256,8 @@ MHD_Result ServerState::send(MHD_Connection* connection, const ExchangePointer& 
     return queue(connection, exchange, exchange->response(), exchange->size_to_send());
 }
 
-MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer& exchange,
-                                const HttpResponse& response, std::uint64_t size) {
+MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer& exchange, const HttpResponse& response,
+                              std::uint64_t size) {
     MHD_Response* made = nullptr;
     if (size == 0) {
         made = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
@@ -263,19 +276,44 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
     return queued;
 }
 
-void ServerState::work(Exchange& exchange) {
+/// Whether so much more may lie in responses. What nobody takes is freed for it.
+bool ServerState::has_room(std::uint64_t bytes) {
+    const std::uint64_t most = served.options().max_memory / 2;
+    if (watch.held_memory() + bytes <= most) return true;
+    return watch.free_memory() > 0 && watch.held_memory() + bytes <= most;
+}
+
+/// Lets a request be tried again when something was freed; false if it has waited long enough.
+bool ServerState::wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection) {
+    if (closed || exchange->stop.stop_requested() || Clock::now() - exchange->since() > longest_wait) return false;
+    return parking.park([this, exchange, connection] { work(exchange, connection); });
+}
+
+void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connection) {
     const MemoryScope scope(served.memory());
-    HttpResponse response = closed ? error_response(503, "closed", "the server ends") : dispatch(served, exchange.request);
-    // Memory that lies in answers which nobody takes is worth less than an answer to somebody who waits.
-    if (response.status == 503 && !exchange.stop.stop_requested() && watch.free_memory() > 0) {
-        response = dispatch(served, exchange.request);
+    HttpResponse full = error_response(503, "budget", "clients have not taken yet what fills the memory");
+    full.headers["Retry-After"] = "1";
+    if (closed) return finish(*exchange, connection, std::move(full));
+    // Chunks may be large: while many wait to be sent, no more are made.
+    if (is_chunk(exchange->request) && !has_room(exchange->expected_size)) {
+        if (!wait_for_memory(exchange, connection)) finish(*exchange, connection, std::move(full));
+        return;
     }
-    const std::uint64_t size = response.body.in_memory() ? response.body.size() : 0;
-    if (size > small_response && watch.held_memory() + size > served.options().max_memory / 2 &&
-        watch.free_memory() < size) {
-        response = error_response(503, "budget", "too many clients have not taken what they asked for");
-        response.headers["Retry-After"] = "1";
+    const bool alone = ++busy == 1 && watch.held_memory() == 0;
+    HttpResponse response = dispatch(served, exchange->request);
+    --busy;
+    const std::uint64_t size = response.body.in_memory() && !exchange->head ? response.body.size() : 0;
+    const bool short_of_memory = response.status == 503 && !exchange->stop.stop_requested();
+    if (size > small_response) exchange->expected_size = size;
+    if ((short_of_memory && !alone) || (size > small_response && !alone && !has_room(size))) {
+        if (short_of_memory) static_cast<void>(watch.free_memory());
+        if (!short_of_memory) response = std::move(full);
+        if (wait_for_memory(exchange, connection)) return;
     }
+    finish(*exchange, connection, std::move(response));
+}
+
+void ServerState::finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response) {
     access.add_headers(exchange.raw, response);
     try {
         exchange.answer(std::move(response));
@@ -284,14 +322,17 @@ void ServerState::work(Exchange& exchange) {
         access.add_headers(exchange.raw, failed);
         exchange.answer(std::move(failed));
     }
+    exchange.set_stage(Stage::answered);
+    MHD_resume_connection(connection);
 }
 
-ServerState::ServerState(const std::vector<std::string>& paths, const ServedOptions& options, const ServerOptions& server)
+ServerState::ServerState(const std::vector<std::string>& paths, const ServedOptions& options,
+                         const ServerOptions& server)
     : served(paths, options),
       listener(server.bind, server.port),
       access(server.token ? random_token() : "", host_names(server, listener), server.origins),
-      watch(connection_limit()),
-      workers(worker_count(server), longest_queue) {
+      workers(worker_count(server), longest_queue),
+      watch(connection_limit(), [this] { parking.wake(longest_queue); }) {
     std::string host = listener.host();
     if (listener.is_wildcard()) host = server.hosts.empty() ? "127.0.0.1" : server.hosts.front();
     url = fmt::format("http://{}:{}/", host, listener.port());
@@ -310,6 +351,7 @@ void ServerState::close() {
     if (closed.exchange(true)) return;
     if (daemon != nullptr) MHD_quiesce_daemon(daemon);
     watch.stop_all();
+    parking.close();
     // Each suspended connection is resumed by the job that it waits for; none is suspended from here on.
     workers.close();
     if (daemon != nullptr) MHD_stop_daemon(daemon);

@@ -11,12 +11,12 @@
 namespace tessera::serve {
 
 struct ServerOptions {
-    std::string bind = "127.0.0.1";          ///< an address of this machine
-    int port = 0;                            ///< 0: one that the system chooses
-    bool token = true;                       ///< whether URLs begin with a random token
-    std::vector<std::string> hosts = {};     ///< names beside the loopback ones that a Host header may have
-    std::vector<std::string> origins = {};   ///< whose pages may read: "https://viewer.example"
-    int workers = 0;                         ///< threads that answer; 0: as many as cores, at least 4
+    std::string bind = "127.0.0.1";         ///< an address of this machine
+    int port = 0;                           ///< 0: one that the system chooses
+    bool token = true;                      ///< whether URLs begin with a random token
+    std::vector<std::string> hosts = {};    ///< names beside the loopback ones that a Host header may have
+    std::vector<std::string> origins = {};  ///< whose pages may read: "https://viewer.example"
+    int workers = 0;                        ///< threads that answer; 0: as many as cores, at least 4
 };
 
 /// Whether this build has a server; else the constructor throws unsupported, saying what was missing.

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto tick = milliseconds(100);
+constexpr auto between_looks = milliseconds(100);
 /// From the first byte of a request, or the last one of a response, until all of the next request is there.
 constexpr auto longest_request = seconds(60);
 constexpr auto longest_work = seconds(300);
@@ -21,11 +21,12 @@ constexpr auto longest_work = seconds(300);
 constexpr auto longest_stall = seconds(30);
 constexpr std::uint64_t least_rate = 16U << 10U;
 /// After this long, memory in a response that is not taken may be freed for others.
-constexpr auto patience = milliseconds(250);
+constexpr auto patience = milliseconds(1000);
 
 }  // namespace
 
-Watch::Watch(unsigned most_connections) : most_(most_connections), thread_([this] { run(); }) {}
+Watch::Watch(unsigned most_connections, std::function<void()> tick)
+    : most_(most_connections), tick_(std::move(tick)), thread_([this] { run(); }) {}
 
 Watch::~Watch() {
     {
@@ -111,8 +112,12 @@ void Watch::cut(const Watched& connection) {
 void Watch::run() {
     std::unique_lock lock(mutex_);
     while (!over_) {
-        changed_.wait_for(lock, tick, [this] { return over_; });
-        if (!over_) look();
+        changed_.wait_for(lock, between_looks, [this] { return over_; });
+        if (over_) return;
+        look();
+        lock.unlock();
+        tick_();
+        lock.lock();
     }
 }
 

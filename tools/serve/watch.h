@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,8 @@ struct Watched {
 /// Thread rule: any thread calls any member; a Watched is the network thread's until remove().
 class Watch {
 public:
-    explicit Watch(unsigned most_connections);
+    /// `tick` is called several times a second.
+    Watch(unsigned most_connections, std::function<void()> tick);
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
@@ -51,6 +53,7 @@ private:
     static void cut(const Watched& connection);
 
     unsigned most_;
+    std::function<void()> tick_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::list<Watched> connections_;

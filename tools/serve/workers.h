@@ -1,8 +1,9 @@
-// Threads that answer requests, with a queue of bounded length.
+// Threads that answer requests, with queues of bounded length.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -10,6 +11,9 @@
 #include <vector>
 
 namespace tessera::serve {
+
+/// What somebody looks at waits neither behind bulk nor for a thread that bulk takes.
+enum class Urgency : std::uint8_t { soon, bulk };
 
 /// Thread rule: any thread calls add(); one calls close().
 class Workers {
@@ -20,17 +24,24 @@ public:
     Workers& operator=(const Workers&) = delete;
 
     /// Has a thread call `job`, which must not throw. False if the queue is full or closed.
-    [[nodiscard]] bool add(std::function<void()> job);
+    [[nodiscard]] bool add(std::function<void()> job, Urgency urgency);
     /// Does all jobs that were added, and ends the threads.
     void close();
 
 private:
+    using Queue = std::deque<std::function<void()>>;
+
     void work();
+    /// The queue to take a job from; null if there is nothing to do now.
+    [[nodiscard]] Queue* next();
 
     std::size_t longest_;
+    std::size_t most_bulk_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::function<void()>> jobs_;
+    Queue soon_;
+    Queue bulk_;
+    std::size_t bulk_running_ = 0;
     bool closed_ = false;
     std::vector<std::thread> threads_;
 };

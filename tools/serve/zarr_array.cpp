@@ -33,9 +33,9 @@ constexpr int most_tries = 4;
 
 /// Codecs of numcodecs 0.11, which every reader of format 2 has, or something like it.
 constexpr std::array<std::string_view, 19> known_codecs{
-    "adler32", "astype", "bitround", "blosc",    "bz2",     "categorize", "crc32",      "delta",     "fixedscaleoffset",
-    "gzip",    "lz4",    "lzma",     "packbits", "quantize", "shuffle",   "vlen-bytes", "vlen-utf8", "zlib",
-    "zstd"};
+    "adler32", "astype",           "bitround",  "blosc", "bz2",  "categorize", "crc32",
+    "delta",   "fixedscaleoffset", "gzip",      "lz4",   "lzma", "packbits",   "quantize",
+    "shuffle", "vlen-bytes",       "vlen-utf8", "zlib",  "zstd"};
 
 bool is_known_codec(const Value& codec) {
     return codec.is_null() || std::ranges::find(known_codecs, codec.at("id").as_string()) != known_codecs.end();

@@ -65,9 +65,9 @@ private:
     std::optional<ChunkGrid> grid_;
     std::optional<CodecPipeline> pipeline_;
     std::optional<ChunkBytes> chunks_;
-    std::unique_ptr<ArraySource> packed_;      ///< the source without padding in its elements
-    const ArraySource* source_ = nullptr;      ///< of How::decoded
-    bool always_ = false;                      ///< absent chunks are sent too: readers would take them for something else
+    std::unique_ptr<ArraySource> packed_;  ///< the source without padding in its elements
+    const ArraySource* source_ = nullptr;  ///< of How::decoded
+    bool always_ = false;                  ///< absent chunks are sent too: readers would take them for something else
     bool may_be_absent_ = false;
     std::string version_;
 };

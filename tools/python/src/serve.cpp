@@ -40,8 +40,7 @@ std::unique_ptr<ServerHandle> start(const std::vector<py::object>& paths, int po
     for (const py::object& path : paths) texts.push_back(path_from_python(path));
     serve::ServedOptions served{.io = {.threads = work.threads}, .follow_links = follow_links};
     if (work.max_memory > 0) served.max_memory = work.max_memory;
-    const serve::ServerOptions options{
-        .bind = bind, .port = port, .token = token, .hosts = hosts, .origins = origins};
+    const serve::ServerOptions options{.bind = bind, .port = port, .token = token, .hosts = hosts, .origins = origins};
     return Work().run([&](const IoOptions&) { return std::make_unique<ServerHandle>(texts, served, options); });
 }
 
