@@ -62,6 +62,12 @@ bool is_odd_complex(const ArrayMetadata& m) {
     return std::ranges::any_of(parts.as_array(), [](const Value& v) { return !std::isfinite(v.as_double()); });
 }
 
+/// Whether JavaScript reads another integer from the document.
+bool is_beyond_double(const Value& fill) {
+    constexpr double exact = 9007199254740992.0;
+    return fill.is_integer() && std::abs(fill.as_double()) >= exact;
+}
+
 /// Contiguous pieces of a plain file: whole along its fastest dimensions.
 Shape pieces(const ArrayInfo& info) {
     Shape chunks = info.shape;
@@ -119,7 +125,8 @@ void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& att
         document_.set("attributes", attributes_);
     }
     // Without a fill readers leave in place what happens to be in their memory.
-    if (document_.at("fill_value").is_null()) may_be_absent_ = false;
+    const Value& fill = document_.at("fill_value");
+    if (fill.is_null() || is_beyond_double(fill)) may_be_absent_ = false;
 }
 
 void ZarrArray::pass_chunks(const ServedNode& node) {
