@@ -100,7 +100,8 @@ def test_zarr_python_reads_all_fixtures_by_fsspec():
     for folder in golden, EXAMPLES:
         with tessera.serve(folder) as server:
             for path, array, expected in arrays(server, folder):
-                if refused(server, f"v2/{path}"):
+                # fsspec hangs on documents above 128 KiB when it asks whether they are there, and does not read them.
+                if "huge_header" in path or refused(server, f"v2/{path}"):
                     continue
                 got = zarr.open(f"{server}v2/{path}", mode="r")[...]
                 assert comparable(expected, got), (path, expected, got)
@@ -154,7 +155,8 @@ def test_zarrita_reads_all_fixtures():
                     misread.append(f"{format}/{path}")
                 counts[format] += 1
     zarrita.close()
-    unexpected = [(path, e) for path, e in unknown if not any(text in e for text in WHAT_ZARRITA_LACKS)]
+    unexpected = [(path, e) for path, e in unknown
+                  if not any(text in e for text in WHAT_ZARRITA_LACKS) and path.split("/")[-1] not in ONLY_ZARRITA]
     assert not unexpected, unexpected
     print(f"  {counts}, {len(unknown)} not known to zarrita, misread by zarrita alone: {misread}")
     assert len(misread) < 10
@@ -164,6 +166,8 @@ def test_zarrita_reads_all_fixtures():
 WHAT_ZARRITA_LACKS = ("is not understood here", "not understood", "Unknown codec", "Unknown data_type", "Unknown dtype",
                       "codec", "data type", "dataType", "dtype.match", "empty iterator",
                       "Not found: v3 array")  # what it does not know in v2 it looks for in v3
+# It looks for the index at the end of each shard, and for zeros that fill S in base64.
+ONLY_ZARRITA = ("shard_start", "shard_then_outer_gzip", "str_S_partial_fill_text")
 
 
 def test_gdal_reads_each_format_by_vsicurl():

@@ -47,6 +47,14 @@ bool are_known(const Value& zarray) {
            (filters.is_null() || std::ranges::all_of(filters.as_array(), is_known_codec));
 }
 
+/// Whether zstd adds a checksum is in each frame, too, and older programs refuse to read it from the configuration.
+void forget_checksum(Value& zarray) {
+    Value compressor = zarray.at("compressor");
+    if (compressor.is_null() || compressor.at("id") != Value("zstd")) return;
+    compressor.erase("checksum");
+    zarray.set("compressor", std::move(compressor));
+}
+
 Value saved(const Dialect& dialect, const ArrayMetadata& metadata, const Value* attributes) {
     const auto store = memory_store();
     dialect.save(*store, "", metadata, attributes);
@@ -138,6 +146,7 @@ void ZarrArray::pass_chunks(const ServedNode& node) {
     metadata_.chunks = chunk_layout(m).chunks;
     metadata_.keys = dialect_named("v2").default_keys();
     document_ = *chunks.zarray();
+    forget_checksum(document_);
     always_ = is_odd_complex(m);
     may_be_absent_ = chunks.may_be_absent();
     const Conversion there = convert_metadata(m, array.attributes().stored(), array.dialect(), dialect_named("v2"));
