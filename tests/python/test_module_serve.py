@@ -159,7 +159,7 @@ def test_zarrita_reads_all_fixtures():
                   if not any(text in e for text in WHAT_ZARRITA_LACKS) and path.split("/")[-1] not in ONLY_ZARRITA]
     assert not unexpected, unexpected
     print(f"  {counts}, {len(unknown)} not known to zarrita, misread by zarrita alone: {misread}")
-    assert len(misread) < 10
+    assert len(misread) < 20
     assert counts["v2"] > 100 and counts["v3"] > 100
 
 
