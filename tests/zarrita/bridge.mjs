@@ -1,7 +1,7 @@
 // zarrita for the cross-tests: reads requests from standard input, a JSON object a line, and answers each with one.
 //
-//   {"read": PATH or URL}    → {"dtype", "shape", "data"}; data is base64 of the elements in C order (little-endian, booleans as
-//                       bytes), or a list of strings
+//   {"read": PATH or URL}    → {"dtype", "shape", "data"}; data is base64 of the elements in C order (little-endian,
+//                       booleans as bytes), or a list of strings
 //   {"write": PATH, "dtype", "shape", "chunks", "codecs", "fill", "data", "separator"}    → {} (Zarr v3)
 //
 // What fails gives {"error": TEXT}.
