@@ -74,6 +74,11 @@ class Access(ServeTest):
         ours = f"http://127.0.0.1:{server.port}"
         self.assertEqual(server.get("v2/0.0", Origin=ours, Sec_Fetch_Site="same-origin").status, 200)
         self.assertEqual(server.get("v2/0.0", Sec_Fetch_Site="none").status, 200)
+        # A link in another page, or the file that --open makes, may be followed by who knows the token; a frame is none.
+        followed = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+        self.assertEqual(server.get("v2/0.0", **followed).status, 200)
+        self.assertEqual(server.get("v2/0.0", **{**followed, "Sec_Fetch_Dest": "iframe"}).status, 403)
+        self.assertEqual(self.serve("a.npy", "--no-token").get("v2/0.0", **followed).status, 403)
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:1"},
                         {"Origin": ours.replace("http:", "https:")}, {"Sec_Fetch_Site": "cross-site"},
                         {"Sec_Fetch_Site": "same-site"}, {"Origin": ours + ".evil.example"},

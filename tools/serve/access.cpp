@@ -95,8 +95,10 @@ bool Access::is_cross_site(const RawRequest& raw) const {
     if (origin != raw.headers.end() && origin->second != fmt::format("http://{}", header(raw, "host"))) return true;
     const std::string_view site = header(raw, "sec-fetch-site");
     if (site.empty() || site == "none" || site == "same-origin") return false;
-    // Another port of this host is the same site: a link in such a page may be followed, but nothing else.
-    return site != "same-site" || header(raw, "sec-fetch-mode") != "navigate";
+    // A link to the page may be followed, by somebody who was given it: the page that it stands in sees nothing of
+    // ours.
+    const bool followed = header(raw, "sec-fetch-mode") == "navigate" && header(raw, "sec-fetch-dest") == "document";
+    return !followed || (token_.empty() && site != "same-site");
 }
 
 bool Access::take_token(std::vector<std::string>& segments) const {
@@ -155,6 +157,7 @@ void Access::add_headers(const RawRequest& raw, HttpResponse& response) const {
     headers["Referrer-Policy"] = "no-referrer";
     headers["Content-Security-Policy"] = page_policy;
     headers["Cross-Origin-Resource-Policy"] = "same-origin";
+    headers["Cross-Origin-Opener-Policy"] = "same-origin";
     if (origins_.empty()) return;
     headers["Vary"] = "Origin";
     const std::string* const origin = allowed_origin(raw);
