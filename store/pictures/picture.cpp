@@ -17,6 +17,7 @@
 #include <tessera/slices.h>
 
 #include "element_number.h"
+#include "missing.h"
 #include "picture_plan.h"
 
 namespace tessera {
@@ -192,47 +193,6 @@ ArrayInfo slice_info(const ArrayInfo& info, const PicturePlan& plan) {
         slice.chunk_offset.push_back(axis.start % info.chunks[d]);
     }
     return slice;
-}
-
-double as_number(const DType& dtype, const ElementBytes& element) {
-    double numbers[2];
-    const DType native = native_dtype(dtype);
-    ElementBytes copy = element;
-    if (!(native == dtype)) swap_elements(dtype, copy.data(), 1);
-    to_doubles(native)(copy.data(), 1, numbers);
-    return dtype.kind() == Kind::complex ? std::hypot(numbers[0], numbers[1]) : numbers[0];
-}
-
-/// The values that are shown apart.
-std::vector<double> missing_values(const ArraySource& source, const std::string& missing) {
-    if (missing == "none") return {};
-    const DType dtype = source.info().dtype;
-    std::optional<double> fill;
-    if (const auto* array = dynamic_cast<const Array*>(&source)) {
-        if (const auto bytes = array->metadata().fill.bytes) fill = as_number(dtype, *bytes);
-    }
-    if (missing == "fill") {
-        if (!fill) throw invalid_argument(source.name() + ": it has no fill value that --missing could name");
-        return {*fill};
-    }
-    if (missing != "auto") {
-        try {
-            return {Value::parse(missing).as_double()};
-        } catch (const Error&) {
-            throw invalid_argument(
-                fmt::format("--missing: expected auto, fill, none or a number, found '{}'", missing));
-        }
-    }
-    std::vector<double> values;
-    if (fill && *fill != 0 && *fill == *fill) values.push_back(*fill);
-    const Value attributes = source.attribute_values();
-    for (const char* key : {"_FillValue", "missing_value"}) {
-        const Value* value = attributes.find(key);
-        if (value != nullptr && value->is_number() && std::ranges::count(values, value->as_double()) == 0) {
-            values.push_back(value->as_double());
-        }
-    }
-    return values;
 }
 
 std::string text_attribute(const Value& attributes, std::initializer_list<const char*> keys) {

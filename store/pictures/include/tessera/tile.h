@@ -1,0 +1,110 @@
+// Tiles: squares of 256×256 numbers of any two axes of an array, at any scale, for viewers that pan and zoom.
+//
+//     TileSource source(array, std::make_shared<TileCache>(256 << 20), "elevation, first version");
+//     const Tile tile = source.tile({.rows = 0, .columns = 1, .row_level = 3, .column_level = 3});
+//
+// A number stands for a window of 2^row_level × 2^column_level elements. Windows begin at multiples of their size, so
+// that those of one level make up those of the next, and they may span chunks. What a chunk contributes is kept in a
+// cache, at several levels, so that panning and zooming decode no chunk twice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tessera/array_io.h>
+#include <tessera/coarsen.h>
+#include <tessera/ndarray.h>
+
+namespace tessera {
+
+/// Numbers along each side of a tile; fewer at the end of the array.
+inline constexpr std::int64_t tile_side = 256;
+/// The largest level: windows of 2^40 elements.
+inline constexpr int most_tile_level = 40;
+
+/// Two different dimensions, and the indices of a slice along all others. An empty `at` stands for zeros; the indices
+/// of the two dimensions are ignored.
+struct TileSlice {
+    int rows = 0;
+    int columns = 1;
+    Index at = {};
+};
+
+struct TileRequest {
+    TileSlice slice = {};
+    int row_level = 0;
+    int column_level = 0;
+    std::int64_t row = 0;  ///< number of the tile, along each dimension from 0
+    std::int64_t column = 0;
+    Coarsening with = Coarsening::mean;  ///< mean, min, max or nearest
+};
+
+struct Tile {
+    /// Little-endian, (rows, columns). NaN where all elements are NaN or NaT. Where no element is a number and not all
+    /// are NaN, the first of TileSource::missing().
+    NDArray values;
+    /// Some chunks were not decoded, because they were too many. In their place stands one value, of a few elements of
+    /// the chunk or of one near it.
+    bool sampled = false;
+    std::int64_t decoded = 0;   ///< chunks that were decoded for this tile
+    std::int64_t left = 0;      ///< chunks that were not; the same request again decodes more of them
+    std::uint64_t version = 0;  ///< a hash of the versions of all chunks in it
+};
+
+/// A slice at a glance: a few elements of some chunks, at most 512.
+struct TilePreview {
+    NDArray values;               ///< f8, (rows, columns), as those of a tile with `mean`
+    std::int64_t row_length = 1;  ///< elements that one value stands for; the last ones for fewer
+    std::int64_t column_length = 1;
+};
+
+/// Keeps what chunks contribute to tiles, within a number of bytes: what was not used for longest goes first. Several
+/// sources may share one. Its memory counts against the account of the thread that reads, and is given up when that has
+/// no room left. Thread rule: any thread calls any member.
+class TileCache {
+public:
+    explicit TileCache(std::uint64_t bytes);
+    ~TileCache();
+    TileCache(const TileCache&) = delete;
+    TileCache& operator=(const TileCache&) = delete;
+
+    [[nodiscard]] std::uint64_t bytes() const;          ///< held now
+    [[nodiscard]] std::int64_t chunks_decoded() const;  ///< ever, by sources that share this cache
+
+private:
+    friend class TileSource;
+    std::unique_ptr<class TileStore> store_;
+};
+
+/// An array as tiles. Thread rule: any thread calls any member.
+class TileSource {
+public:
+    /// `identity` names this array and, if its chunks are not files of a store, its version: sources with the same
+    /// identity share what is in the cache. Throws unsupported if has_picture() is false, invalid_argument below two
+    /// dimensions.
+    TileSource(std::shared_ptr<const ArraySource> source, std::shared_ptr<TileCache> cache, std::string identity);
+    ~TileSource();
+
+    /// The dtype of a tile's values, little-endian. A float or an integer of up to 32 bits stays what it is, except
+    /// that f2 becomes f4, and the mean of integers f4 or (of 32 bits) f8. bool is u1; its mean is f4. All others are
+    /// f8: integers of 64 bits are rounded, complex numbers are magnitudes, times counts of their unit.
+    [[nodiscard]] DType dtype(Coarsening with, int row_level, int column_level) const;
+    /// The elements that are no part of means and extremes: see PictureOptions::missing.
+    [[nodiscard]] const std::vector<double>& missing() const;
+
+    /// Reads a tile. Decodes at most 128 chunks or 512 MiB of them; the result is `sampled` if it takes more. Shows
+    /// each chunk in one version. Throws out_of_bounds for a tile outside of the array, invalid_argument for other bad
+    /// requests, unsupported for a compressed stream that is too large, cancelled (asked between chunks), and what
+    /// reading throws.
+    [[nodiscard]] Tile tile(const TileRequest& request, const IoOptions& io = {}) const;
+    /// Reads one codec block of each chunk, of at most 512 chunks that are evenly chosen.
+    [[nodiscard]] TilePreview preview(const TileSlice& slice, const IoOptions& io = {}) const;
+
+private:
+    class Work;
+    std::unique_ptr<const struct TileArray> array_;
+};
+
+}  // namespace tessera

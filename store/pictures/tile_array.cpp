@@ -1,0 +1,213 @@
+#include "tile_array.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include <tessera/error.h>
+#include <tessera/picture.h>
+#include <tessera/slices.h>
+
+#include "element_number.h"
+#include "missing.h"
+#include "region_io.h"
+
+namespace tessera {
+
+namespace {
+
+// What is not in chunks is read in blocks of so many elements along each dimension.
+constexpr std::int64_t plain_block = 1024;
+// The most bytes of a slice of a compressed stream: all of it is one block.
+constexpr std::int64_t most_streamed = std::int64_t{512} << 20;
+// Beyond so many names a folder takes too long to list.
+constexpr std::size_t most_listed = 300'000;
+
+/// Whether a chain decodes some elements of a chunk without the others.
+bool decodes_parts(const std::vector<CodecConfig>& codecs) {
+    static constexpr std::array<std::string_view, 3> whole_or_block{"bytes", "transpose", "blosc"};
+    for (const CodecConfig& codec : codecs) {
+        if (codec.name == "sharding_indexed") {
+            const Value* inner = codec.configuration.find("codecs");
+            if (inner == nullptr || !inner->is_array()) return false;
+            std::vector<CodecConfig> chain;
+            for (const Value& one : inner->as_array()) chain.push_back(codec_from_json(one));
+            return decodes_parts(chain);
+        }
+        if (std::ranges::find(whole_or_block, codec.name) == whole_or_block.end()) return false;
+    }
+    return true;
+}
+
+struct TooMany {};
+
+}  // namespace
+
+TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileCache> c, std::string name)
+    : source(std::move(s)),
+      cache(std::move(c)),
+      identity(std::move(name)),
+      info(source->info()),
+      native(native_dtype(info.dtype)) {
+    if (!has_picture(info.dtype)) {
+        throw unsupported(fmt::format("{}: elements of {} are not numbers, so there are no tiles", source->name(),
+                                      info.dtype.to_string()));
+    }
+    if (info.shape.rank() < 2) {
+        throw invalid_argument(
+            fmt::format("{}: tiles take two dimensions, the shape is {}", source->name(), info.shape.to_string()));
+    }
+    missing = missing_values(*source, "auto");
+    std::erase_if(missing, [](double v) { return v != v; });
+    if (const auto* array = dynamic_cast<const Array*>(source.get())) {
+        state = ArrayAccess::state(*array).get();
+        loaded = state->loaded();
+        reads_parts = decodes_parts(loaded->metadata.codecs);
+    } else if (info.access != Access::any) {
+        reads_parts = false;
+    }
+}
+
+void TileArray::require_slice(const TileSlice& slice) const {
+    const int rank = info.shape.rank();
+    const auto inside = [&](int d) { return d >= 0 && d < rank; };
+    if (!inside(slice.rows) || !inside(slice.columns) || slice.rows == slice.columns) {
+        throw invalid_argument(fmt::format("{}: expected two different dimensions from 0 to {}, found {} and {}",
+                                           source->name(), rank - 1, slice.rows, slice.columns));
+    }
+    if (slice.at.empty()) return;
+    if (slice.at.rank() != rank) {
+        throw invalid_argument(
+            fmt::format("{}: expected {} indices of a slice, found {}", source->name(), rank, slice.at.to_string()));
+    }
+    for (int d = 0; d < rank; ++d) {
+        if (d == slice.rows || d == slice.columns) continue;
+        if (slice.at[d] < 0 || slice.at[d] >= info.shape[d]) {
+            throw out_of_bounds(fmt::format("{}: index {} along dimension {} is outside of the shape {}",
+                                            source->name(), slice.at[d], d, info.shape.to_string()));
+        }
+    }
+}
+
+TileBox TileArray::elements_of(const TileSlice& slice) const {
+    return {0, 0, info.shape[slice.rows], info.shape[slice.columns]};
+}
+
+TileBox TileArray::block_of(const TileSlice& slice) const {
+    if (info.chunks.rank() == info.shape.rank()) {
+        return {0, 0, info.chunks[slice.rows], info.chunks[slice.columns]};
+    }
+    if (info.access == Access::any) return {0, 0, plain_block, plain_block};
+    const TileBox all = elements_of(slice);
+    if (checked_multiply(checked_multiply(all.rows, all.columns, "slice"), native.size(), "slice") > most_streamed) {
+        throw unsupported(
+            fmt::format("{}: a slice of this compressed stream is too large to be looked at; copy the "
+                        "array into chunks first, with `tessera copy`",
+                        source->name()));
+    }
+    return {0, 0, std::max<std::int64_t>(1, all.rows), std::max<std::int64_t>(1, all.columns)};
+}
+
+std::int64_t TileArray::decoded_bytes(const TileSlice& slice) const {
+    if (info.chunks.rank() == info.shape.rank())
+        return std::max<std::int64_t>(1, byte_count(info.chunks, native.size()));
+    const TileBox block = block_of(slice);
+    return block.rows * block.columns * native.size();
+}
+
+Index TileArray::at_of(const TileSlice& slice) const {
+    return slice.at.empty() ? Index::filled(info.shape.rank(), 0) : slice.at;
+}
+
+Index TileArray::value_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const {
+    const TileBox block = block_of(slice);
+    Index value = at_of(slice);
+    value[slice.rows] = block_row * block.rows;
+    value[slice.columns] = block_column * block.columns;
+    for (int d = 0; loaded && d < value.rank(); ++d) value[d] /= loaded->grid.chunks()[d];
+    return value;
+}
+
+std::optional<std::string> TileArray::version_of(const Index& value) const {
+    if (state == nullptr) return "";
+    const auto stamp = state->store->stamp(state->chunk_key(*loaded, value));
+    if (!stamp) return std::nullopt;
+    return fmt::format("{}.{}.{}", stamp->size, stamp->by_content ? 0 : stamp->modified, stamp->id);
+}
+
+double TileArray::fill_number() const {
+    const DType& dtype = info.dtype;
+    ElementBytes element = zero_element(dtype);
+    if (loaded) std::memcpy(element.data(), loaded->fill(), element.size());
+    return element_number(dtype, element);
+}
+
+NDArray TileArray::read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const {
+    NDArray elements(native, {box.rows, box.columns});
+    Region region(at_of(slice), Shape::filled(info.shape.rank(), 1));
+    region.start[slice.rows] = box.row;
+    region.start[slice.columns] = box.column;
+    region.extent[slice.rows] = box.rows;
+    region.extent[slice.columns] = box.columns;
+    Strides strides = Strides::filled(info.shape.rank(), native.size());
+    strides[slice.rows] = box.columns * native.size();
+    const MutableArrayView out{elements.bytes().data(), native, region.extent, strides, nullptr};
+    source->read_into(region, out, io);
+    return elements;
+}
+
+void TileArray::list_values() const {
+    const auto begun = std::chrono::steady_clock::now();
+    if (begun < listing_.until) return;
+    listing_.values.clear();
+    listing_.complete = true;
+    const Shape& grid = loaded->grid.grid();
+    try {
+        for_each_stored(*state, *loaded,
+                        {.each =
+                             [&](const Index& value, const std::string&, const KeyValueStore::ValueSize&) {
+                                 for (int d = 0; d < grid.rank(); ++d) {
+                                     if (value[d] >= grid[d]) return;
+                                 }
+                                 listing_.values.push_back(loaded->grid.linear(value));
+                                 if (listing_.values.size() > most_listed) throw TooMany();
+                             },
+                         .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
+    } catch (const TooMany&) {
+        listing_.complete = false;
+        listing_.values.clear();
+    }
+    const auto now = std::chrono::steady_clock::now();
+    listing_.until = now + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(2), 10 * (now - begun));
+}
+
+std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& slice, const BlockRange& range) const {
+    if (state == nullptr) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    list_values();
+    if (!listing_.complete) return std::nullopt;
+    const TileBox block = block_of(slice);
+    // A value holds so many blocks.
+    const std::int64_t rows = loaded->grid.chunks()[slice.rows] / block.rows;
+    const std::int64_t columns = loaded->grid.chunks()[slice.columns] / block.columns;
+    const Index wanted = value_of(slice, 0, 0);
+    std::vector<BlockRange> found;
+    for (const std::int64_t number : listing_.values) {
+        const Index value = loaded->grid.index(number);
+        bool here = true;
+        for (int d = 0; d < value.rank(); ++d) {
+            here = here && (d == slice.rows || d == slice.columns || value[d] == wanted[d]);
+        }
+        if (!here) continue;
+        BlockRange part{std::max(range.row, value[slice.rows] * rows),
+                        std::max(range.column, value[slice.columns] * columns), 0, 0};
+        part.rows = std::min(range.row + range.rows, (value[slice.rows] + 1) * rows) - part.row;
+        part.columns = std::min(range.column + range.columns, (value[slice.columns] + 1) * columns) - part.column;
+        if (part.rows > 0 && part.columns > 0) found.push_back(part);
+    }
+    return found;
+}
+
+}  // namespace tessera

@@ -1,0 +1,72 @@
+// An array as tiles see it: blocks that are decoded whole, their versions, and which are stored. Private to the store
+// module.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/array.h>
+#include <tessera/tile.h>
+
+#include "array_state.h"
+#include "tile_cache.h"
+
+namespace tessera {
+
+/// Blocks [row, row + rows) × [column, column + columns) of the grid of a slice.
+using BlockRange = TileBox;
+
+struct TileArray {
+    TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileCache> c, std::string name);
+
+    std::shared_ptr<const ArraySource> source;
+    std::shared_ptr<TileCache> cache;
+    std::string identity;
+    ArrayInfo info;
+    DType native;
+    std::vector<double> missing;
+    const ArrayState* state = nullptr;  ///< of an array of chunks in a store; nullptr for any other source
+    std::shared_ptr<const LoadedArray> loaded;
+    bool reads_parts = true;  ///< a few elements of a block are read without decoding it whole
+
+    /// Throws invalid_argument unless the dimensions differ and are there, and `at` lies in the array.
+    void require_slice(const TileSlice& slice) const;
+    /// The lengths of the two dimensions.
+    [[nodiscard]] TileBox elements_of(const TileSlice& slice) const;
+    /// The lengths of a block along the two dimensions; its rows and columns alone are used. Throws unsupported for a
+    /// compressed stream too large for one block.
+    [[nodiscard]] TileBox block_of(const TileSlice& slice) const;
+    /// What decoding a block takes.
+    [[nodiscard]] std::int64_t decoded_bytes(const TileSlice& slice) const;
+    /// The index of the value that stores a block: a chunk, or a shard.
+    [[nodiscard]] Index value_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const;
+    /// Bytes that identify a version of a value; nullopt if it is not stored.
+    [[nodiscard]] std::optional<std::string> version_of(const Index& value) const;
+    /// What elements of a chunk that is not stored read as, as a number. Throws as reading them does.
+    [[nodiscard]] double fill_number() const;
+    /// Reads elements of the slice, as (rows, columns) in host order.
+    [[nodiscard]] NDArray read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const;
+    /// Blocks of stored values in a range, by listing what is stored: nullopt if that cannot be told, or if there are
+    /// too many values to list. A list is kept for a few seconds.
+    [[nodiscard]] std::optional<std::vector<BlockRange>> stored_in(const TileSlice& slice,
+                                                                   const BlockRange& range) const;
+
+private:
+    struct Listing {
+        std::chrono::steady_clock::time_point until = {};
+        bool complete = false;
+        std::vector<std::int64_t> values;  ///< numbers in the grid of values
+    };
+    void list_values() const;
+    [[nodiscard]] Index at_of(const TileSlice& slice) const;
+
+    mutable std::mutex mutex_;
+    mutable Listing listing_;
+};
+
+}  // namespace tessera
