@@ -1,0 +1,343 @@
+// What the page asks beside tiles: what an array is, single values, rows of tables, profiles, and the map of chunks.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <tessera/chunk_map.h>
+#include <tessera/element.h>
+#include <tessera/error.h>
+#include <tessera/picture.h>
+
+#include "http.h"
+#include "served.h"
+#include "shelf.h"
+
+namespace tessera::serve {
+
+namespace {
+
+// Elements that a profile may decode, in bytes: less than a picture may, because the pointer moves on.
+constexpr std::int64_t most_profiled = std::int64_t{256} << 20;
+// Chunks whose stamps make up the version of an array. Beyond, each visit is a version of its own.
+constexpr std::int64_t most_stamped = 4096;
+constexpr std::int64_t most_cells = 20'000;  // of a table at once
+constexpr std::size_t most_text = 2000;      // bytes of a cell
+
+/// NaN and infinities have no spelling in JSON that every parser takes.
+Value number_or_null(double v) {
+    return std::isfinite(v) ? Value(v) : Value(nullptr);
+}
+
+Value numbers(const NDArray& values) {
+    Value list = Value::array();
+    for (const double v : values.values<double>()) list.push_back(number_or_null(v));
+    return list;
+}
+
+Value dims(const Shape& shape) {
+    Value list = Value::array();
+    for (const std::int64_t n : shape) list.push_back(n);
+    return list;
+}
+
+std::string shortened(std::string text) {
+    if (text.size() <= most_text) return text;
+    std::size_t end = most_text;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not within a character
+    text.resize(end);
+    return text + "…";
+}
+
+/// One element along every dimension.
+NDArray read_region(const ArraySource& source, const Region& region, const IoOptions& io) {
+    NDArray elements(source.info().dtype, region.extent);
+    source.read_into(region, elements.view(), io);
+    return elements;
+}
+
+std::string axis_label(const std::vector<std::optional<std::string>>& names, int d) {
+    const bool named = !names.empty() && names[static_cast<std::size_t>(d)] && !names[static_cast<std::size_t>(d)]->empty();
+    return named ? *names[static_cast<std::size_t>(d)] : fmt::format("axis {}", d);
+}
+
+/// Selects one index along each dimension but those shown, which are whole.
+std::string selection_text(const Index& at, const std::vector<int>& shown) {
+    std::string text;
+    for (int d = 0; d < at.rank(); ++d) {
+        const bool whole = std::ranges::find(shown, d) != shown.end();
+        text += (d == 0 ? "" : ", ") + (whole ? std::string(":") : std::to_string(at[d]));
+    }
+    return text;
+}
+
+/// Changes when a chunk does, as far as there are few enough to look at.
+std::string version_of(const ServedNode& node) {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    const auto add = [&](std::string_view text) {
+        for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    };
+    add(node.version);
+    if (node.array) {
+        const ArrayInfo info = node.array->info();
+        const ChunkGrid grid(info.shape, info.shards.empty() ? info.chunks : info.shards);
+        if (grid.chunk_count() > most_stamped) {
+            add(fmt::format("{}", std::chrono::steady_clock::now().time_since_epoch().count()));
+        } else {
+            for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
+                Index chunk = grid.index(n);
+                for (int d = 0; d < chunk.rank(); ++d) chunk[d] = chunk[d] * grid.chunks()[d] / info.chunks[d];
+                const auto stamp = node.stamp_of(chunk);
+                if (stamp) add(fmt::format("{}:{}.{}.{}/", n, stamp->size, stamp->modified, stamp->id));
+            }
+        }
+    }
+    return fmt::format("{:016x}", hash);
+}
+
+/// The number of elements of a window of rows or columns, from parameters `first` and `count`.
+struct Window {
+    std::int64_t first = 0;
+    std::int64_t count = 0;
+};
+Window window_of(const HttpRequest& request, std::string_view first, std::string_view count, std::int64_t length) {
+    Window window;
+    window.first = request.integer(first, 0, 0, std::numeric_limits<std::int64_t>::max());
+    window.count = std::min(request.integer(count, 50, 1, 1000), std::max<std::int64_t>(0, length - window.first));
+    return window;
+}
+
+/// The fields of a structure, each as text: what a row of a table has.
+Value row_of_fields(const DType& dtype, const std::byte* element) {
+    Value row = Value::array();
+    for (const Field& field : dtype.fields()) {
+        const std::byte* at = element + field.offset;
+        if (field.shape.empty()) {
+            row.push_back(shortened(element_to_text(field.dtype, at)));
+            continue;
+        }
+        std::string text = "[";
+        const std::int64_t n = element_count(field.shape);
+        for (std::int64_t i = 0; i < n && text.size() < most_text; ++i) {
+            text += (i == 0 ? "" : ", ") + element_to_text(field.dtype, at + i * field.dtype.size());
+        }
+        row.push_back(shortened(text + "]"));
+    }
+    return row;
+}
+
+Value attribute_of(const Value& attributes, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+        const Value* value = attributes.find(key);
+        if (value != nullptr && value->is_string()) return *value;
+    }
+    return nullptr;
+}
+
+/// The first array below a group that can be shown as a picture; else the first array at all.
+class FirstArray {
+public:
+    explicit FirstArray(Served& served) : served_(served) {}
+
+    Value find() {
+        look(*served_.node(""), 0);
+        return best_ ? Value(*best_) : Value(nullptr);
+    }
+
+private:
+    void look(const ServedNode& node, int depth) {
+        constexpr int most_nodes = 200;
+        constexpr int deepest = 8;
+        if (done_ || depth > deepest || ++looked_at_ > most_nodes) return;
+        if (node.is_array()) {
+            const ArrayInfo info = node.source().info();
+            done_ = info.shape.rank() >= 2 && has_picture(info.dtype) && element_count(info.shape) > 1;
+            if (done_ || !best_) best_ = node.path;
+            return;
+        }
+        for (const ServedChild& child : served_.children(node)) {
+            try {
+                look(*served_.node(node.path.empty() ? child.name : node.path + "/" + child.name), depth + 1);
+            } catch (const Error&) {
+                continue;  // what cannot be opened is not the first thing to show
+            }
+            if (done_) return;
+        }
+    }
+
+    Served& served_;
+    int looked_at_ = 0;
+    bool done_ = false;
+    std::optional<std::string> best_;
+};
+
+}  // namespace
+
+HttpResponse answer_first(Served& served, const HttpRequest& /*request*/) {
+    return json_response(Value{{"path", FirstArray(served).find()}});
+}
+
+HttpResponse answer_picture(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    const ArraySource& source = node->source();
+    const ArrayInfo info = source.info();
+    const int rank = info.shape.rank();
+    const auto names = dimension_names_of(source);
+    const Value attributes = source.attribute_values();
+    const bool pictured = has_picture(info.dtype);
+    Value labels = Value::array();
+    Value axes = Value::array();
+    Value middle = Value::array();
+    for (int d = 0; d < rank; ++d) {
+        labels.push_back(axis_label(names, d));
+        middle.push_back(info.shape[d] / 2);
+    }
+    // The last two dimensions of more than one element, as in pictures.
+    std::vector<int> shown;
+    for (int d = rank - 1; d >= 0 && shown.size() < 2; --d) {
+        if (info.shape[d] > 1) shown.insert(shown.begin(), d);
+    }
+    for (int d = rank - 1; d >= 0 && shown.size() < 2; --d) {
+        if (std::ranges::find(shown, d) == shown.end()) shown.insert(std::ranges::upper_bound(shown, d), d);
+    }
+    for (const int d : shown) axes.push_back(d);
+    Value fields = Value::array();
+    if (info.dtype.kind() == Kind::structure) {
+        for (const Field& field : info.dtype.fields()) fields.push_back(field.name);
+    }
+    Value missing = Value::array();
+    if (pictured && rank >= 2) {
+        for (const double v : served.shelf().source(node)->missing()) missing.push_back(number_or_null(v));
+    }
+    return json_response(Value{{"path", node->path},
+                               {"shape", dims(info.shape)},
+                               {"chunks", dims(info.chunks)},
+                               {"dtype", info.dtype.to_string()},
+                               {"kind", pictured ? (info.dtype.kind() == Kind::boolean ? "bool" : "number")
+                                        : info.dtype.kind() == Kind::structure ? "structure"
+                                                                               : "text"},
+                               {"complex", info.dtype.kind() == Kind::complex},
+                               {"fields", std::move(fields)},
+                               {"names", std::move(labels)},
+                               {"axes", std::move(axes)},
+                               {"middle", std::move(middle)},
+                               {"missing", std::move(missing)},
+                               {"label", attribute_of(attributes, {"long_name", "standard_name"})},
+                               {"units", attribute_of(attributes, {"units", "unit"})},
+                               {"mapped", node->array.has_value()},
+                               {"version", version_of(*node)}});
+}
+
+HttpResponse answer_value(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    const ArraySource& source = node->source();
+    const Index at = index_of(request, source.info().shape);
+    const NDArray element =
+        read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
+    return json_response(
+        Value{{"at", dims(at)}, {"text", shortened(element_to_text(element.dtype(), element.bytes().data()))}});
+}
+
+HttpResponse answer_rows(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    const ArraySource& source = node->source();
+    const ArrayInfo info = source.info();
+    const int rank = info.shape.rank();
+    Region region(index_of(request, info.shape), Shape::filled(rank, 1));
+    const bool flat = rank < 2;
+    const TileSlice slice = flat ? TileSlice{.rows = 0, .columns = 0, .at = {}} : slice_of(request, rank);
+    if (!flat && slice.rows == slice.columns) throw invalid_argument("axes: expected two different dimensions");
+    const Window rows = window_of(request, "row", "rows", rank == 0 ? 1 : info.shape[slice.rows]);
+    const Window columns = flat ? Window{0, 1} : window_of(request, "column", "columns", info.shape[slice.columns]);
+    if (rows.count * columns.count > most_cells) {
+        throw invalid_argument(fmt::format("a table of at most {} cells, found {} × {}", most_cells, rows.count, columns.count));
+    }
+    if (rank > 0) region.start[slice.rows] = rows.first, region.extent[slice.rows] = rows.count;
+    if (!flat) region.start[slice.columns] = columns.first, region.extent[slice.columns] = columns.count;
+    Value list = Value::array();
+    const bool structured = flat && info.dtype.kind() == Kind::structure;
+    if (rows.count > 0 && columns.count > 0) {
+        const NDArray elements = read_region(source, region, served.io(request));
+        Strides strides = elements.view().strides;
+        for (std::int64_t i = 0; i < rows.count; ++i) {
+            const std::byte* at = elements.bytes().data() + (rank == 0 ? 0 : i * strides[slice.rows]);
+            if (structured) {
+                list.push_back(row_of_fields(elements.dtype(), at));
+                continue;
+            }
+            Value row = Value::array();
+            for (std::int64_t j = 0; j < columns.count; ++j) {
+                row.push_back(shortened(element_to_text(elements.dtype(), at + (flat ? 0 : j * strides[slice.columns]))));
+            }
+            list.push_back(std::move(row));
+        }
+    }
+    return json_response(Value{{"row", rows.first}, {"column", columns.first}, {"rows", std::move(list)}});
+}
+
+HttpResponse answer_profile(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    const ArraySource& source = node->source();
+    const Shape shape = source.info().shape;
+    const Index at = index_of(request, shape);
+    const std::int64_t axis = request.integer("axis", 0, 0, std::max(0, shape.rank() - 1));
+    PictureOptions options;
+    options.selection = selection_text(at, {static_cast<int>(axis)});
+    options.axes = {std::to_string(axis)};
+    options.width = options.line_width = request.integer("width", 512, 1, 4096);
+    options.limit = most_profiled;
+    const Picture line = read_picture(source, options, served.io(request));
+    return json_response(Value{{"axis", axis},
+                               {"name", line.columns.name},
+                               {"length", shape[axis]},
+                               {"window", line.columns.window},
+                               {"sampled", line.sampled},
+                               {"how", line.how},
+                               {"values", numbers(line.values)},
+                               {"low", numbers(line.low)},
+                               {"high", numbers(line.high)}});
+}
+
+HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
+    const auto node = served.node(request.parameter("path").value_or(""));
+    if (!node->array || !node->place) throw unsupported("only arrays in chunks of a store have a map of chunks");
+    const Shape shape = node->source().info().shape;
+    PictureOptions options;
+    options.height = options.width = request.integer("size", 256, 1, 1024);
+    options.limit = std::int64_t{64} << 20;
+    if (shape.rank() >= 2) {
+        const TileSlice slice = slice_of(request, shape.rank());
+        options.axes = {std::to_string(slice.rows), std::to_string(slice.columns)};
+        options.selection = selection_text(index_of(request, shape), {slice.rows, slice.columns});
+    }
+    const ChunkMap map = read_chunk_map(*node->place, options, served.io(request));
+    const Picture& picture = map.picture;
+    Value states = Value::array();
+    for (const std::uint8_t state : picture.states.values<std::uint8_t>()) states.push_back(static_cast<int>(state));
+    Value damage = Value::array();
+    for (const ChunkMap::Damage& one : map.damage) {
+        if (damage.as_array().size() == 20) break;
+        damage.push_back(Value{{"chunk", dims(one.chunk)}, {"text", one.text}});
+    }
+    return json_response(Value{{"rows", picture.rows.cells()},
+                               {"columns", picture.columns.cells()},
+                               {"window", Value::Array{picture.rows.window, picture.columns.window}},
+                               {"first", Value::Array{picture.rows.start, picture.columns.start}},
+                               {"slice", picture.slice},
+                               {"how", picture.how},
+                               {"sampled", picture.sampled},
+                               {"chunks", map.chunks},
+                               {"stored", map.stored},
+                               {"damaged", map.damaged},
+                               {"unchecked", map.unchecked},
+                               {"bytes", map.bytes},
+                               {"decoded_bytes", map.decoded_bytes},
+                               {"ratios", numbers(picture.values)},
+                               {"states", std::move(states)},
+                               {"damage", std::move(damage)}});
+}
+
+}  // namespace tessera::serve

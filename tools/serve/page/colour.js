@@ -1,0 +1,91 @@
+// Numbers to colours.
+
+import { json } from './api.js';
+
+let tables = null;
+
+/** Loads the tables once: 256 colours of each map, as the program draws them. */
+export async function loadColours() {
+  const loaded = await json('api/colours');
+  tables = {};
+  for (const [name, text] of Object.entries(loaded)) {
+    tables[name] = [];
+    for (let i = 0; i < text.length; i += 6) tables[name].push(parseInt(text.slice(i, i + 6), 16));
+  }
+}
+
+export function colours(map) {
+  return tables[map];
+}
+
+export function css(rgb) {
+  return `#${rgb.toString(16).padStart(6, '0')}`;
+}
+
+export function nanColour() {
+  return tables.nan[0];
+}
+
+const opaque = (rgb) => (0xff000000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >>> 16)) >>> 0;
+
+/** What turns numbers into pixels: a map, a range, and the numbers that stand for missing data. */
+export class Painter {
+  constructor(map, range, missing) {
+    this.table = Uint32Array.from(tables[map], opaque);
+    this.low = range[0];
+    this.scale = range[1] > range[0] ? 256 / (range[1] - range[0]) : 0;
+    this.missing = missing.filter((v) => v !== null);
+    this.nan = opaque(nanColour());
+  }
+
+  pixel(v) {
+    if (v !== v) return this.nan;
+    for (const m of this.missing) {
+      if (v === m) return 0x30808080;
+    }
+    if (this.scale === 0) return this.table[v < this.low ? 0 : v > this.low ? 255 : 128];
+    const k = (v - this.low) * this.scale;
+    return this.table[k < 0 ? 0 : k > 255 ? 255 : k | 0];
+  }
+
+  /** A part of `data` onto a canvas of the same size. */
+  paint(canvas, data, row, column, rows, columns) {
+    canvas.width = columns;
+    canvas.height = rows;
+    const image = new ImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
+    const high = Math.min(rows, data.rows - row);
+    const wide = Math.min(columns, data.columns - column);
+    for (let i = 0; i < high; ++i) {
+      let from = (row + i) * data.columns + column;
+      let to = i * columns;
+      for (let j = 0; j < wide; ++j) pixels[to++] = this.pixel(data.values[from++]);
+    }
+    canvas.getContext('2d').putImageData(image, 0, 0);
+  }
+}
+
+/** The values at some percentiles of numbers, NaN and missing ones left out; null without any. */
+export function percentiles(values, missing, ...at) {
+  const found = [];
+  const step = Math.max(1, Math.floor(values.length / 200000));
+  for (let i = 0; i < values.length; i += step) {
+    const v = values[i];
+    if (Number.isFinite(v) && !missing.includes(v)) found.push(v);
+  }
+  if (found.length === 0) return null;
+  found.sort((a, b) => a - b);
+  return at.map((p) => found[Math.min(found.length - 1, Math.round((p / 100) * (found.length - 1)))]);
+}
+
+/** A number in as few digits as tell it from its neighbours in a range. */
+export function numberText(v, span = 0) {
+  if (v === null || v === undefined) return '–';
+  if (!Number.isFinite(v)) return String(v);
+  if (v === 0) return '0';
+  const size = Math.max(Math.abs(v), span);
+  if (size >= 1e7 || size < 1e-4) return v.toExponential(3).replace(/\.?0+e/, 'e').replace('e+', 'e');
+  const digits = span > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(span)))) : 4;
+  const text = v.toFixed(digits);
+  return (text.includes('.') ? text.replace(/\.?0+$/, '') : text).replace('-', '−');
+}

@@ -1,0 +1,61 @@
+// Elements, made without any HTML: names and attributes of arrays are text, whatever they hold.
+
+/** el('button', {type: 'button', class: 'x', onclick: f}, 'text', child, …) */
+export function el(name, properties = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith('on')) {
+      element.addEventListener(key.slice(2), value);
+    } else if (key === 'value' || key === 'checked') {
+      element[key] = value;
+    } else {
+      element.setAttribute(key, value === true ? '' : value);
+    }
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+/** A canvas as sharp as the screen, drawn in CSS pixels; width and height of its element. */
+export function sharpen(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+/** A colour of the page, as the style sheet has it. */
+export function theme(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** Calls `work` once things have been quiet for a while; cancel() forgets it. */
+export function settled(work, milliseconds) {
+  let timer = 0;
+  const later = (...values) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...values), milliseconds);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}
+
+export function bytesText(n) {
+  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let k = 0;
+  while (n >= 1024 && k < units.length - 1) {
+    n /= 1024;
+    ++k;
+  }
+  return `${k === 0 ? n : n.toFixed(n < 10 ? 1 : 0)} ${units[k]}`;
+}
+
+export const shapeText = (shape) => (shape.length === 0 ? 'one element' : shape.map((n) => n.toLocaleString('en')).join(' × '));

@@ -1,0 +1,482 @@
+// The page: what is chosen in the tree is shown as a picture, a line, a table, a map of chunks, or in words.
+
+import { aborted, json } from './api.js';
+import { ChunkMap } from './chunks.js';
+import { colours, css, loadColours, nanColour, numberText } from './colour.js';
+import { details, readDetails } from './details.js';
+import { bytesText, byId, el, settled, shapeText } from './dom.js';
+import { Histogram } from './histogram.js';
+import { LineReader, Plot } from './profile.js';
+import { Table } from './table.js';
+import { Tree } from './tree.js';
+import { linkOf, parseLink, view } from './view.js';
+
+const tabNames = { picture: 'Picture', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
+
+class Page {
+  constructor() {
+    this.tree = new Tree((path) => this.open(path, {}));
+    this.histogram = new Histogram(byId('histogram'), (low, high) => this.setRange(low, high));
+    this.profile = new Plot(byId('profile'), 120);
+    this.profiles = new LineReader();
+    this.table = new Table(byId('panel-table'), (error) => this.fail(error));
+    this.chunks = new ChunkMap(byId('panel-chunks'), (error) => this.fail(error));
+    this.linePlot = null;
+    this.pointer = null;
+    this.askValue = settled((at) => this.readValue(at), 50);
+    this.askProfile = settled(() => this.readProfile(), 120);
+    this.saveLink = settled(() => this.writeLink(), 150);
+    this.controls();
+  }
+
+  // ---- start
+
+  async start() {
+    this.theme();
+    try {
+      await loadColours();
+      if (window.L) {
+        const { SliceView } = await import('./slice.js');
+        this.slice = new SliceView(byId('map'), {
+          pointer: (row, column, cell) => this.pointAt(row, column, cell),
+          moved: () => this.saveLink(),
+          keyed: (by) => (byId('cross').hidden = !by),
+          numbers: () => this.showRange(),
+          status: (text) => (byId('status').textContent = text),
+          failed: (error) => this.fail(error),
+        });
+      }
+      const wishes = parseLink(location.hash);
+      const tree = this.tree.load();
+      let path = wishes.path;
+      if (path === undefined) path = (await json('api/first')).path;
+      await tree;
+      await this.open(path ?? '', wishes);
+    } catch (error) {
+      this.fail(error);
+    }
+    addEventListener('hashchange', () => {
+      if (location.hash === this.written) return;
+      const wished = parseLink(location.hash);
+      this.open(wished.path ?? view.path ?? '', wished);
+    });
+  }
+
+  fail(error) {
+    if (aborted(error)) return;
+    const place = byId('error');
+    place.textContent = error.message;
+    place.hidden = false;
+  }
+
+  // ---- nodes
+
+  async open(path, wishes) {
+    this.opening?.abort();
+    const opening = (this.opening = new AbortController());
+    byId('error').hidden = true;
+    document.body.classList.remove('menu-open');
+    byId('menu').setAttribute('aria-expanded', 'false');
+    try {
+      const node = await json('api/info', { path }, opening.signal);
+      const info = node.shape ? await json('api/picture', { path }, opening.signal) : null;
+      if (opening.signal.aborted) return;
+      this.slice?.hide();
+      this.node = node;
+      this.info = info;
+      this.pointer = null;
+      view.path = path;
+      this.tree.select(path);
+      this.heading();
+      if (info) this.prepare(wishes);
+      this.tabs(wishes.tab);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  heading() {
+    const { node, info } = this;
+    const parts = view.path === '' ? [] : view.path.split('/');
+    const name = parts.at(-1) ?? (info ? 'Array' : 'All arrays');
+    byId('name').textContent = name;
+    document.title = `${name} – Tessera`;
+    const crumbs = parts.slice(0, -1).map((part, k) => el('button', { type: 'button', class: 'crumb', onclick: () => this.open(parts.slice(0, k + 1).join('/'), {}) }, part));
+    byId('crumbs').replaceChildren(...crumbs.flatMap((crumb) => [crumb, el('span', { 'aria-hidden': 'true' }, '/')]));
+    const facts = info ? [shapeText(info.shape), info.dtype.length > 40 ? `${info.fields.length} fields` : info.dtype, info.units, info.label, node.format, bytesText(node.logical_bytes)]
+                       : [node.format ? `group, ${node.format}` : 'group', `${node.children} nodes`];
+    byId('facts').replaceChildren(...facts.filter((fact) => fact).map((fact) => el('span', {}, fact)));
+  }
+
+  /** Takes what a link wishes, as far as the array has it, and the usual for the rest. */
+  prepare(wishes) {
+    const { info } = this;
+    const rank = info.shape.length;
+    const axis = (d) => d >= 0 && d < rank;
+    view.axes = wishes.axes?.every(axis) ? wishes.axes : info.axes;
+    const at = wishes.at?.length === rank && wishes.at.every((i, d) => i < info.shape[d]) ? wishes.at : info.middle;
+    view.at = [...at];
+    view.with = wishes.with ?? 'mean';
+    view.map = wishes.map ?? (view.map || 'viridis');
+    view.range = wishes.range ?? null;
+    view.where = wishes.where ?? null;
+    view.along = axis(wishes.along ?? -1) ? wishes.along : view.axes[1] ?? 0;
+    byId('with').value = view.with;
+    byId('map-name').value = view.map;
+    this.axisControls();
+    this.sliders();
+    this.legend();
+    byId('value').textContent = '–';
+    byId('index').textContent = 'Move over the picture';
+    this.profile.clear();
+  }
+
+  // ---- tabs
+
+  available() {
+    const { info } = this;
+    if (!info) return ['details'];
+    const empty = info.shape.includes(0);
+    const pictured = info.kind === 'number' || info.kind === 'bool';
+    const found = [];
+    if (pictured && info.shape.length >= 2 && !empty && this.slice) found.push('picture');
+    if (pictured && info.shape.length === 1 && !empty) found.push('line');
+    if (!empty) found.push('table');
+    if (info.mapped && info.shape.length > 0 && !empty) found.push('chunks');
+    return [...found, 'details'];
+  }
+
+  tabs(wished) {
+    const names = this.available();
+    byId('tabs').replaceChildren(...names.map((name) =>
+      el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => this.tab(name),
+                     onkeydown: (event) => this.tabKey(event, names, name) }, tabNames[name])));
+    this.tab(names.includes(wished) ? wished : names[0]);
+    const wants = this.info && this.info.shape.length >= 2 && !window.L;
+    if (wants) this.fail(new Error('This build of Tessera has no Leaflet, so there are no pictures here: install libjs-leaflet and build again.'));
+  }
+
+  tabKey(event, names, name) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = names[(names.indexOf(name) + step + names.length) % names.length];
+    this.tab(next);
+    byId(`tab-${next}`).focus();
+  }
+
+  tab(name) {
+    view.tab = name;
+    for (const other of Object.keys(tabNames)) {
+      byId(`panel-${other}`).hidden = other !== name;
+      const button = byId(`tab-${other}`);
+      button?.setAttribute('aria-selected', String(other === name));
+      button?.setAttribute('tabindex', other === name ? '0' : '-1');
+    }
+    document.body.dataset.tab = name;
+    byId('tool-slice').hidden = !this.info || this.info.shape.length < 2;
+    this.refresh();
+    this.saveLink();
+  }
+
+  refresh() {
+    const slice = { path: view.path, axes: view.axes, at: view.at, version: this.info?.version };
+    if (view.tab === 'picture') {
+      this.slice.show(this.info, view, view.where);
+    } else {
+      if (this.slice?.info === this.info && this.slice?.layer) view.where = this.slice.where();
+      this.slice?.hide();
+    }
+    if (view.tab === 'line') this.showLine();
+    if (view.tab === 'table') this.table.show(this.info, slice);
+    if (view.tab === 'chunks') this.chunks.show(this.info, slice);
+    if (view.tab === 'details') this.showDetails();
+  }
+
+  async showDetails() {
+    const panel = byId('panel-details');
+    panel.replaceChildren(...details(this.node));
+    if (!this.info || !this.info.mapped) return;
+    try {
+      const node = await readDetails(view.path, this.opening.signal);
+      if (view.tab === 'details' && node.path === view.path) panel.replaceChildren(...details(node));
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async showLine() {
+    this.linePlot ??= new Plot(byId('panel-line'), 'fill', (index, value) => {
+      byId('index').textContent = `[${index}]`;
+      byId('value').textContent = numberText(value);
+      this.askValue([index]);
+    });
+    try {
+      const line = await json('api/profile', { path: view.path, axis: 0, width: 1024 }, this.opening.signal);
+      this.linePlot.show(line, null, `All elements along ${line.name}`);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  // ---- controls
+
+  controls() {
+    byId('map-name').addEventListener('change', (event) => {
+      view.map = event.target.value;
+      this.legend();
+      if (view.map === 'diverging' && view.range) {
+        const most = Math.max(Math.abs(view.range[0]), Math.abs(view.range[1]));
+        view.range = [-most, most];
+      }
+      this.slice?.repaint();
+      this.showRange();
+    });
+    byId('with').addEventListener('change', (event) => {
+      view.with = event.target.value;
+      this.slice?.update();
+      this.saveLink();
+    });
+    const typed = () => {
+      const low = byId('low').valueAsNumber;
+      const high = byId('high').valueAsNumber;
+      if (Number.isFinite(low) && Number.isFinite(high)) this.setRange(Math.min(low, high), Math.max(low, high));
+    };
+    byId('low').addEventListener('change', typed);
+    byId('high').addEventListener('change', typed);
+    byId('fit-view').addEventListener('click', () => this.slice?.fitRange(2, 98));
+    byId('fit-all').addEventListener('click', () => this.slice?.fitRange(0, 100));
+    byId('profile-axis').addEventListener('change', (event) => {
+      view.along = Number(event.target.value);
+      this.readProfile();
+      this.saveLink();
+    });
+    byId('menu').addEventListener('click', () => {
+      const open = document.body.classList.toggle('menu-open');
+      byId('menu').setAttribute('aria-expanded', String(open));
+    });
+    byId('link').addEventListener('click', () => this.copyLink());
+    byId('theme').addEventListener('click', () => this.theme(true));
+  }
+
+  axisControls() {
+    const { names, shape } = this.info;
+    if (shape.length < 2) return;
+    const picker = (which, label) =>
+      el('label', {}, label, el('select', { id: which === 0 ? 'axis-rows' : 'axis-columns', onchange: (event) => this.setAxis(which, Number(event.target.value)) },
+                                ...names.map((name, d) => el('option', { value: d, selected: view.axes[which] === d }, name))));
+    byId('axes').replaceChildren(picker(0, 'Down'), picker(1, 'Across'));
+    byId('profile-axis').replaceChildren(...names.map((name, d) => el('option', { value: d, selected: view.along === d }, name)));
+  }
+
+  /** An axis that is already shown changes places with the other one. */
+  setAxis(which, d) {
+    const axes = [...view.axes];
+    if (axes[1 - which] === d) axes[1 - which] = axes[which];
+    axes[which] = d;
+    view.axes = axes;
+    view.where = null;
+    this.axisControls();
+    this.sliders();
+    this.refresh();
+    this.saveLink();
+  }
+
+  sliders() {
+    const { names, shape } = this.info;
+    const others = names.map((_, d) => d).filter((d) => shape.length > 2 && !view.axes.includes(d) && shape[d] > 1);
+    byId('sliders').replaceChildren(...others.map((d) => {
+      const number = el('input', { type: 'number', min: 0, max: shape[d] - 1, value: view.at[d], 'aria-label': `Index along ${names[d]}` });
+      const range = el('input', { type: 'range', min: 0, max: shape[d] - 1, value: view.at[d], 'aria-label': `Slice along ${names[d]}`, id: `slider-${d}` });
+      const set = (value) => {
+        const i = Math.max(0, Math.min(shape[d] - 1, Math.round(Number(value) || 0)));
+        number.value = range.value = i;
+        this.setIndex(d, i);
+      };
+      range.addEventListener('input', () => set(range.value));
+      number.addEventListener('change', () => set(number.value));
+      return el('div', { class: 'slider' }, el('span', { class: 'axis' }, names[d]), range, number, el('span', { class: 'of' }, `of ${shape[d].toLocaleString('en')}`));
+    }));
+  }
+
+  setIndex(d, i) {
+    if (view.at[d] === i) return;
+    view.at[d] = i;
+    this.saveLink();
+    if (view.tab !== 'picture') {
+      this.refreshLater ??= settled(() => this.refresh(), 120);
+      this.refreshLater();
+      return;
+    }
+    this.step();
+  }
+
+  /** One slice after the other: while one is on its way, only the latest wish is kept. */
+  async step() {
+    this.stepAgain = true;
+    if (this.stepping) return;
+    this.stepping = true;
+    while (this.stepAgain) {
+      this.stepAgain = false;
+      const late = new Promise((resolve) => setTimeout(resolve, 400));
+      await Promise.race([this.slice.update(), late]);
+    }
+    this.stepping = false;
+    if (this.pointer) this.pointAt(...this.pointer, null);
+  }
+
+  // ---- colours
+
+  setRange(low, high) {
+    view.range = [low, high];
+    if (this.slice) this.slice.needsRange = false;
+    this.paintLater ??= (() => {
+      let waits = false;
+      return () => {
+        if (waits) return;
+        waits = true;
+        requestAnimationFrame(() => {
+          waits = false;
+          this.slice?.repaint();
+          this.showRange();
+        });
+      };
+    })();
+    this.paintLater();
+  }
+
+  showRange() {
+    if (!this.slice || !view.range) return;
+    const sources = this.slice.visible();
+    this.histogram.show(sources.length ? sources : this.slice.glance ? [this.slice.glance] : [], this.info.missing, view);
+    const span = view.range[1] - view.range[0];
+    for (const [id, v] of [['low', view.range[0]], ['high', view.range[1]]]) {
+      if (document.activeElement !== byId(id)) byId(id).value = Number(v.toPrecision(span > 0 ? 6 : 8));
+    }
+    this.saveLink();
+  }
+
+  legend() {
+    const item = (name, colour) => {
+      const box = el('span', { class: 'swatch' });
+      box.style.background = colour;
+      return el('span', { class: 'key' }, box, name);
+    };
+    const missing = this.info?.missing.filter((v) => v !== null) ?? [];
+    byId('legend').replaceChildren(item('NaN', css(nanColour())),
+                                   missing.length ? item(`missing (${missing.map((v) => numberText(v)).join(', ')})`, 'rgba(128,128,128,.3)') : '');
+    void colours;
+  }
+
+  // ---- the pointer
+
+  pointAt(row, column, cell) {
+    if (row === null) return;
+    this.pointer = [row, column];
+    const at = this.index();
+    byId('index').textContent = `[${at.join(', ')}]`;
+    this.cell = cell;
+    byId('value').classList.add('old');
+    this.askValue(at);
+    this.askProfile();
+  }
+
+  index() {
+    const at = [...view.at];
+    if (this.pointer) [at[view.axes[0]], at[view.axes[1]]] = this.pointer;
+    return at;
+  }
+
+  async readValue(at) {
+    this.reading?.abort();
+    this.reading = new AbortController();
+    try {
+      const answer = await json('api/value', { path: view.path, at: at.join(',') }, this.reading.signal);
+      const place = byId('value');
+      place.textContent = this.info.units ? `${answer.text} ${this.info.units}` : answer.text;
+      place.classList.remove('old');
+      const cell = this.cell;
+      const means = { mean: 'Mean', min: 'Minimum', max: 'Maximum', nearest: 'Nearest' }[view.with];
+      byId('index').textContent = `[${at.join(', ')}]` + (cell ? ` · ${means} of ${cell.window.join(' × ')}: ${numberText(cell.value)}` : '');
+    } catch (error) {
+      if (!aborted(error)) byId('value').textContent = error.message;
+    }
+  }
+
+  async readProfile() {
+    if (!this.pointer || view.tab !== 'picture') return;
+    const at = this.index();
+    try {
+      const line = await this.profiles.read({ path: view.path, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
+      if (line) this.profile.show(line, at[view.along], `Along ${line.name} at [${at.join(', ')}]`);
+    } catch (error) {
+      byId('value').title = error.message;
+      this.profile.clear();
+    }
+  }
+
+  // ---- links and looks
+
+  writeLink() {
+    if (view.path === null) return;
+    const picture = view.tab === 'picture' && this.slice?.layer;
+    const numbers = this.info && this.info.shape.length >= 2;
+    const shown = {
+      path: view.path,
+      tab: view.tab,
+      axes: numbers ? view.axes : null,
+      at: this.info && this.info.shape.length > 2 ? view.at : null,
+      with: picture ? view.with : null,
+      map: picture ? view.map : null,
+      range: picture ? view.range : null,
+      where: picture ? this.slice.where() : null,
+      along: picture ? view.along : null,
+    };
+    const link = linkOf(shown);
+    if (link === this.written) return;
+    this.written = link;
+    history.replaceState(null, '', link);
+    this.written = location.hash;
+  }
+
+  async copyLink() {
+    this.writeLink();
+    const button = byId('link');
+    try {
+      await navigator.clipboard.writeText(location.href);
+      button.textContent = 'Copied';
+    } catch {
+      button.textContent = 'It is in the address bar';
+    }
+    setTimeout(() => (button.textContent = 'Copy link'), 1600);
+  }
+
+  theme(toggle = false) {
+    const root = document.documentElement;
+    let chosen = null;
+    try {
+      chosen = localStorage.getItem('tessera-theme');
+    } catch {
+      // Without storage the system's choice holds.
+    }
+    if (toggle) {
+      const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+      chosen = dark ? 'light' : 'dark';
+      try {
+        localStorage.setItem('tessera-theme', chosen);
+      } catch {
+        // It holds until the page is left.
+      }
+    }
+    if (chosen === 'dark' || chosen === 'light') root.dataset.theme = chosen;
+    if (toggle) {
+      this.histogram.draw();
+      this.profile.draw();
+      this.linePlot?.draw();
+      if (view.tab === 'chunks') this.refresh();
+    }
+  }
+}
+
+window.tesseraPage = new Page();
+window.tesseraPage.start();

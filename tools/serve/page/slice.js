@@ -1,0 +1,332 @@
+// The picture: a slice as tiles of Leaflet. A unit of the map is an element; a short axis is stretched by a power of
+// two, so that an array of 10⁶ × 3 is more than a line. Zooms are whole: an element is 2^zoom pixels, or a pixel is
+// 2^-zoom elements.
+
+/* global L */
+import { address, aborted, numbers } from './api.js';
+import { Painter, percentiles } from './colour.js';
+import { TileStore } from './tiles.js';
+
+const side = 256;
+const flattest = 6;  // longer slices are stretched
+const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+
+/** How far each axis is stretched, as powers of two: [rows, columns]. */
+export function stretch(rows, columns) {
+  const extra = (long, short) => (long > flattest * short ? Math.max(0, Math.floor(Math.log2(long / (3 * short)))) : 0);
+  return [extra(columns, rows), extra(rows, columns)];
+}
+
+/** What of the server's tiles a tile of the map shows along one axis, where an element is 2^power pixels. */
+export function part(tile, power) {
+  if (power <= 0) return { level: -power, tile, first: 0, count: side };
+  const size = 2 ** power;
+  const first = Math.floor((tile * side) / size);
+  return { level: 0, tile: Math.floor(first / side), first: first % side, count: Math.max(1, side / size) };
+}
+
+const SliceLayer = L.GridLayer.extend({
+  initialize(owner, options) {
+    L.GridLayer.prototype.initialize.call(this, options);
+    this.owner = owner;
+    this.on('tileunload', ({ tile }) => tile.forget?.());
+  },
+
+  createTile(coords, done) {
+    const canvas = document.createElement('canvas');
+    canvas.className = 'tile';
+    canvas.width = canvas.height = 1;
+    canvas.coords = { ...coords };
+    this.owner.fill(canvas, done);
+    return canvas;
+  },
+
+  each(action) {
+    for (const key of Object.keys(this._tiles)) action(this._tiles[key].el);
+  },
+});
+
+export class SliceView {
+  /** `events`: pointer(row, column), moved(), numbers(), status(text), failed(error). */
+  constructor(element, events) {
+    this.element = element;
+    this.events = events;
+    this.store = new TileStore();
+    this.map = L.map(element, {
+      crs: L.Util.extend({}, L.CRS.Simple, { transformation: new L.Transformation(1, 0, 1, 0) }),
+      attributionControl: false,
+      fadeAnimation: false,
+      zoomAnimation: !calm,
+      inertia: !calm,
+      zoomSnap: 1,
+      keyboardPanDelta: 96,
+      maxBoundsViscosity: 0.6,
+      minZoom: -40,
+      maxZoom: 12,
+    });
+    this.map.setView([0, 0], 0);
+    this.map.on('mousemove click', (event) => this.point(event.latlng, false));
+    this.map.on('moveend', () => this.movedEnd());
+    element.addEventListener('keydown', () => (this.byKeys = true));
+    element.addEventListener('pointerdown', () => (this.byKeys = false));
+    element.addEventListener('pointermove', () => (this.byKeys = false));
+    new ResizeObserver(() => this.map.invalidateSize({ animate: false })).observe(element);
+  }
+
+  /** Shows a slice of an array. `where`: {zoom, centre: [row, column]} or null for all of it. */
+  async show(info, view, where) {
+    this.hide();
+    this.info = info;
+    this.view = view;
+    this.rows = info.shape[view.axes[0]];
+    this.columns = info.shape[view.axes[1]];
+    this.powers = stretch(this.rows, this.columns);
+    this.store.clear();
+    this.needsRange = view.range === null;
+    this.map.invalidateSize({ animate: false });
+    const corner = this.unit(this.rows, this.columns);
+    const bounds = L.latLngBounds([0, 0], corner);
+    this.bounds = bounds;
+    this.map.setMaxBounds(null);
+    const fit = this.fitZoom();
+    this.map.setMinZoom(Math.min(fit, 0) - 1);
+    this.map.setMaxZoom(6);
+    if (where) {
+      this.map.setView(this.unit(...where.centre), where.zoom, { animate: false });
+    } else {
+      this.map.setView(bounds.getCenter(), fit, { animate: false });
+    }
+    this.map.setMaxBounds(bounds.pad(0.5));
+    const generation = (this.generation = {});
+    await this.preview(generation);
+    if (this.generation !== generation) return;
+    this.layer = new SliceLayer(this, { tileSize: side, bounds, noWrap: true, keepBuffer: 1, minZoom: -40, maxZoom: 12,
+                                        updateWhenZooming: false, updateWhenIdle: false, updateInterval: 80 });
+    this.layer.on('loading', () => this.report());
+    this.layer.on('load', () => this.loaded());
+    this.layer.addTo(this.map);
+  }
+
+  hide() {
+    this.generation = null;
+    this.previewing?.abort();
+    this.layer?.remove();
+    this.overlay?.remove();
+    this.layer = this.overlay = this.glance = null;
+  }
+
+  fitZoom() {
+    const size = this.map.getSize();
+    const corner = this.unit(this.rows, this.columns);
+    const fits = Math.min((size.x - 24) / corner[1], (size.y - 24) / corner[0]);
+    return Math.max(-40, Math.min(6, Math.floor(Math.log2(Math.max(fits, 1e-12)))));
+  }
+
+  /** Where an index lies on the map: [lat, lng], downwards and to the right. */
+  unit(row, column) {
+    return [row * 2 ** this.powers[0], column * 2 ** this.powers[1]];
+  }
+
+  /** The slice's other indices, or what a cell shows, have changed: the old picture stays until the new one is there. */
+  update() {
+    if (!this.layer) return Promise.resolve();
+    this.overlay?.remove();
+    this.overlay = this.glance = null;
+    const waits = [];
+    this.layer.each((canvas) => {
+      canvas.forget?.();
+      waits.push(new Promise((resolve) => this.fill(canvas, resolve)));
+    });
+    this.report(waits.length);
+    return Promise.all(waits).then(() => this.loaded());
+  }
+
+  repaint() {
+    if (!this.info || this.view.range === null) return;
+    this.painter = new Painter(this.view.map, this.view.range, this.info.missing);
+    this.paintPreview();
+    this.layer?.each((canvas) => canvas.draw?.());
+  }
+
+  parameters() {
+    return { path: this.view.path, axes: this.view.axes.join(','), at: this.view.at.join(',') };
+  }
+
+  // ---- the preview
+
+  async preview(generation) {
+    this.previewing = new AbortController();
+    this.events.status('Looking…');
+    try {
+      const glance = await numbers(address('api/preview', { ...this.parameters(), v: this.info.version }),
+                                   this.previewing.signal);
+      if (this.generation !== generation) return;
+      this.glance = glance;
+      if (this.needsRange) this.chooseRange([glance]);
+      this.overlay = L.imageOverlay(this.previewImage(), this.bounds, { className: 'preview', interactive: false });
+      this.overlay.addTo(this.map);
+    } catch (error) {
+      if (!aborted(error)) this.events.failed(error);
+    }
+  }
+
+  /** A cell of the preview stands for `window` elements; the last row and column for what is left. */
+  previewImage() {
+    const { glance } = this;
+    const canvas = document.createElement('canvas');
+    canvas.height = Math.min(512, this.rows);
+    canvas.width = Math.min(512, this.columns);
+    const image = new ImageData(canvas.width, canvas.height);
+    const pixels = new Uint32Array(image.data.buffer);
+    this.painter ??= new Painter(this.view.map, this.view.range ?? [0, 1], this.info.missing);
+    for (let y = 0; y < canvas.height; ++y) {
+      const row = Math.floor(Math.floor(((y + 0.5) * this.rows) / canvas.height) / glance.window[0]);
+      for (let x = 0; x < canvas.width; ++x) {
+        const column = Math.floor(Math.floor(((x + 0.5) * this.columns) / canvas.width) / glance.window[1]);
+        pixels[y * canvas.width + x] = this.painter.pixel(glance.values[row * glance.columns + column]);
+      }
+    }
+    canvas.getContext('2d').putImageData(image, 0, 0);
+    return canvas.toDataURL();
+  }
+
+  paintPreview() {
+    if (this.overlay && this.glance) this.overlay.setUrl(this.previewImage());
+  }
+
+  // ---- tiles
+
+  plan(coords) {
+    const row = part(coords.y, coords.z + this.powers[0]);
+    const column = part(coords.x, coords.z + this.powers[1]);
+    return { row, column };
+  }
+
+  fill(canvas, done) {
+    const { row, column } = this.plan(canvas.coords);
+    const end = this.store.want(
+      { ...this.parameters(), level: `${row.level},${column.level}`, tile: `${row.tile},${column.tile}`,
+        with: row.level + column.level > 0 ? this.view.with : 'nearest', v: this.info.version },
+      (data) => {
+        canvas.data = data;
+        canvas.draw();
+        done?.(null, canvas);
+        done = null;
+        if (data.left > 0) this.report();
+      },
+      (error) => {
+        done?.(error, canvas);
+        done = null;
+        this.events.failed(error);
+      });
+    canvas.draw = () => {
+      if (!canvas.data) return;
+      if (this.view.range === null) this.chooseRange([canvas.data]);
+      this.painter ??= new Painter(this.view.map, this.view.range, this.info.missing);
+      this.painter.paint(canvas, canvas.data, row.first, column.first, row.count, column.count);
+    };
+    canvas.forget = () => {
+      end();
+      done = null;
+    };
+    if (canvas.data) canvas.draw();
+  }
+
+  /** All numbers that are in view. */
+  visible() {
+    const found = new Set();
+    this.layer?.each((canvas) => {
+      if (canvas.data && canvas.coords.z === this.map.getZoom()) found.add(canvas.data);
+    });
+    return [...found];
+  }
+
+  chooseRange(sources, low = 2, high = 98) {
+    const values = sources.flatMap((source) => Array.from(source.values));
+    let range = percentiles(values, this.info.missing, low, high);
+    if (range && range[0] === range[1]) range = percentiles(values, this.info.missing, 0, 100);
+    if (this.info.kind === 'bool') range = [0, 1];
+    if (!range) return false;
+    if (this.view.map === 'diverging') {
+      const most = Math.max(Math.abs(range[0]), Math.abs(range[1]));
+      range = [-most, most];
+    }
+    this.view.range = range;
+    this.painter = null;
+    return true;
+  }
+
+  /** Takes the range of what is in view, between two percentiles. */
+  fitRange(low, high) {
+    if (this.chooseRange(this.visible(), low, high)) {
+      this.repaint();
+      this.events.numbers();
+    }
+  }
+
+  loaded() {
+    if (this.needsRange && this.visible().length > 0) {
+      this.needsRange = false;
+      if (this.chooseRange(this.visible())) this.repaint();
+    }
+    this.report();
+    this.events.numbers();
+  }
+
+  report() {
+    let left = 0;
+    let loading = false;
+    const seen = new Set();
+    this.layer?.each((canvas) => {
+      if (!canvas.data) loading = true;
+      if (!canvas.data || seen.has(canvas.data) || canvas.coords.z !== this.map.getZoom()) return;
+      seen.add(canvas.data);
+      left += canvas.data.left;
+    });
+    const { row, column } = this.plan({ x: 0, y: 0, z: this.map.getZoom() });
+    const windows = row.level + column.level > 0 ? `a cell is ${2 ** row.level} × ${2 ** column.level} elements` : 'elements';
+    const sampled = left > 0 ? ` · sampled, ${left.toLocaleString('en')} chunks not read yet` : '';
+    this.events.status(windows + sampled + (loading ? ' · loading…' : ''));
+    this.element.dataset.state = loading ? 'loading' : left > 0 ? 'sampled' : 'complete';
+  }
+
+  // ---- the pointer
+
+  point(latlng) {
+    if (!this.layer && !this.glance) return;
+    const row = Math.floor(latlng.lat / 2 ** this.powers[0]);
+    const column = Math.floor(latlng.lng / 2 ** this.powers[1]);
+    const inside = row >= 0 && column >= 0 && row < this.rows && column < this.columns;
+    this.events.pointer(inside ? row : null, column, this.cellAt(row, column));
+  }
+
+  /** The number that is drawn at an index, if it stands for more than that element. */
+  cellAt(row, column) {
+    const zoom = this.map.getZoom();
+    const plan = this.plan({ x: 0, y: 0, z: zoom });
+    if (plan.row.level + plan.column.level === 0) return null;
+    let found = null;
+    const i = Math.floor(row / 2 ** plan.row.level);
+    const j = Math.floor(column / 2 ** plan.column.level);
+    this.layer?.each((canvas) => {
+      const own = this.plan(canvas.coords);
+      if (canvas.coords.z !== zoom || !canvas.data) return;
+      if (own.row.tile !== Math.floor(i / side) || own.column.tile !== Math.floor(j / side)) return;
+      found = { value: canvas.data.values[(i % side) * canvas.data.columns + (j % side)],
+                window: [2 ** plan.row.level, 2 ** plan.column.level] };
+    });
+    return found;
+  }
+
+  movedEnd() {
+    if (!this.info) return;
+    this.events.moved();
+    if (this.byKeys) this.point(this.map.getCenter());
+    this.events.keyed(this.byKeys === true);
+  }
+
+  where() {
+    const centre = this.map.getCenter();
+    return { zoom: this.map.getZoom(), centre: [centre.lat / 2 ** this.powers[0], centre.lng / 2 ** this.powers[1]] };
+  }
+}

@@ -1,0 +1,60 @@
+// What is shown, as the link of the page says it: #path=…&axes=0,1&at=5,0,0&zoom=-3&centre=100,200&map=viridis…
+
+export const view = {
+  path: null,
+  axes: [0, 1],
+  at: [],
+  with: 'mean',
+  map: 'viridis',
+  range: null,   // [low, high]; null until it is chosen from the numbers
+  where: null,   // {zoom, centre}; null for all of the slice
+  tab: null,
+  along: null,   // the axis of the profile
+};
+
+const words = {
+  with: ['mean', 'min', 'max', 'nearest'],
+  map: ['viridis', 'grey', 'diverging'],
+  tab: ['picture', 'line', 'table', 'chunks', 'details'],
+};
+
+const whole = (text) => text.split(',').map((n) => (/^\d{1,15}$/.test(n) ? Number(n) : NaN));
+const decimal = (text) => text.split(',').map((n) => (n === '' ? NaN : Number(n)));
+const pair = (list) => list.length === 2 && list.every(Number.isFinite);
+
+/** The wishes of a link; those that make no sense are left out. */
+export function parseLink(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ''));
+  const wishes = {};
+  if (given.has('path')) wishes.path = given.get('path');
+  for (const [name, allowed] of Object.entries(words)) {
+    if (allowed.includes(given.get(name))) wishes[name] = given.get(name);
+  }
+  const axes = whole(given.get('axes') ?? '');
+  if (pair(axes) && axes[0] !== axes[1]) wishes.axes = axes;
+  const at = whole(given.get('at') ?? '');
+  if (at.every(Number.isFinite)) wishes.at = at;
+  const range = decimal(given.get('range') ?? '');
+  if (pair(range)) wishes.range = range;
+  const centre = decimal(given.get('centre') ?? '');
+  const zoom = Number(given.get('zoom') ?? NaN);
+  if (pair(centre) && Number.isInteger(zoom) && Math.abs(zoom) <= 40) wishes.where = { zoom, centre };
+  const along = whole(given.get('along') ?? '');
+  if (along.length === 1 && Number.isFinite(along[0])) wishes.along = along[0];
+  return wishes;
+}
+
+export function linkOf(shown) {
+  const parts = [['path', shown.path]];
+  const add = (name, value) => value !== null && value !== undefined && value !== '' && parts.push([name, value]);
+  add('tab', shown.tab);
+  add('axes', shown.axes?.join(','));
+  add('at', shown.at?.join(','));
+  add('with', shown.with);
+  add('map', shown.map);
+  add('range', shown.range?.map((v) => Number(v.toPrecision(7))).join(','));
+  add('zoom', shown.where?.zoom);
+  add('centre', shown.where?.centre.map((v) => Math.round(v * 100) / 100).join(','));
+  add('along', shown.along);
+  return '#' + parts.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll('%2F', '/').replaceAll('%2C', ',')}`).join('&');
+}
