@@ -60,7 +60,8 @@ NDArray read_region(const ArraySource& source, const Region& region, const IoOpt
 }
 
 std::string axis_label(const std::vector<std::optional<std::string>>& names, int d) {
-    const bool named = !names.empty() && names[static_cast<std::size_t>(d)] && !names[static_cast<std::size_t>(d)]->empty();
+    const bool named =
+        !names.empty() && names[static_cast<std::size_t>(d)] && !names[static_cast<std::size_t>(d)]->empty();
     return named ? *names[static_cast<std::size_t>(d)] : fmt::format("axis {}", d);
 }
 
@@ -235,8 +236,7 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
     const auto node = served.node(request.parameter("path").value_or(""));
     const ArraySource& source = node->source();
     const Index at = index_of(request, source.info().shape);
-    const NDArray element =
-        read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
+    const NDArray element = read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
     return json_response(
         Value{{"at", dims(at)}, {"text", shortened(element_to_text(element.dtype(), element.bytes().data()))}});
 }
@@ -253,7 +253,8 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
     const Window rows = window_of(request, "row", "rows", rank == 0 ? 1 : info.shape[slice.rows]);
     const Window columns = flat ? Window{0, 1} : window_of(request, "column", "columns", info.shape[slice.columns]);
     if (rows.count * columns.count > most_cells) {
-        throw invalid_argument(fmt::format("a table of at most {} cells, found {} × {}", most_cells, rows.count, columns.count));
+        throw invalid_argument(
+            fmt::format("a table of at most {} cells, found {} × {}", most_cells, rows.count, columns.count));
     }
     if (rank > 0) region.start[slice.rows] = rows.first, region.extent[slice.rows] = rows.count;
     if (!flat) region.start[slice.columns] = columns.first, region.extent[slice.columns] = columns.count;
@@ -270,7 +271,8 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
             }
             Value row = Value::array();
             for (std::int64_t j = 0; j < columns.count; ++j) {
-                row.push_back(shortened(element_to_text(elements.dtype(), at + (flat ? 0 : j * strides[slice.columns]))));
+                row.push_back(
+                    shortened(element_to_text(elements.dtype(), at + (flat ? 0 : j * strides[slice.columns]))));
             }
             list.push_back(std::move(row));
         }

@@ -1,9 +1,75 @@
+// The page: files that are part of the program.
+#include <fmt/format.h>
+#include <tessera/error.h>
+#include <tessera/picture.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <utility>
+
 #include "http.h"
+#include "page_files.h"
 
 namespace tessera::serve {
 
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> types{{
+    {".html", "text/html; charset=utf-8"},
+    {".css", "text/css; charset=utf-8"},
+    {".js", "text/javascript; charset=utf-8"},
+    {".svg", "image/svg+xml"},
+}};
+
+HttpResponse file_response(std::string_view name) {
+    const auto found = std::ranges::find(page_files(), name, &PageFile::name);
+    if (found == page_files().end()) return not_found_response();
+    HttpResponse response;
+    for (const auto& [ending, type] : types) {
+        if (name.ends_with(ending)) response.type = type;
+    }
+    response.body = HttpBody::constant(found->content);
+    // Two programs that serve at one address one after the other have pages of their own: it is asked each time.
+    response.etag = content_tag(found->content);
+    return response;
+}
+
+HttpResponse answer_index(Served& /*served*/, const HttpRequest& /*request*/) {
+    return file_response("index.html");
+}
+
+HttpResponse answer_file(Served& /*served*/, const HttpRequest& request) {
+    return request.segments.size() == 2 ? file_response(request.segments[1]) : not_found_response();
+}
+
+/// The colours of the maps, as text of six digits each: what draws pictures elsewhere, too.
+HttpResponse answer_colours(Served& /*served*/, const HttpRequest& /*request*/) {
+    const auto text = [](Rgb colour) {
+        return fmt::format("{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);
+    };
+    Value value = Value::object();
+    for (const char* name : {"viridis", "grey", "diverging"}) {
+        const ColourMap map = parse_colour_map(name);
+        std::string colours;
+        for (int i = 0; i < 256; ++i) colours += text(map_colour(map, i / 255.0));
+        value.set(name, colours);
+    }
+    value.set("nan", text(nan_colour));
+    return json_response(value);
+}
+
+constexpr std::array routes{
+    Route{.path = "", .answer = answer_index},
+    Route{.path = "page", .below = true, .answer = answer_file},
+    Route{.path = "api/colours", .answer = answer_colours},
+};
+
+}  // namespace
+
 std::span<const Route> page_routes() {
-    return {};
+    return routes;
 }
 
 }  // namespace tessera::serve

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,6 +91,8 @@ public:
     [[nodiscard]] const ServedOptions& options() const { return options_; }
     /// Of all requests together. Each runs within it; a cache takes part of it (SpareMemory).
     [[nodiscard]] const std::shared_ptr<MemoryAccount>& memory() const { return memory_; }
+    /// What the routes of tiles keep between requests; made at its first use (tiles.cpp).
+    [[nodiscard]] class TileShelf& shelf();
 
 private:
     [[nodiscard]] NodePointer cached(const std::string& path);
@@ -98,6 +101,8 @@ private:
     ServedOptions options_;
     std::shared_ptr<MemoryAccount> memory_;
     std::unique_ptr<struct ServedState> state_;
+    std::once_flag shelf_made_;
+    std::shared_ptr<class TileShelf> shelf_;
 };
 
 }  // namespace tessera::serve

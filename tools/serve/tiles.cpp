@@ -109,26 +109,26 @@ HttpResponse answer_histogram(Served& served, const HttpRequest& request) {
     for (const double v : std::as_const(numbers).values<double>()) {
         if (std::isfinite(v) && std::ranges::count(source->missing(), v) == 0) values.push_back(v);
     }
-    const auto [low, high] = values.empty() ? std::pair(0.0, 0.0) : std::pair(std::ranges::min(values), std::ranges::max(values));
+    const auto [low, high] =
+        values.empty() ? std::pair(0.0, 0.0) : std::pair(std::ranges::min(values), std::ranges::max(values));
     std::vector<std::int64_t> counts(static_cast<std::size_t>(bins));
     const double scale = high > low ? static_cast<double>(bins) / (high - low) : 0;
     for (const double v : values) {
         ++counts[static_cast<std::size_t>(std::clamp<double>((v - low) * scale, 0, static_cast<double>(bins - 1)))];
     }
     Value::Array listed(counts.begin(), counts.end());
-    return json_response(Value{{"low", low},
-                               {"high", high},
-                               {"values", static_cast<std::int64_t>(values.size())},
-                               {"window", Value::Array{std::int64_t{1} << wanted.row_level,
-                                                       std::int64_t{1} << wanted.column_level}},
-                               {"sampled", tile.sampled},
-                               {"counts", std::move(listed)}});
+    return json_response(
+        Value{{"low", low},
+              {"high", high},
+              {"values", static_cast<std::int64_t>(values.size())},
+              {"window", Value::Array{std::int64_t{1} << wanted.row_level, std::int64_t{1} << wanted.column_level}},
+              {"sampled", tile.sampled},
+              {"counts", std::move(listed)}});
 }
 
 HttpResponse answer_cache(Served& served, const HttpRequest& /*request*/) {
     const TileCache& cache = served.shelf().cache();
-    return json_response(
-        Value{{"bytes", cache.bytes()}, {"chunks_decoded", cache.chunks_decoded()}});
+    return json_response(Value{{"bytes", cache.bytes()}, {"chunks_decoded", cache.chunks_decoded()}});
 }
 
 constexpr Route routes[] = {

@@ -1,0 +1,15 @@
+# cmake -DFILES=a;b -DTO=out.cpp -P EmbedFiles.cmake: writes the table of page_files.h with the bytes of these files.
+set(source "#include \"page_files.h\"\n\n#include <array>\n\nnamespace tessera::serve {\n\nnamespace {\n\n")
+set(rows)
+set(number 0)
+foreach(file IN LISTS FILES)
+  file(READ "${file}" bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  get_filename_component(name "${file}" NAME)
+  string(APPEND source "constexpr unsigned char file_${number}[] = {${bytes}};\n")
+  string(APPEND rows "    PageFile{.name = \"${name}\", .content = std::as_bytes(std::span(file_${number}))},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+string(APPEND source "const std::array<PageFile, ${number}> files{{\n${rows}}};\n\n}  // namespace\n\n"
+              "std::span<const PageFile> page_files() {\n    return files;\n}\n\n}  // namespace tessera::serve\n")
+file(WRITE "${TO}" "${source}")
