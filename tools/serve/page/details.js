@@ -1,7 +1,7 @@
 // Metadata and attributes, as text.
 
 import { json } from './api.js';
-import { bytesText, el, shapeText } from './dom.js';
+import { bytesText, el, shapeText, typeText } from './dom.js';
 
 function valueText(value) {
   if (typeof value === 'string') return value;
@@ -20,7 +20,7 @@ function codecText(codec) {
 export function details(info) {
   const pairs = [['Kind', info.format ? `${info.kind}, ${info.format}` : info.kind]];
   if (info.shape) {
-    pairs.push(['Shape', shapeText(info.shape)], ['Elements', info.dtype]);
+    pairs.push(['Shape', shapeText(info.shape)], ['Elements', typeText(info.dtype)]);
     if (info.dimension_names) pairs.push(['Dimensions', info.dimension_names.map((name) => name ?? '–').join(', ')]);
     pairs.push(['In memory', bytesText(info.logical_bytes)]);
   }

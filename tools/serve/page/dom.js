@@ -59,3 +59,21 @@ export function bytesText(n) {
 }
 
 export const shapeText = (shape) => (shape.length === 0 ? 'one element' : shape.map((n) => n.toLocaleString('en')).join(' × '));
+
+const kinds = { b: 'bool', i: 'int', u: 'uint', f: 'float', c: 'complex', M: 'datetime64', m: 'timedelta64', S: 'bytes', U: 'text' };
+
+/** NumPy's notation of a dtype in words: int16, float32 big-endian, datetime64[s]. */
+export function typeText(dtype) {
+  const parts = /^([<>|=]?)([biufcMmSU])(\d+)(\[.*\])?$/.exec(dtype);
+  if (!parts) return dtype;
+  const [, order, kind, size, unit] = parts;
+  const name = kind === 'b' ? 'bool' : 'Mm'.includes(kind) ? kinds[kind] + (unit ?? '')
+               : 'SU'.includes(kind) ? `${kinds[kind]} of ${size}` : `${kinds[kind]}${8 * size}`;
+  return order === '>' ? `${name} big-endian` : name;
+}
+
+/** A length in few letters: 20k, 1M. */
+export function shortLength(n) {
+  if (n >= 1e6 && n % 1e5 === 0) return `${n / 1e6}M`;
+  return n >= 1e4 && n % 100 === 0 ? `${n / 1e3}k` : String(n);
+}

@@ -4,7 +4,7 @@ import { aborted, json } from './api.js';
 import { ChunkMap } from './chunks.js';
 import { colours, css, loadColours, nanColour, numberText } from './colour.js';
 import { details, readDetails } from './details.js';
-import { bytesText, byId, el, settled, shapeText } from './dom.js';
+import { bytesText, byId, el, settled, shapeText, typeText } from './dom.js';
 import { Histogram } from './histogram.js';
 import { LineReader, Plot } from './profile.js';
 import { Table } from './table.js';
@@ -103,7 +103,8 @@ class Page {
     document.title = `${name} – Tessera`;
     const crumbs = parts.slice(0, -1).map((part, k) => el('button', { type: 'button', class: 'crumb', onclick: () => this.open(parts.slice(0, k + 1).join('/'), {}) }, part));
     byId('crumbs').replaceChildren(...crumbs.flatMap((crumb) => [crumb, el('span', { 'aria-hidden': 'true' }, '/')]));
-    const facts = info ? [shapeText(info.shape), info.dtype.length > 40 ? `${info.fields.length} fields` : info.dtype, info.units, info.label, node.format, bytesText(node.logical_bytes)]
+    const quantity = info && [info.label, info.units && `in ${info.units}`].filter((word) => word).join(' ');
+    const facts = info ? [shapeText(info.shape), info.kind === 'structure' ? `${info.fields.length} fields` : typeText(info.dtype), quantity, node.format, bytesText(node.logical_bytes)]
                        : [node.format ? `group, ${node.format}` : 'group', `${node.children} nodes`];
     byId('facts').replaceChildren(...facts.filter((fact) => fact).map((fact) => el('span', {}, fact)));
   }
@@ -174,7 +175,9 @@ class Page {
       button?.setAttribute('tabindex', other === name ? '0' : '-1');
     }
     document.body.dataset.tab = name;
-    byId('tool-slice').hidden = !this.info || this.info.shape.length < 2;
+    const rank = this.info?.shape.length ?? 0;
+    byId('tool-slice').hidden = rank < 2;
+    document.body.classList.toggle('no-tools', name === 'details' || (rank < 2 && name !== 'line'));
     this.refresh();
     this.saveLink();
   }
@@ -206,7 +209,7 @@ class Page {
   }
 
   async showLine() {
-    this.linePlot ??= new Plot(byId('panel-line'), 'fill', (index, value) => {
+    this.linePlot ??= new Plot(byId('line'), 'fill', (index, value) => {
       byId('index').textContent = `[${index}]`;
       byId('value').textContent = numberText(value);
       this.askValue([index]);

@@ -64,6 +64,7 @@ export class SliceView {
       minZoom: -40,
       maxZoom: 12,
     });
+    this.map.createPane('preview').style.zIndex = 150;  // below the tiles
     this.map.setView([0, 0], 0);
     this.map.on('mousemove click', (event) => this.point(event.latlng, false));
     this.map.on('moveend', () => this.movedEnd());
@@ -157,14 +158,16 @@ export class SliceView {
   async preview(generation) {
     this.previewing = new AbortController();
     this.events.status('Looking…');
+    this.element.dataset.state = 'preview';
     try {
       const glance = await numbers(address('api/preview', { ...this.parameters(), v: this.info.version }),
                                    this.previewing.signal);
       if (this.generation !== generation) return;
       this.glance = glance;
       if (this.needsRange) this.chooseRange([glance]);
-      this.overlay = L.imageOverlay(this.previewImage(), this.bounds, { className: 'preview', interactive: false });
+      this.overlay = L.imageOverlay(this.previewImage(), this.bounds, { className: 'preview', interactive: false, pane: 'preview' });
       this.overlay.addTo(this.map);
+      this.events.numbers();
     } catch (error) {
       if (!aborted(error)) this.events.failed(error);
     }
@@ -265,6 +268,7 @@ export class SliceView {
   }
 
   loaded() {
+    if (!this.layer) return;
     if (this.needsRange && this.visible().length > 0) {
       this.needsRange = false;
       if (this.chooseRange(this.visible())) this.repaint();
@@ -274,8 +278,9 @@ export class SliceView {
   }
 
   report() {
+    if (!this.layer) return;
     let left = 0;
-    let loading = false;
+    let loading = this.layer.isLoading();
     const seen = new Set();
     this.layer?.each((canvas) => {
       if (!canvas.data) loading = true;
@@ -288,6 +293,10 @@ export class SliceView {
     const sampled = left > 0 ? ` · sampled, ${left.toLocaleString('en')} chunks not read yet` : '';
     this.events.status(windows + sampled + (loading ? ' · loading…' : ''));
     this.element.dataset.state = loading ? 'loading' : left > 0 ? 'sampled' : 'complete';
+    if (this.element.dataset.state === 'complete' && this.overlay) {
+      this.overlay.remove();  // it would shine through where elements are missing
+      this.overlay = null;
+    }
   }
 
   // ---- the pointer

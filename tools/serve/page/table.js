@@ -4,7 +4,8 @@ import { aborted, json } from './api.js';
 import { el, settled } from './dom.js';
 
 const rowHeight = 26;
-const cellWidth = 132;
+const leastWidth = 132;
+const mostWidth = 240;
 const mostHeight = 8e6;  // browsers give no element more than about 3·10⁷ pixels
 const pageRows = 50;
 const pageColumns = 20;
@@ -37,10 +38,13 @@ export class Table {
     this.fields = flat && info.kind === 'structure';
     this.columns = flat ? (this.fields ? info.fields.length : 1) : info.shape[slice.axes[1]];
     this.flat = flat;
+    const room = (this.element.clientWidth - 100) / this.columns;
+    this.cellWidth = Math.round(Math.max(leastWidth, Math.min(mostWidth, room)));
+    this.scroller.style.setProperty('--cell', `${this.cellWidth}px`);
     this.rowFactor = Math.max(1, (this.rows * rowHeight) / mostHeight);
-    this.columnFactor = Math.max(1, (this.columns * cellWidth) / mostHeight);
+    this.columnFactor = Math.max(1, (this.columns * this.cellWidth) / mostHeight);
     this.filler.style.height = `${Math.min(this.rows * rowHeight, mostHeight)}px`;
-    this.filler.style.width = `${Math.min(this.columns * cellWidth, mostHeight) + 84}px`;
+    this.filler.style.width = `${Math.min(this.columns * this.cellWidth, mostHeight) + 84}px`;
     this.scroller.scrollTo(0, 0);
     this.scroller.setAttribute('aria-rowcount', this.rows + 1);
     this.scroller.setAttribute('aria-colcount', this.columns + 1);
@@ -55,9 +59,9 @@ export class Table {
   view() {
     const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
     const row = Math.min(Math.floor((scrollTop * this.rowFactor) / rowHeight), Math.max(0, this.rows - 1));
-    const column = Math.min(Math.floor((scrollLeft * this.columnFactor) / cellWidth), Math.max(0, this.columns - 1));
+    const column = Math.min(Math.floor((scrollLeft * this.columnFactor) / this.cellWidth), Math.max(0, this.columns - 1));
     return { row, column, rows: Math.min(Math.ceil(clientHeight / rowHeight) + 1, this.rows - row),
-             columns: Math.min(Math.ceil(clientWidth / cellWidth) + 1, this.columns - column) };
+             columns: Math.min(Math.ceil(clientWidth / this.cellWidth) + 1, this.columns - column) };
   }
 
   pageOf(row, column) {
@@ -74,7 +78,7 @@ export class Table {
     if (!this.info || this.element.hidden) return;
     const shown = this.view();
     const top = this.rowFactor > 1 ? this.scroller.scrollTop : shown.row * rowHeight;
-    const left = this.columnFactor > 1 ? this.scroller.scrollLeft : shown.column * cellWidth;
+    const left = this.columnFactor > 1 ? this.scroller.scrollLeft : shown.column * this.cellWidth;
     this.head.replaceChildren(el('span', { class: 'corner', role: 'columnheader' }, this.flat ? (this.info.names[0] ?? '') : ''));
     this.head.style.width = this.filler.style.width;
     const shift = `translateX(${left}px)`;
@@ -135,7 +139,7 @@ export class Table {
 
   key(event) {
     const page = this.scroller.clientHeight - 2 * rowHeight;
-    const moves = { ArrowDown: [rowHeight, 0], ArrowUp: [-rowHeight, 0], ArrowRight: [0, cellWidth], ArrowLeft: [0, -cellWidth],
+    const moves = { ArrowDown: [rowHeight, 0], ArrowUp: [-rowHeight, 0], ArrowRight: [0, this.cellWidth], ArrowLeft: [0, -this.cellWidth],
                     PageDown: [page, 0], PageUp: [-page, 0], Home: [-Infinity, 0], End: [Infinity, 0] };
     const move = moves[event.key];
     if (!move) return;

@@ -1,7 +1,7 @@
 // The tree of groups and arrays: opened level by level, and used by arrow keys as trees are.
 
 import { json } from './api.js';
-import { byId, el, shapeText } from './dom.js';
+import { byId, el, shapeText, shortLength, typeText } from './dom.js';
 
 const root = byId('tree');
 
@@ -15,7 +15,9 @@ export class Tree {
   async load() {
     const node = await json('api/tree', { path: '' });
     root.replaceChildren();
-    if (node.children.length === 0) {
+    if (node.children.length === 0 && node.kind === 'group') {
+      root.append(el('li', { class: 'empty', role: 'none' }, 'Nothing is here.'));
+    } else if (node.children.length === 0) {
       // A server of one array shows just that.
       root.append(this.item({ name: 'array', path: '', kind: node.kind, format: node.format }, 1));
     } else {
@@ -28,8 +30,8 @@ export class Tree {
   item(node, level) {
     const group = node.kind === 'group';
     const label = el('span', { class: 'label' }, node.name || 'array');
-    const fact = group || !node.shape ? null : el('span', { class: 'fact' }, node.shape.length ? node.shape.join('×') : 'scalar');
-    const row = el('div', { class: 'row', title: node.error ?? (node.shape ? `${node.name}: ${shapeText(node.shape)} of ${node.dtype}` : node.name) },
+    const fact = group || !node.shape ? null : el('span', { class: 'fact' }, node.shape.length ? node.shape.map(shortLength).join('×') : 'scalar');
+    const row = el('div', { class: 'row', title: node.error ?? (node.shape ? `${node.name}: ${shapeText(node.shape)} of ${typeText(node.dtype)}` : node.name) },
                    el('span', { class: group ? 'twist' : 'dot', 'aria-hidden': 'true' }), label, fact);
     row.style.paddingLeft = `${0.5 + 0.85 * (level - 1)}rem`;
     const item = el('li', { role: 'treeitem', tabindex: '-1', 'aria-level': level, 'aria-expanded': group ? 'false' : null,
