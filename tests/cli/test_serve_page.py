@@ -51,7 +51,7 @@ class Page(ProgramTest):
         self.browser.get(self.url + link)
 
     def wait(self, script):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 12
         while time.monotonic() < end:
             if self.browser.execute_script("return " + script):
                 return
@@ -86,7 +86,7 @@ class Page(ProgramTest):
         self.open("#path=volume&at=0,0,0")
         self.complete()
         self.browser.execute_script("document.getElementById('map').focus()")
-        self.browser.switch_to.active_element.send_keys("+")
+        self.browser.switch_to.active_element.send_keys(Keys.ADD)
         self.wait("!document.getElementById('cross').hidden")
         self.wait("/^[\\d.]+$/.test(document.getElementById('value').textContent)")
 

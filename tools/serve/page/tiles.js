@@ -29,7 +29,8 @@ export class TileStore {
     const user = { take, fail };
     entry.users.add(user);
     if (entry.data) {
-      take(entry.data);
+      // Later, as with all others: Leaflet does not know the tile yet.
+      queueMicrotask(() => entry.users.has(user) && take(entry.data));
       if (entry.data.left > 0) this.load(entry);
     } else {
       this.load(entry);
