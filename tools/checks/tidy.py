@@ -10,7 +10,8 @@ BUILD_DIR/tidy/.
 Most of the time goes into the headers of the standard library, which every source includes. So the sources of one
 target are looked at a batch at a time, one after the other as one text. Where a batch does not pass, be it for names
 that clash only side by side or for a finding, those sources in which something was found are taken out of it, and both
-parts are looked at again; what a person reads was said of a source by itself.
+parts are looked at again; what a person reads was said of a source by itself. In a batch the compiler does not warn of shadowed names: a source's
+own would shadow its neighbour's. The build warns of them.
 """
 import bisect
 import concurrent.futures
