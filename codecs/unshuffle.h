@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-constexpr std::size_t cache_line = 64;
+constexpr std::size_t cache_line = 64;  ///< bytes
 
 /// A shuffled block: the first bytes of all elements, the second bytes, and so on, then the bytes of an incomplete last
 /// element.
