@@ -516,6 +516,7 @@ void Group::consolidate() {
         nodes.emplace_back(path, std::move(documents));
     }
     const StoreLock lock = state_->store->lock(state_->prefix, 0, LockMode::exclusive);
+    state_->store->require_unsealed(state_->prefix);
     dialect->save_consolidated(*state_->store, state_->prefix, Value(std::move(nodes)));
     state_->store->sync();
 }

@@ -161,7 +161,9 @@ private:
             if (!files.owns(name) || is_own_name(name)) continue;
             (is_document(node, name) ? documents : chunks).push_back(name);
         }
-        if (from_.contains(join_key(node.path, seal_sums_key))) documents.emplace_back(seal_sums_key);
+        const bool sealed =
+            from_.contains(join_key(node.path, seal_sums_key)) && !from_.contains(join_key(node.path, seal_mark_key));
+        if (sealed) documents.emplace_back(seal_sums_key);
         share_files(node.path, documents, false, each);
         share_files(node.path, chunks, true, each);
         if (node.kind == NodeKind::group) return;

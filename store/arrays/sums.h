@@ -13,12 +13,10 @@
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
 
+#include "seal_mark.h"
 #include "sha256.h"
 
 namespace tessera {
-
-/// The manifest of a seal, below the sealed root; public as seal_key (tessera/seal.h).
-inline constexpr std::string_view seal_sums_key = ".tessera/sha256sums.txt";
 
 /// Sums by path below the prefix.
 using FileSums = std::map<std::string, Sha256, std::less<>>;

@@ -63,6 +63,7 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
         }
     }
     if (chosen) return archive;
+    if (std::ranges::count(listing.keys, unfinished_parity) > 0) return std::nullopt;
     const bool is_parity = std::ranges::any_of(listing.keys, [](const std::string& key) {
         return key.starts_with("root.") || (key.size() == 20 && key[16] == '.');
     });

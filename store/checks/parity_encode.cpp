@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "beneath.h"
+#include "beside_store.h"
 #include "descriptor.h"
 #include "parity_code.h"
 
@@ -22,6 +23,7 @@ namespace {
 constexpr std::int64_t second = 1'000'000'000;
 
 std::string path_of(const KeyValueStore& store, const std::string& key) {
+    if (const auto* beside = dynamic_cast<const BesideStore*>(&store)) return beside->file_of(key).string();
     return (std::filesystem::path(store.name()) / key).string();
 }
 
@@ -96,6 +98,13 @@ std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string&
     if (::stat(path_of(store, key).c_str(), &status) != 0) return std::nullopt;
     return FileFacts{static_cast<std::uint64_t>(status.st_size),
                      status.st_mtim.tv_sec * second + status.st_mtim.tv_nsec, status.st_mode & 07777U};
+}
+
+std::optional<std::uint64_t> space_of(const KeyValueStore& store) {
+    if (!store.folder_id("")) return std::nullopt;
+    std::error_code unknown;
+    const auto space = std::filesystem::space(store.name(), unknown);
+    return unknown ? std::nullopt : std::optional<std::uint64_t>(space.available);
 }
 
 void set_facts(const KeyValueStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode) {

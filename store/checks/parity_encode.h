@@ -21,6 +21,8 @@ struct FileFacts {
 };
 /// Nothing where the key is absent. Of stores that are no directory: what stamp() says.
 [[nodiscard]] std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string& key);
+/// What the disk has left for the user; nullopt in stores that are no directory.
+[[nodiscard]] std::optional<std::uint64_t> space_of(const KeyValueStore& store);
 /// Gives a file that lies directly below the store's directory, behind no link, a time and a mode.
 void set_facts(const KeyValueStore& store, const std::string& key, std::int64_t modified, std::uint32_t mode);
 

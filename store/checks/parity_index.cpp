@@ -178,13 +178,20 @@ Sha256 index_sum(ByteSpan index) {
     return load_sum(index.data() + index.size() - hash_size);
 }
 
+std::uint64_t segment_index_size(const Segment& s) {
+    std::size_t names = 0;
+    for (const SealedFile& file : s.files) names += file.path.size();
+    return index_header + s.files.size() * file_record + s.pieces.size() * piece_record +
+           padded(std::size_t{s.parity} * s.groups * 4) + padded(names) + hash_size;
+}
+
 Buffer encode_segment_index(const Segment& s) {
     std::size_t names = 0;
     for (const SealedFile& file : s.files) names += file.path.size();
     const std::size_t pieces_at = index_header + s.files.size() * file_record;
     const std::size_t crcs_at = pieces_at + s.pieces.size() * piece_record;
     const std::size_t names_at = crcs_at + padded(s.parity_crc.size() * 4);
-    Buffer bytes(names_at + padded(names) + hash_size);
+    Buffer bytes(segment_index_size(s));
     std::ranges::fill(bytes.span(), std::byte{0});
     std::byte* p = bytes.data();
     write_header(p, index_magic, index_header, bytes.size());

@@ -18,6 +18,9 @@ namespace tessera {
 /// Below what is sealed.
 inline constexpr std::string_view parity_folder = ".tessera/parity";
 inline constexpr int parity_roots = 3;
+/// In that folder while a first seal is written, so that what a killed run leaves is not taken for one that lost its
+/// roots.
+inline constexpr std::string_view unfinished_parity = "unfinished";
 
 /// A file as it was sealed.
 struct SealedFile {
@@ -79,6 +82,8 @@ struct ParityRoot {
 /// Where the parity block of a group lies in the file of its row.
 [[nodiscard]] std::uint64_t parity_offset(const Segment& segment, std::uint64_t index_size, std::uint32_t group);
 
+/// The bytes of its index, also before its parity is computed.
+[[nodiscard]] std::uint64_t segment_index_size(const Segment& segment);
 [[nodiscard]] Buffer encode_segment_index(const Segment& segment);
 /// The SHA-256 at the end of such an index.
 [[nodiscard]] Sha256 index_sum(ByteSpan index);

@@ -135,15 +135,27 @@ std::uint32_t parity_block_size(std::uint64_t total) {
     return static_cast<std::uint32_t>(wanted - below < 2 * below - wanted ? below : 2 * below);
 }
 
-std::vector<std::vector<Extent>> deal_extents(std::span<const SealedFile> files, const Redundancy& redundancy,
+std::vector<Extent> extents_of(std::span<const SealedFile> files) {
+    std::vector<Extent> extents;
+    for (std::uint32_t f = 0; f < files.size(); ++f) {
+        std::uint64_t offset = 0;
+        do {
+            const std::uint64_t length = std::min(extent_size, files[f].size - offset);
+            extents.push_back({f, offset, length});
+            offset += length;
+        } while (offset < files[f].size);
+    }
+    return extents;
+}
+
+std::vector<std::vector<Extent>> deal_extents(std::span<const Extent> extents, const Redundancy& redundancy,
                                               std::uint64_t memory) {
     std::uint64_t total = 0;
-    std::uint64_t largest = 0;
-    std::uint64_t extents = 0;
-    for (const SealedFile& file : files) {
-        total += file.size;
-        largest = std::max(largest, file.size);
-        extents += std::max<std::uint64_t>(1, (file.size + extent_size - 1) / extent_size);
+    std::uint64_t largest = 0;  // file
+    std::map<std::uint32_t, std::uint64_t> sizes;
+    for (const Extent& extent : extents) {
+        total += extent.length;
+        largest = std::max(largest, sizes[extent.file] += extent.length);
     }
     std::uint64_t count = total / largest_segment + 1;
     if (redundancy.kind == Redundancy::Kind::share) {
@@ -154,20 +166,15 @@ std::vector<std::vector<Extent>> deal_extents(std::span<const SealedFile> files,
         count = std::max(count, largest * redundancy.amount / memory + 1);
         count = std::max(count, total / most_rows * redundancy.amount / memory + 1);
     }
-    std::vector<std::vector<Extent>> segments(std::min(count, extents));
+    std::vector<std::vector<Extent>> segments(std::min<std::uint64_t>(count, extents.size()));
     using Fill = std::pair<std::uint64_t, std::size_t>;  // bytes, number of the segment
     std::priority_queue<Fill, std::vector<Fill>, std::greater<>> fills;
     for (std::size_t i = 0; i < segments.size(); ++i) fills.emplace(0, i);
-    for (std::uint32_t f = 0; f < files.size(); ++f) {
-        std::uint64_t offset = 0;
-        do {
-            const std::uint64_t length = std::min(extent_size, files[f].size - offset);
-            const auto [bytes, number] = fills.top();
-            fills.pop();
-            fills.emplace(bytes + length, number);
-            segments[number].push_back({f, offset, length});
-            offset += length;
-        } while (offset < files[f].size);
+    for (const Extent& extent : extents) {
+        const auto [bytes, number] = fills.top();
+        fills.pop();
+        fills.emplace(bytes + extent.length, number);
+        segments[number].push_back(extent);
     }
     std::erase_if(segments, [](const auto& segment) { return segment.empty(); });
     return segments;

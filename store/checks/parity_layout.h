@@ -20,8 +20,11 @@ inline constexpr std::uint64_t extent_size = std::uint64_t{16} << 20;
 
 [[nodiscard]] std::uint32_t parity_block_size(std::uint64_t total);
 
-/// The extents of every segment. `memory` bounds the parity of one.
-[[nodiscard]] std::vector<std::vector<Extent>> deal_extents(std::span<const SealedFile> files,
+/// All extents of files, in order. A file without bytes has an empty one.
+[[nodiscard]] std::vector<Extent> extents_of(std::span<const SealedFile> files);
+
+/// Deals extents to segments. `memory` bounds the parity of one.
+[[nodiscard]] std::vector<std::vector<Extent>> deal_extents(std::span<const Extent> extents,
                                                             const Redundancy& redundancy, std::uint64_t memory);
 
 struct LaidOut {

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "beside_store.h"
 #include "copy_bytes.h"
 #include "parity_encode.h"
 #include "set_aside.h"
@@ -129,7 +130,8 @@ Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool
         if (write_file(file, spool, *sink) != file.sum) {
             return {file.path, false, "what parity gives has another SHA-256 than was sealed: it is left as it is"};
         }
-        const std::string aside = keep_old(file.path);
+        std::string aside = keep_old(file.path);
+        if (const auto* beside = dynamic_cast<const BesideStore*>(&store_)) aside = beside->shown(aside);
         sink->finish();
         set_facts(store_, key(file.path), file.modified, file.mode);
         return {file.path, true,

@@ -29,6 +29,7 @@ struct Differing {
 
 struct ParityState {
     std::vector<Differing> files;
+    bool broken = false;      ///< the seal was broken on purpose: what differs may be meant, and none is damage
     bool times_prove = true;  ///< most intact files have the time that they had when they were sealed
     bool roots_good = true;   ///< all copies of the root and the manifest
     std::int64_t blocks = 0;
@@ -37,7 +38,8 @@ struct ParityState {
     std::int64_t lost_segments = 0;  ///< of which no index is whole
     [[nodiscard]] bool whole() const { return roots_good && bad_files == 0 && lost_segments == 0; }
 };
-/// `sealed` says which files differ; `undecodable` which of them hold a chunk or document that cannot be decoded.
+/// If the seal was broken, no file counts as damaged. `sealed` says which files differ; `undecodable` which of them
+/// hold a chunk or document that cannot be decoded.
 [[nodiscard]] ParityState parity_state(const ParityArchive& archive, const SealState& sealed,
                                        const PathSet& undecodable, const IoOptions& io);
 

@@ -5,6 +5,7 @@
 
 #include "parity_encode.h"
 #include "parity_restore.h"
+#include "seal_changes.h"
 
 namespace tessera {
 
@@ -113,9 +114,12 @@ ParityState parity_state(const ParityArchive& archive, const SealState& sealed, 
         unsolvable.merge(decoder.unsolvable());
     }
     state.times_prove = sorter.times_prove();
+    state.broken = seal_broken(archive.store(), archive.prefix()).has_value();
     for (const std::string& path : differing) {
+        Differing::Kind kind = sorter.kind(path);
+        if (state.broken && kind == Differing::Kind::damaged) kind = Differing::Kind::changed;
         // Of a large file whose other segment is lost the SHA-256 will say so.
-        state.files.push_back({path, sorter.kind(path), covered.contains(path) && !unsolvable.contains(path)});
+        state.files.push_back({path, kind, covered.contains(path) && !unsolvable.contains(path)});
     }
     return state;
 }

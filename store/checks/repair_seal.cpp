@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "beside_store.h"
 #include "parity_restore.h"
 #include "replace_directory.h"
+#include "seal_changes.h"
 
 namespace tessera {
 
@@ -26,6 +28,18 @@ public:
         return std::ranges::any_of(findings_, [&](const Finding& f) { return is_wanted(f); });
     }
 
+    /// Throws invalid_argument where a seal was broken and nobody says which files are to be as they were sealed.
+    void require_named() const {
+        if (!options_.to_seal || !options_.to_seal_names.empty()) return;
+        for (const Finding& f : findings_) {
+            if (!may_be_edit(f) || f.remedy == Remedy::restore || !has_parity(f.node) || !is_broken(f.node)) continue;
+            throw invalid_argument(
+                fmt::format("--to-seal: the seal of {} was broken on purpose, so that only files that are named are "
+                            "restored, such as {}",
+                            join_key(store_.name(), join_key(prefix_, f.node)), f.key));
+        }
+    }
+
     void run(RepairReport& report) {
         std::set<std::string> nodes;
         for (const Finding& finding : findings_) {
@@ -38,7 +52,7 @@ public:
     static void require_names(const RepairOptions& options, const std::vector<Finding>& findings) {
         for (const std::string& name : options.to_seal_names) {
             const bool there = std::ranges::any_of(findings, [&](const Finding& f) {
-                return f.key == name && (f.kind == FindingKind::changed || f.remedy == Remedy::restore);
+                return f.key == name && (may_be_edit(f) || f.remedy == Remedy::restore);
             });
             if (there) continue;
             throw invalid_argument(fmt::format("--to-seal {}: no such file differs from a seal with parity", name));
@@ -51,8 +65,19 @@ public:
 private:
     [[nodiscard]] bool is_wanted(const Finding& finding) const {
         if (finding.remedy == Remedy::restore) return true;
-        if (finding.kind != FindingKind::changed || !options_.to_seal || !has_parity(finding.node)) return false;
-        return options_.to_seal_names.empty() || std::ranges::count(options_.to_seal_names, finding.key) > 0;
+        if (!may_be_edit(finding) || !options_.to_seal || !has_parity(finding.node)) return false;
+        if (std::ranges::count(options_.to_seal_names, finding.key) > 0) return true;
+        return options_.to_seal_names.empty() && !is_broken(finding.node);
+    }
+
+    /// Whether a file differs from a seal, perhaps because somebody meant it; once the seal is broken, also one that is
+    /// gone.
+    static bool may_be_edit(const Finding& finding) {
+        return finding.kind == FindingKind::changed || (finding.kind == FindingKind::lost && finding.by_seal);
+    }
+
+    [[nodiscard]] bool is_broken(const std::string& node) const {
+        return seal_broken(store_, join_key(prefix_, node)).has_value();
     }
 
     [[nodiscard]] bool has_parity(const std::string& node) const {
@@ -134,8 +159,10 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
         const std::int64_t before = report.done;
         seals.run(report);
         if (options.dry_run) {
+            const auto* beside = dynamic_cast<const BesideStore*>(store.get());
+            const bool whole_file = beside != nullptr && beside->of_file() && !seals.restored().empty();
             std::erase_if(findings, [&](const Finding& f) {
-                return f.remedy == Remedy::restore || seals.restored().contains(f.key) ||
+                return whole_file || f.remedy == Remedy::restore || seals.restored().contains(f.key) ||
                        is_for_want_of_metadata(f, seals.restored());
             });
             return;
@@ -156,6 +183,7 @@ std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>&
         if (finding.key == join_key(finding.node, parity_folder)) sealed.insert(finding.node);
     }
     SealMender::require_names(options, findings);
+    SealMender(*store, prefix, options, findings).require_named();
     if (options.to_seal || SealMender(*store, prefix, options, findings).needed()) {
         nodes.insert(sealed.begin(), sealed.end());
         restore_in_rounds(store, prefix, options, findings, report);

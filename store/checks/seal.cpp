@@ -1,7 +1,6 @@
 #include <tessera/seal.h>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <tessera/destination_lock.h>
 #include <tessera/error.h>
 #include <tessera/folder_walk.h>
@@ -14,36 +13,23 @@
 #include <optional>
 #include <span>
 
+#include "beside_store.h"
 #include "copy_bytes.h"
 #include "keys.h"
 #include "lines.h"
 #include "metadata_json.h"
-#include "parity_archive.h"
+#include "parity_encode.h"
 #include "parity_seal.h"
 #include "replace_directory.h"
 #include "resize.h"
+#include "seal_changes.h"
+#include "seal_mark.h"
 #include "sha256.h"
 #include "sums.h"
 
 namespace tessera {
 
 static_assert(seal_key == seal_sums_key);
-
-namespace {
-
-/// "a, b, c and 12 more"
-std::string names_text(const SealState& state) {
-    std::vector<std::string> names;
-    for (const auto* list : {&state.changed, &state.missing, &state.added}) {
-        names.insert(names.end(), list->begin(), list->end());
-    }
-    constexpr std::size_t shown = 3;
-    const auto some = std::span(names).first(std::min(shown, names.size()));
-    const std::string more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
-    return fmt::format("{}{}", fmt::join(some, ", "), more);
-}
-
-}  // namespace
 
 SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
     const std::optional<FileSums> manifest = sealed_sums(store, prefix);
@@ -81,27 +67,6 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
 
 namespace {
 
-/// Throws already_exists where the files are not as they were sealed. Whether they are.
-bool is_sealed(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const SealState state = seal_state(store, prefix, io);
-    if (state.intact()) return true;
-    if (!state.present) return false;
-    throw already_exists(
-        fmt::format("{}: sealed before, and since then changed, lost or added: {}; if that is as it should be, "
-                    "--overwrite seals it anew",
-                    join_key(store.name(), prefix), names_text(state)));
-}
-
-/// Whether all parity is there and whole.
-bool is_whole(const ParityArchive& archive, const IoOptions& io) {
-    if (!archive.roots_good() || !archive.manifest_good()) return false;
-    for (std::size_t i = 0; i < archive.segments(); ++i) {
-        const auto state = archive.state(i, io);
-        if (!state || !state->whole()) return false;
-    }
-    return true;
-}
-
 /// What is there already; nothing also where it cannot be used.
 std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::string_view prefix) {
     try {
@@ -111,6 +76,96 @@ std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::strin
         return std::nullopt;
     }
 }
+
+/// The names that may be sealed as they are. Throws invalid_argument for one that names nothing.
+PathSet accepted_of(const SealOptions& options, const std::vector<SummedFile>& files, const FileSums& sealed) {
+    PathSet accepted(options.accept.begin(), options.accept.end());
+    for (const std::string& name : accepted) {
+        if (sealed.contains(name) || std::ranges::binary_search(files, name, {}, &SummedFile::path)) continue;
+        throw invalid_argument(fmt::format("--accept {}: no file of that name is there, or was sealed", name));
+    }
+    return accepted;
+}
+
+/// Throws already_exists for differences that nobody allowed.
+void require_accepted(const std::string& place, const SealChanges& changes, const PathSet& accepted,
+                      const SealOptions& options, bool broken) {
+    const auto refused = [&](std::vector<std::string> names) {
+        std::erase_if(names, [&](const std::string& name) { return accepted.contains(name); });
+        return names;
+    };
+    if (const auto damaged = refused(changes.damaged); !damaged.empty()) {
+        throw already_exists(
+            fmt::format("{}: sealed before, and damaged since then, with the size and time of the seal: {}; `tessera "
+                        "repair` restores what parity gives, --accept NAMES seals it as it is",
+                        place, names_text(damaged)));
+    }
+    if (options.overwrite) return;
+    std::vector<std::string> others = changes.changed;
+    others.insert(others.end(), changes.missing.begin(), changes.missing.end());
+    if (!broken) others.insert(others.end(), changes.added.begin(), changes.added.end());
+    others = refused(std::move(others));
+    if (others.empty()) return;
+    throw already_exists(
+        fmt::format("{}: sealed before, and since then changed, lost or added{}: {}; if that is as it should be, "
+                    "--accept NAMES or, for all of it, --overwrite seals it anew",
+                    place, broken ? ", other than by writing after the seal was broken" : "", names_text(others)));
+}
+
+/// Sealing what may be sealed already.
+class Resealing {
+public:
+    Resealing(KeyValueStore& store, std::string_view prefix, const SealOptions& options,
+              const std::vector<SummedFile>& files)
+        : store_(store), prefix_(prefix), options_(options), files_(files), archive_(parity_there(store, prefix)) {
+        parity_ = options.parity;
+        if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
+        old_.check = options.check;
+        // Everything is made anew, whatever it is; except that parity knows what was damaged.
+        if (options.overwrite && !archive_) return;
+        sums_ = sealed_sums(store, prefix);
+        if (sums_) compare();
+    }
+
+    /// Whether there is nothing to do.
+    [[nodiscard]] bool is_done() const {
+        if (!unchanged_ || options_.overwrite || options_.drop_parity) return false;
+        if (!parity_) return true;
+        return archive_ && archive_->root().redundancy == *parity_ && is_whole(*archive_, options_.check, options_.io);
+    }
+
+    std::uint64_t with_parity() {
+        if (sums_ && archive_) {
+            old_.archive = &*archive_;
+            old_.sums = &*sums_;
+        }
+        return seal_with_parity(store_, prefix_, files_, *parity_, old_, options_.io);
+    }
+    [[nodiscard]] bool has_parity() const { return parity_.has_value(); }
+
+private:
+    void compare() {
+        const SealedRecords records = archive_ ? sealed_records(*archive_) : SealedRecords();
+        SealChanges changes = seal_changes(store_, prefix_, files_, *sums_, records, options_.check, options_.io);
+        const PathSet accepted = accepted_of(options_, files_, *sums_);
+        const bool broken = seal_broken(store_, prefix_).has_value();
+        require_accepted(join_key(store_.name(), prefix_), changes, accepted, options_, broken);
+        unchanged_ = changes.none();
+        old_.intact = std::move(changes.intact);
+        // What is accepted is read, though its size and time are the sealed ones.
+        for (const std::string& name : accepted) unchanged_ &= old_.intact.erase(name) == 0;
+    }
+
+    KeyValueStore& store_;
+    std::string prefix_;
+    const SealOptions& options_;
+    const std::vector<SummedFile>& files_;
+    std::optional<ParityArchive> archive_;
+    std::optional<Redundancy> parity_;
+    std::optional<FileSums> sums_;
+    OldParity old_;
+    bool unchanged_ = false;
+};
 
 }  // namespace
 
@@ -124,23 +179,48 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
     leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
     Sealed result{.files = std::ssize(files), .bytes = bytes_of(files)};
-    const std::optional<ParityArchive> archive = parity_there(store, prefix);
-    std::optional<Redundancy> parity = options.parity;
-    if (!parity && archive && !options.drop_parity) parity = archive->root().redundancy;
-    if (!options.overwrite && is_sealed(store, prefix, options.io)) {
-        const bool same = !parity || (archive && archive->root().redundancy == *parity);
-        if (same && !options.drop_parity && (!archive || is_whole(*archive, options.io))) return result;
+    Resealing resealing(store, prefix, options, files);
+    if (!resealing.is_done()) {
+        if (resealing.has_parity()) {
+            result.parity_bytes = resealing.with_parity();
+        } else {
+            const std::string manifest = manifest_of(sums_of(store, prefix, files, options.io));
+            store.put(join_key(prefix, seal_key), std::as_bytes(std::span(manifest)));
+            store.sync();
+            drop_parity(store, prefix);
+        }
+        result.written = true;
     }
-    if (parity) {
-        result.parity_bytes = seal_with_parity(store, prefix, files, *parity, options.io);
-    } else {
-        const std::string manifest = manifest_of(sums_of(store, prefix, files, options.io));
-        store.put(join_key(prefix, seal_key), std::as_bytes(std::span(manifest)));
-        store.sync();
-        drop_parity(store, prefix);
-    }
-    result.written = true;
+    // Last: should this run end before, the new seal counts as broken, which loses nothing.
+    if (store.erase(join_key(prefix, seal_mark_key))) store.sync();
     return result;
+}
+
+std::vector<std::string> unchanged_since_seal(const KeyValueStore& store, std::string_view prefix) {
+    const auto archive = parity_there(store, prefix);
+    if (!archive) return {};
+    std::vector<std::string> paths;
+    for (const auto& [path, file] : sealed_records(*archive)) {
+        const auto facts = facts_of(store, join_key(prefix, path));
+        if (facts && facts->size == file.size && facts->modified == file.modified) paths.push_back(path);
+    }
+    return paths;
+}
+
+// ---- seals beside what they are of
+
+std::optional<Place> place_beside(const std::filesystem::path& path, const StoreOptions& options, bool make) {
+    const std::filesystem::path real = real_path(path);
+    const auto status = status_of(real);
+    if (std::filesystem::is_directory(status)) {
+        // Whatever else of the bag is lost.
+        const bool bag = std::filesystem::is_directory(status_of(real / bag_seal_folder / "parity"));
+        return bag ? std::optional(Place{BesideStore::of_bag(real, options), ""}) : std::nullopt;
+    }
+    const bool file = std::filesystem::is_regular_file(status);
+    if (std::filesystem::exists(status) && !file) return std::nullopt;
+    if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && file)) return std::nullopt;
+    return Place{BesideStore::of_file(real, options), ""};
 }
 
 // ---- BagIt
@@ -190,19 +270,39 @@ std::string bag_manifest(const Sums& sums) {
     return text;
 }
 
-void write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
+/// Returns the names of the tag files.
+std::vector<std::string> write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
     const std::vector<std::pair<std::string, std::string>> tags{
         {"bag-info.txt", fmt::format("Bag-Software-Agent: Tessera\nBagging-Date: {}\nPayload-Oxum: {}.{}\n", today(),
                                      size.bytes, size.files)},
         {"bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"},
         {"manifest-sha256.txt", bag_manifest(payload)},
     };
-    Sums sums;
+    std::vector<std::string> names;
     for (const auto& [name, text] : tags) {
         bag.put(name, std::as_bytes(std::span(text)));
-        Hasher hasher;
-        hasher.add(text.data(), text.size());
-        sums.emplace_back(name, hasher.finish());
+        names.push_back(name);
+    }
+    return names;
+}
+
+/// Parity of all that is in a bag. Returns its bytes.
+std::uint64_t seal_bag(const std::filesystem::path& bag, const Redundancy& parity, const IoOptions& io,
+                       const StoreOptions& options) {
+    const auto beside = BesideStore::of_bag(bag, options);
+    return seal_with_parity(*beside, "", files_below(*beside, ""), parity, {}, io);
+}
+
+/// Of the tag files, and of the parity, if there is any.
+void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
+    for (const std::string folder : {bag_seal_folder, "tessera-seal/parity"}) {
+        for (const std::string& name : bag.list(folder).keys) names.push_back(join_key(folder, name));
+    }
+    std::ranges::sort(names);
+    Sums sums;
+    for (const std::string& name : names) {
+        const auto sum = sum_of(bag, name);
+        if (sum) sums.emplace_back(name, *sum);
     }
     const std::string manifest = bag_manifest(sums);
     bag.put("tagmanifest-sha256.txt", std::as_bytes(std::span(manifest)));
@@ -211,7 +311,7 @@ void write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
 }  // namespace
 
 Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
-                const IoOptions& io, const StoreOptions& options) {
+                const IoOptions& io, const StoreOptions& options, const std::optional<Redundancy>& parity) {
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);
@@ -235,7 +335,9 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
         if (copied == nullptr) throw not_found(fmt::format("{}: gone as soon as it was copied", path));
         size.bytes += copied->size();
     }
-    write_tags(*built, sums, size);
+    const std::vector<std::string> tags = write_tags(*built, sums, size);
+    if (parity) size.parity_bytes = seal_bag(directory.path(), *parity, io, options);
+    write_tag_manifest(*built, tags);
     built->sync();
     building.require_held();
     parent->move(unfinished, place.filename().string());

@@ -1,6 +1,7 @@
 // One run of verify. Private to store/checks.
 #pragma once
 
+#include <tessera/array_file.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/verify.h>
@@ -25,6 +26,9 @@ inline bool holds(const std::vector<std::string>& names, std::string_view name) 
     return std::ranges::binary_search(names, name);
 }
 
+/// What verify() says of a path, with keys of what lies in the seal as they are in a BesideStore.
+[[nodiscard]] VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& options);
+
 /// A walk over all nodes. See verify.cpp for nodes and other files, and verify_array.cpp for the chunks of arrays.
 class Verifier {
 public:
@@ -35,6 +39,8 @@ public:
           walk_(*store, root, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
 
     VerifyReport run();
+    /// Compares a BesideStore with its seal, after what was found otherwise.
+    VerifyReport run_beside(VerifyReport found);
 
 private:
     [[nodiscard]] std::string place(std::string_view path) const { return join_key(root_, path); }
@@ -116,7 +122,7 @@ private:
 
     void check_seal(const std::string& path);
     void check_parity(const std::string& path, const SealState& state);
-    void add_differing(const std::string& path, const Differing& file, bool times_prove);
+    void add_differing(const std::string& path, const Differing& file, const ParityState& state);
     void add_parity(const std::string& path, const ParityArchive& archive, const ParityState& state);
     void check_snapshot(const std::string& path);
 

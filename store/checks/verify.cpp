@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "batch.h"
+#include "beside_store.h"
 #include "destination_lock_file.h"
 #include "metadata_json.h"
 #include "snapshot_record.h"
@@ -77,6 +78,13 @@ VerifyReport Verifier::run() {
     std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
         return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));
     });
+    return std::move(report_);
+}
+
+VerifyReport Verifier::run_beside(VerifyReport found) {
+    report_ = std::move(found);
+    check_seal("");
+    std::ranges::stable_sort(report_.findings, {}, &Finding::kind);
     return std::move(report_);
 }
 
@@ -382,6 +390,14 @@ bool VerifyReport::sound() const {
 
 VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                     const VerifyOptions& options) {
+    if (const auto* beside = dynamic_cast<const BesideStore*>(store.get())) {
+        VerifyReport report = verify_with_seal({beside->path(), {}}, options);
+        // Nothing but parity changes a sealed file, or what is in a bag.
+        for (Finding& finding : report.findings) {
+            if (finding.remedy != Remedy::restore) finding.remedy = Remedy::none;
+        }
+        return report;
+    }
     VerifyReport report = Verifier(store, prefix, options).run();
     if (report.arrays == 0 && report.groups == 0 && report.findings.empty()) {
         throw not_found(absence_message(*store, prefix, "array or group"));

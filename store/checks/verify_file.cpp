@@ -6,13 +6,17 @@
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/place.h>
+#include <tessera/seal.h>
 
 #include <filesystem>
 #include <functional>
 #include <utility>
 
+#include "beside_store.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
+#include "directories.h"
+#include "verifier.h"
 
 namespace tessera {
 
@@ -120,9 +124,9 @@ VerifyReport verify_file(const ArrayPath& path, const IoOptions& io) {
 
 }  // namespace
 
-VerifyReport verify(std::string_view text, const VerifyOptions& options) {
-    const ArrayPath path = split_array_path(text);
-    if (path.member) return verify_file(path, options.io);
+namespace {
+
+VerifyReport verify_content(const ArrayPath& path, const VerifyOptions& options) {
     VerifyReport broken;
     std::optional<Place> place;
     const bool readable = guarded_damage(broken, [&] { place = probe_place(path.path, {.read_only = true}); });
@@ -133,6 +137,31 @@ VerifyReport verify(std::string_view text, const VerifyOptions& options) {
         return report;
     }
     return verify_file(path, options.io);
+}
+
+}  // namespace
+
+VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& options) {
+    const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt;
+    if (!beside) return verify_content(path, options);
+    const bool of_file = dynamic_cast<const BesideStore&>(*beside->store).of_file();
+    if (!of_file) return Verifier(beside->store, beside->prefix, options).run();
+    VerifyReport report;
+    // What is gone is only in the seal.
+    if (std::filesystem::exists(status_of(path.path))) report = verify_content(path, options);
+    return Verifier(beside->store, beside->prefix, options).run_beside(std::move(report));
+}
+
+VerifyReport verify(std::string_view text, const VerifyOptions& options) {
+    const ArrayPath path = split_array_path(text);
+    if (path.member) return verify_file(path, options.io);
+    VerifyReport report = verify_with_seal(path, options);
+    if (const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt) {
+        for (Finding& finding : report.findings) {
+            finding.key = dynamic_cast<const BesideStore&>(*beside->store).shown(finding.key);
+        }
+    }
+    return report;
 }
 
 }  // namespace tessera

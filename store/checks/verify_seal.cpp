@@ -3,6 +3,9 @@
 #include <tessera/parity.h>
 #include <tessera/seal.h>
 
+#include "beside_store.h"
+#include "seal_changes.h"
+#include "seal_mark.h"
 #include "verifier.h"
 
 namespace tessera {
@@ -15,6 +18,12 @@ void Verifier::check_seal(const std::string& path) {
     }
     if (!state.present) return;
     ++report_.seals;
+    if (seal_broken(*store_, place(path))) {
+        add({.kind = FindingKind::note,
+             .node = path,
+             .key = join_key(path, seal_mark_key),
+             .text = "the seal was broken on purpose: what differs from it may be meant, until it is sealed anew"});
+    }
     report_.sealed += state.unchanged;
     if (const auto added = store_->list(place(join_key(path, parity_folder))); !added.keys.empty()) {
         guarded({.node = path, .key = join_key(path, parity_folder)}, [&] { check_parity(path, state); });
@@ -48,13 +57,16 @@ void Verifier::check_parity(const std::string& path, const SealState& state) {
     const auto archive = ParityArchive::open(*store_, place(path));
     if (!archive) return;
     PathSet undecodable;
+    const auto* beside = dynamic_cast<const BesideStore*>(store_.get());
+    const bool of_file = beside != nullptr && beside->of_file();
     for (const Finding& finding : report_.findings) {
         const bool within = path.empty() || finding.key.starts_with(path + '/');
-        if (finding.kind != FindingKind::damage || finding.key.empty() || !within) continue;
+        if (of_file && finding.kind == FindingKind::damage) undecodable.insert(beside->path().filename().string());
+        if (of_file || finding.kind != FindingKind::damage || finding.key.empty() || !within) continue;
         undecodable.insert(path.empty() ? finding.key : finding.key.substr(path.size() + 1));
     }
     const ParityState parity = parity_state(*archive, state, undecodable, options_.io);
-    for (const Differing& file : parity.files) add_differing(path, file, parity.times_prove);
+    for (const Differing& file : parity.files) add_differing(path, file, parity);
     for (const std::string& file : state.added) {
         add({.kind = FindingKind::added,
              .node = path,
@@ -64,7 +76,7 @@ void Verifier::check_parity(const std::string& path, const SealState& state) {
     add_parity(path, *archive, parity);
 }
 
-void Verifier::add_differing(const std::string& path, const Differing& file, bool times_prove) {
+void Verifier::add_differing(const std::string& path, const Differing& file, const ParityState& state) {
     Finding finding{.node = path, .key = join_key(path, file.path), .by_seal = true};
     switch (file.kind) {
         case Differing::Kind::missing:
@@ -82,10 +94,14 @@ void Verifier::add_differing(const std::string& path, const Differing& file, boo
     }
     if (!file.solvable) {
         finding.text += "; more is lost than the parity can give back";
+    } else if (state.broken) {
+        finding.text +=
+            fmt::format(", and the seal was broken on purpose; `tessera repair --to-seal {}` restores it", finding.key);
     } else if (file.kind == Differing::Kind::changed) {
-        finding.text += times_prove ? ", perhaps by an edit; `tessera repair --to-seal` restores it"
-                                    : "; most files have lost the times of the seal, so that an edit cannot be told "
-                                      "from damage; `tessera repair --to-seal` restores it";
+        finding.text += state.times_prove
+                            ? ", perhaps by an edit; `tessera repair --to-seal` restores it"
+                            : "; most files have lost the times of the seal, so that an edit cannot be told "
+                              "from damage; `tessera repair --to-seal` restores it";
     } else {
         finding.text += "; `tessera repair` restores it from parity";
         finding.remedy = Remedy::restore;

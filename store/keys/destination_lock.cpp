@@ -45,6 +45,7 @@
 #include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directories.h"
+#include "seal_mark.h"
 
 namespace tessera {
 
@@ -357,6 +358,7 @@ DestinationLock::DestinationLock(const fs::path& path, const StoreOptions& optio
         attempt->made = std::move(made);
         const std::optional<std::string> builder = attempt->take(path, options);
         if (attempt->taken) {
+            require_unsealed(attempt->parent.get(), attempt->place.filename().string(), options);
             state_ = std::move(attempt);
             return;
         }

@@ -35,6 +35,7 @@
 #include "directory_tree.h"
 #include "file_writer.h"
 #include "keys.h"
+#include "seal_mark.h"
 #include "versions.h"
 
 namespace tessera {
@@ -427,6 +428,10 @@ public:
         if (!prefix.empty()) (void)spot(prefix, Make::no);  // its lock file lies in that folder
         auto lock = std::make_shared<DestinationLock>(path_of(prefix), options_);
         return StoreLock([lock = std::move(lock)] { lock->unlock(); });
+    }
+
+    void require_unsealed(std::string_view prefix) override {
+        tessera::require_unsealed(find_root(), prefix, options_);
     }
 
     void sync() override {

@@ -82,13 +82,13 @@ class Log(ProgramTest):
         self.assertEqual(self.tessera("verify", "with").replace("with", ""), self.tessera("verify", "without").replace(
             "without", ""))
         self.tessera("seal", "with", "--quiet")
-        self.tessera("set", "with", "0, 0", "0", "--quiet")
+        self.tessera("set", "with", "0, 0", "0", "--break-seal", "--quiet")
         self.assertIn("sound", self.tessera("verify", "with"))
         self.tessera("copy", "with", "x.zip", "--quiet")
         names = subprocess.run(["python3", "-m", "zipfile", "-l", "x.zip"], cwd=self.folder, stdout=subprocess.PIPE,
                                text=True, check=True).stdout
         self.assertNotIn(".tessera", names)
-        self.tessera("rm", "with", "--quiet")
+        self.tessera("rm", "with", "--break-seal", "--quiet")
         self.assertFalse((self.folder / "with").exists())
 
     def test_lines_of_many_writers_do_not_mix(self):

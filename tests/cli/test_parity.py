@@ -35,6 +35,14 @@ class ParityTest(ProgramTest):
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         return bytes(data)
 
+    def edit_elsewhere(self, root, key, selection):
+        """Another program's edit: it knows nothing of seals."""
+        other = self.folder / "elsewhere"
+        shutil.copytree(root, other, ignore=shutil.ignore_patterns(".tessera"))
+        self.tessera("set", other, selection, "7", "--quiet")
+        shutil.copyfile(other / key, root / key)
+        shutil.rmtree(other)
+
     def assert_as_sealed(self, root):
         subprocess.run(["sha256sum", "-c", "--quiet", ".tessera/sha256sums.txt"], cwd=root, check=True)
         for path, data in self.sealed.items():
@@ -78,7 +86,7 @@ class Parity(ParityTest):
 
     def test_an_edit_stays_until_it_is_named(self):
         root = self.make()
-        self.tessera("set", root, "0, 0", "7")
+        self.edit_elsewhere(root, "__zdata__/0.0.blosc", "0, 0")
         edited = (root / "__zdata__/0.0.blosc").read_bytes()
         self.assertNotEqual(edited, self.sealed["__zdata__/0.0.blosc"])
         self.damage(root / "__zdata__/3.3.blosc")
@@ -171,15 +179,175 @@ class Parity(ParityTest):
         more = self.tessera_json("seal", root, "--parity", "10%")
         self.assertTrue(more["written"])
         self.assertEqual(len(list((root / ".tessera/parity").glob("*.0??"))), 10)
-        self.tessera("set", root, "0, 0", "7")
-        self.refused("seal", root, says="--overwrite")
+        self.edit_elsewhere(root, "__zdata__/0.0.blosc", "0, 0")
+        self.refused("seal", root, says=["--overwrite", "__zdata__/0.0.blosc"])
         self.assertTrue(self.tessera_json("seal", root, "--overwrite")["parity_bytes"] > 0)
         self.assertTrue(self.tessera_json("verify", root)["sound"])
         self.tessera("seal", root, "--parity", "0", "--quiet")
         self.assertFalse((root / ".tessera/parity").exists() and any((root / ".tessera/parity").iterdir()))
         self.assertTrue(self.tessera_json("verify", root)["sound"])
         self.refused("seal", root, "--parity", "none", says="no redundancy")
-        self.refused("seal", root, "--parity", "5%", "--bagit", "bag", says="--parity: not for bags yet")
+
+    def files(self, root):
+        return {p.name: p.read_bytes() for p in (root / ".tessera/parity").iterdir()}
+
+    def test_what_is_sealed_is_not_changed_by_mistake(self):
+        self.tessera("group", "g.zarr", "--format", "v2", "--quiet")
+        for name in ("g.zarr/a", "g.zarr/b"):
+            self.make(name, "--format", "v2")
+        self.tessera("seal", "g.zarr", "--parity", "5%", "--quiet")
+        root = self.folder / "g.zarr"
+        before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file() and p.name != "log"}
+        (self.folder / "script").write_text("0, 0 = 3\n")
+        for words in (["set", "g.zarr/a", "0, 0", "7"], ["append", "g.zarr/a", "survey.npy"],
+                      ["resize", "g.zarr/a", "10,10"], ["edit", "g.zarr/a", "--script", "script"],
+                      ["attrs", "g.zarr/a", "set", "units", '"m"'], ["attrs", "g.zarr", "set", "title", '"x"'],
+                      ["group", "g.zarr/new"], ["rm", "g.zarr/b"], ["mv", "g.zarr/b", "g.zarr/c"],
+                      ["rm", "g.zarr", "--recursive"], ["copy", "survey.npy", "g.zarr/d"],
+                      ["copy", "survey.npy", "g.zarr/a", "--overwrite"], ["dims", "g.zarr/a", "y,x"],
+                      ["calc", "g.zarr/a", "a + 1", "a=survey.npy", "--in-place"]):
+            with self.subTest(words):
+                self.refused(*words, says=["is sealed", "--break-seal"])
+        self.assertEqual({p: p.read_bytes() for p in root.rglob("*") if p.is_file() and p.name != "log"}, before)
+        self.tessera("copy", "g.zarr", "copied.zarr", "--quiet")  # reading is free, and a copy is not sealed
+        self.tessera("set", "copied.zarr/a", "0, 0", "7", "--quiet")
+
+    def test_after_a_broken_seal_nothing_returns_but_by_name(self):
+        root = self.make()
+        self.tessera("set", root, "0, 0", "7", "--break-seal", "--durability", "none", "--quiet")
+        self.assertTrue((root / ".tessera/seal-broken").exists())
+        self.tessera("set", root, "60, 0", "7", "--quiet")  # it is broken already
+        self.damage(root / "__zdata__/3.3.blosc")
+        (root / "__zdata__/4.4.blosc").unlink()
+        edited = {p: p.read_bytes() for p in (root / "__zdata__").iterdir()}
+        kinds = {f["key"]: f["kind"] for f in self.tessera_json("verify", root, code=1)["findings"]}
+        self.assertEqual(kinds["__zdata__/4.4.blosc"], "lost")
+        self.assertEqual(kinds["__zdata__/0.0.blosc"], "changed")
+        self.assertEqual(kinds[".tessera/seal-broken"], "note")
+        self.tessera("repair", root, code=1)
+        self.assertEqual({p: p.read_bytes() for p in (root / "__zdata__").iterdir()}, edited)
+        self.refused("repair", root, "--to-seal", says=["broken on purpose", "named"])
+        self.tessera("repair", root, "--to-seal", "__zdata__/3.3.blosc", "__zdata__/4.4.blosc", code=1)
+        for name in ("__zdata__/3.3.blosc", "__zdata__/4.4.blosc"):
+            self.assertEqual((root / name).read_bytes(), self.sealed[name])
+        self.tessera("seal", root, "--quiet")
+        self.assertFalse((root / ".tessera/seal-broken").exists())
+        self.assertEqual(self.tessera("get", root, "0, 0").strip(), "7")
+        self.refused("set", root, "0, 0", "8", says="is sealed")
+        self.tessera("verify", root)
+
+    def test_sealing_again_blesses_no_damage(self):
+        root = self.make()
+        damaged = root / "__zdata__/3.3.blosc"
+        self.damage(damaged, 5000)
+        # By its size and time it is as sealed, and is not read.
+        self.assertFalse(self.tessera_json("seal", root)["written"])
+        self.refused("seal", root, "--check", "--unchecked", says=["damaged", "__zdata__/3.3.blosc", "--accept"])
+        self.refused("seal", root, "--check", "--unchecked", "--overwrite", says="__zdata__/3.3.blosc")
+        # Its segment is made anew because of another file.
+        self.tessera("set", root, "0, 0", "7", "--break-seal", "--quiet")
+        parity = self.files(root)
+        for words in ([], ["--overwrite"]):
+            self.refused("seal", root, "--unchecked", *words, says=["damaged", "__zdata__/3.3.blosc"])
+            self.assertEqual(self.files(root), parity)
+        self.refused("seal", root, "--accept", "__zdata__/9.9.blosc", says="no file of that name")
+        lost = root / "__zdata__/4.4.blosc"
+        kept = lost.read_bytes()
+        lost.unlink()
+        self.refused("seal", root, "--unchecked", "--accept", "__zdata__/3.3.blosc", says="__zdata__/4.4.blosc")
+        lost.write_bytes(kept)
+        self.tessera("repair", root, "--to-seal", "__zdata__/3.3.blosc", code=1)
+        self.tessera("seal", root, "--quiet")
+        self.assertEqual(damaged.read_bytes(), self.sealed["__zdata__/3.3.blosc"])
+        self.damage(damaged, 5000)
+        self.tessera("seal", root, "--unchecked", "--accept", "__zdata__/3.3.blosc", "--quiet")
+        subprocess.run(["sha256sum", "-c", "--quiet", ".tessera/sha256sums.txt"], cwd=root, check=True)
+
+    def test_sealing_again_keeps_what_did_not_change(self):
+        data = np.random.default_rng(4).integers(0, 1 << 30, (64, 1 << 17)).astype("<i4")
+        self.save("survey.npy", data)
+        self.tessera("copy", "survey.npy", "s.zarr", "--format", "v2", "--codec", "none", "--chunks", "1,131072", "--quiet")
+        root = self.folder / "s.zarr"
+        self.tessera("seal", root, "--parity", "5%", "--max-memory", "2M", "--quiet")  # several segments
+        before = self.files(root)
+        segments = {name[:16] for name in before if not name.startswith("root")}
+        self.assertGreater(len(segments), 2)
+        self.save("more.npy", data[:2])
+        self.tessera("append", root, "more.npy", "--break-seal", "--quiet")
+        # What is not read does not need to be readable.
+        report = self.tessera_json("seal", root, "--max-memory", "2M")
+        self.assertTrue(report["written"])
+        after = self.files(root)
+        kept = segments & {name[:16] for name in after}
+        self.assertGreaterEqual(len(kept), len(segments) - 2)  # of the metadata, and one beside
+        for name in before:
+            if name[:16] in kept:
+                self.assertEqual(after[name], before[name])
+        self.assertLess(report["parity_bytes"], sum(map(len, before.values())))
+        subprocess.run(["sha256sum", "-c", "--quiet", ".tessera/sha256sums.txt"], cwd=root, check=True)
+        sealed = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*")
+                  if p.is_file() and ".tessera" not in p.parts}
+        for name in ("3.0", "40.0", "65.0"):
+            self.damage(root / name, 1000, 100_000)
+        self.tessera("repair", root, "--quiet")
+        self.assertEqual({str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*")
+                          if p.is_file() and ".tessera" not in p.parts}, sealed)
+        self.tessera("verify", root)
+
+    def test_zips_and_array_files_have_their_seal_beside_them(self):
+        self.save("survey.npy", SURVEY)
+        for name, words in (("s.npy", ["export", "survey.npy"]), ("s.ra", ["export", "survey.npy"]),
+                            ("s.zarr.zip", ["copy", "survey.npy"])):
+            with self.subTest(name):
+                self.tessera(*words, name, "--quiet")
+                file, beside = self.folder / name, self.folder / (name + ".tessera-seal")
+                self.assertIn(f"{name}.tessera-seal", self.tessera("seal", name, "--parity", "5%"))
+                self.assertIn("sealed already", self.tessera("seal", name))
+                subprocess.run(["sha256sum", "-c", "--quiet", beside / "sha256sums.txt"], cwd=self.folder, check=True)
+                sealed = file.read_bytes()
+                self.assertIn("5%", self.tessera("info", name))
+                self.refused(*words, name, "--overwrite", says=["is sealed", "--break-seal"])
+                self.tessera("rm", name, code=2)
+                self.damage(file, len(sealed) // 2, 2000)
+                self.tessera("verify", name, code=1)
+                self.tessera("repair", name, "--dry-run", "--quiet")
+                self.assertNotEqual(file.read_bytes(), sealed)
+                self.tessera("repair", name)
+                self.assertEqual(file.read_bytes(), sealed)
+                self.tessera("verify", name)
+                os.truncate(file, len(sealed) - 300)  # at another time; but no edit leaves what cannot be read
+                self.tessera("repair", name)
+                self.assertEqual(file.read_bytes(), sealed)
+                file.unlink()
+                self.assertIn("missing", self.tessera("verify", name, code=1))
+
+    def test_a_bag_with_parity(self):
+        self.save("survey.npy", SURVEY)
+        self.tessera("copy", "survey.npy", "a.zarr", "--chunks", "50,50", "--quiet")
+        self.tessera("seal", "a.zarr", "--bagit", "bag", "--parity", "10%", "--quiet")
+        bag = self.folder / "bag"
+
+        def check_manifests():
+            for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
+                subprocess.run(["sha256sum", "-c", "--quiet", manifest], cwd=bag, check=True)
+
+        check_manifests()
+        listed = {line.split("  ")[1] for line in (bag / "tagmanifest-sha256.txt").read_text().splitlines()}
+        self.assertEqual(listed | {"tagmanifest-sha256.txt"},
+                         {str(p.relative_to(bag)) for p in bag.rglob("*") if p.is_file() and "data" not in p.parts})
+        before = {p: p.read_bytes() for p in bag.rglob("*") if p.is_file()}
+        self.tessera("verify", "bag")
+        self.assertIn("parity", self.tessera("info", "bag"))
+        self.damage(bag / "data/a.zarr/__zdata__/1.1.blosc", 50, 700)
+        (bag / "data/a.zarr/__zdata__/2.2.blosc").unlink()
+        (bag / "manifest-sha256.txt").unlink()
+        next((bag / "tessera-seal/parity").glob("*.001")).unlink()
+        self.tessera("verify", "bag", code=1)
+        self.tessera("repair", "bag")
+        shutil.rmtree(bag / "tessera-seal/damaged")
+        self.assertEqual({p: p.read_bytes() for p in bag.rglob("*") if p.is_file()}, before)
+        check_manifests()
+        self.tessera("verify", "bag")
 
     def test_a_file_of_many_extents(self):
         data = np.random.default_rng(3).integers(0, 1 << 30, (7, 1 << 20)).astype("<i4")

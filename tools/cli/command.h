@@ -25,6 +25,7 @@ struct CommonOptions {
     Durability durability = Durability::commit;
     bool process_locks = true;
     bool follow_links = false;
+    bool break_seal = false;
     bool quiet = false;
     bool json = false;
 };
@@ -43,7 +44,8 @@ public:
         return {.durability = common_.durability,
                 .process_locks = common_.process_locks,
                 .waiter = wait_notice_.get(),
-                .follow_links = common_.follow_links};
+                .follow_links = common_.follow_links,
+                .break_seal = common_.break_seal};
     }
     /// For long work: from the first call on, SIGINT and SIGTERM request a stop, and progress is drawn.
     [[nodiscard]] IoOptions io();

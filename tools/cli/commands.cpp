@@ -429,13 +429,13 @@ constexpr Command table[] = {
      "  tessera repair survey.zarr",
      declare_repair},
     {"seal", check, "write a manifest of checksums, or make a BagIt bag",
-     "seal PATH [--overwrite | --bagit DIR] [options]",
+     "seal PATH [--parity 5%] [--overwrite | --accept NAMES | --bagit DIR] [options]",
      "Verifies, then writes .tessera/sha256sums.txt with the SHA-256 of every file. `tessera verify` compares with "
      "it,\n"
-     "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. Every later change breaks the seal; --overwrite\n"
-     "seals anew. Writers wait while it works, and it waits for them. A bag (RFC 8493) is a directory with a copy and "
-     "the\n"
-     "checksums, for archives.\n"
+     "and so does `cd PATH && sha256sum -c .tessera/sha256sums.txt`. From then on no command changes what is there\n"
+     "without --break-seal. Sealing again seals what was written since then, and refuses what changed otherwise; with\n"
+     "parity it reads only what changed. Writers wait while it works, and it waits for them. A bag (RFC 8493) is a\n"
+     "directory with a copy and the checksums, for archives.\n"
      "Exit code 1, and nothing is sealed, when there is damage.\n\n"
      "Examples:\n"
      "  tessera seal survey.zarr\n"

@@ -213,7 +213,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     const SetAside set_aside = set_aside_in(*place.store, place.prefix);
     if (session.options().json) {
         Value report = info_array_value(path, array, stored, logical, set_aside);
-        add_parity(report, place, session.io());
+        add_parity(report, path, session.io());
         print_json(report);
         return exit_done;
     }
@@ -233,7 +233,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
     add_set_aside(facts, path, set_aside);
-    add_parity(facts, place, session.io());
+    add_parity(facts, path, session.io());
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
     return exit_done;
@@ -275,7 +275,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("consolidated", state_name(consolidated));
         report.set("set_aside_files", set_aside.files);
         report.set("set_aside_bytes", set_aside.bytes);
-        add_parity(report, place, session.io());
+        add_parity(report, path, session.io());
         print_json(report);
         return exit;
     }
@@ -299,7 +299,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         add_attributes(facts, attributes);
     }
     add_set_aside(facts, path, set_aside);
-    add_parity(facts, place, session.io());
+    add_parity(facts, path, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
     return exit;
@@ -338,12 +338,14 @@ int info_directory(Session& session, const std::string& path) {
         report.set("path", path_value(path));
         report.set("kind", "directory");
         report.set("arrays", arrays);
+        add_parity(report, path, session.io());
         print_json(report);
     } else {
         Facts facts;
         facts.add("path", path);
         facts.add("what", arrays == 0 ? "a plain directory without arrays"
                                       : fmt::format("a plain directory that holds {}", count_text(arrays, "array")));
+        add_parity(facts, path, session.io());
         if (exit != exit_done) {
             facts.add("too deep", fmt::format("a folder deeper than {} levels: not looked at", deepest_folder));
         }
@@ -375,6 +377,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
             report.set("shape", shape_value(source->info().shape));
         }
         report.set("header", header);
+        if (!path.member) add_parity(report, name, session.io());
         print_json(report);
         return exit_done;
     }
@@ -395,6 +398,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
     }
     if (!source) facts.add("members", grouped(members.size()));
+    if (!path.member) add_parity(facts, name, session.io());
     facts.print();
     for (const TreeNode& member : scan(path.path).children) {
         if (members.empty()) break;

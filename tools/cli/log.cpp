@@ -7,6 +7,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
+#include <tessera/seal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -102,7 +103,8 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
 
 void ChangeNote::write() const noexcept {
     try {
-        if (!directory_ || !fs::is_directory(*directory_)) return;  // an archive, or an array file
+        if (!directory_ || !fs::is_directory(*directory_)) return;   // an archive, or an array file
+        if (place_beside(*directory_, {.read_only = true})) return;  // a bag has nothing in it that it does not list
         if (!before_.empty() && read_log(*directory_).empty()) {
             for (const LogLine& line : before_) append_log(*directory_, line);
         }

@@ -89,6 +89,7 @@ struct CommonTexts {
     bool no_locks = false;
     bool follow_links = false;
     bool allow_outside = false;
+    bool break_seal = false;
     bool no_log = false;
     bool quiet = false;
     bool json = false;
@@ -117,6 +118,11 @@ struct CommonTexts {
         app.add_flag("--allow-outside", allow_outside,
                      "references (x.refs.json) may lead to files outside of the folder that they lie in")
             ->group(group);
+        app.add_flag(
+               "--break-seal", break_seal,
+               "change what is sealed: from then on, until it is sealed anew, `tessera repair` takes nothing there\n"
+               "for damage, and restores only what it is told by name")
+            ->group(group);
         app.add_flag("--no-log", no_log, "do not note the command in the log of what it changes (`tessera log`)")
             ->group(group);
         app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
@@ -126,7 +132,11 @@ struct CommonTexts {
     }
 
     [[nodiscard]] CommonOptions parsed() const {
-        CommonOptions common{.process_locks = !no_locks, .follow_links = follow_links, .quiet = quiet, .json = json};
+        CommonOptions common{.process_locks = !no_locks,
+                             .follow_links = follow_links,
+                             .break_seal = break_seal,
+                             .quiet = quiet,
+                             .json = json};
         if (!threads.empty()) common.threads = parse_number("--threads", threads, 1, 1024);
         if (!durability.empty()) common.durability = durability_named(durability);
         if (!max_memory.empty()) common.max_memory = parse_bytes("--max-memory", max_memory);
@@ -151,6 +161,11 @@ int complain(bool json, std::string_view code, int exit_code, std::string messag
     std::ranges::replace(message, '\n', ' ');
     fmt::print(stderr, "tessera: {}\n", printable(message));
     return exit_code;
+}
+
+/// What the program has to add to what the library says.
+std::string advice(ErrorCode code) {
+    return code == ErrorCode::sealed ? "; --break-seal allows it, until it is sealed anew" : "";
 }
 
 int exit_code_of(ErrorCode code) {
@@ -294,7 +309,7 @@ int main(int argc, char** argv) {
     } catch (const ClosedPipe&) {
         return exit_done;
     } catch (const Error& e) {
-        return complain(json, code_name(e.code()), exit_code_of(e.code()), e.what());
+        return complain(json, code_name(e.code()), exit_code_of(e.code()), e.what() + advice(e.code()));
     } catch (const std::bad_alloc&) {
         return complain(json, "no_memory", exit_error,
                         "not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");

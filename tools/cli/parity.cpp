@@ -2,15 +2,22 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/parity.h>
+#include <tessera/place.h>
+#include <tessera/seal.h>
+
+#include <optional>
 
 namespace tessera::cli {
 
 namespace {
 
 /// Parity of which nothing can be read is verify's to report.
-std::optional<ParityPromise> promise_at(const Place& place, const IoOptions& io) {
+std::optional<ParityPromise> promise_at(const std::string& path, const IoOptions& io) {
     try {
-        return parity_promise(*place.store, place.prefix, io);
+        auto place = place_beside(path, {.read_only = true});
+        if (!place) place = probe_place(path, {.read_only = true});
+        return place ? parity_promise(*place->store, place->prefix, io) : std::nullopt;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;
         return std::nullopt;
@@ -19,8 +26,8 @@ std::optional<ParityPromise> promise_at(const Place& place, const IoOptions& io)
 
 }  // namespace
 
-void add_parity(Facts& facts, const Place& place, const IoOptions& io) {
-    const auto promise = promise_at(place, io);
+void add_parity(Facts& facts, const std::string& path, const IoOptions& io) {
+    const auto promise = promise_at(path, io);
     if (!promise) return;
     facts.add(
         "parity",
@@ -32,8 +39,8 @@ void add_parity(Facts& facts, const Place& place, const IoOptions& io) {
         promise->lost_segments == 0 ? "" : fmt::format(", of which {} cannot be read", promise->lost_segments)));
 }
 
-void add_parity(Value& report, const Place& place, const IoOptions& io) {
-    const auto promise = promise_at(place, io);
+void add_parity(Value& report, const std::string& path, const IoOptions& io) {
+    const auto promise = promise_at(path, io);
     if (!promise) return;
     Value parity = Value::object();
     parity.set("asked", redundancy_text(promise->asked));

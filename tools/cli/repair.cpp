@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <tessera/place.h>
+#include <tessera/seal.h>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,6 +54,13 @@ Value repair_value(const std::string& path, const RepairReport& report, bool dry
     return value;
 }
 
+/// Where what was set aside lies.
+std::string set_aside_folder(const std::string& path) {
+    const bool beside = place_beside(path, {.read_only = true}).has_value();
+    if (!beside) return ".tessera/damaged";
+    return std::filesystem::is_directory(path) ? "tessera-seal/damaged" : path + ".tessera-seal/damaged";
+}
+
 void print_repair(const std::string& path, const RepairReport& report, bool dry_run) {
     for (const Repaired& one : report.actions) {
         print(fmt::format("{}\n  {}\n", printable(fmt::format("{}: {}", subject(one.finding), one.finding.text)),
@@ -64,14 +73,13 @@ void print_repair(const std::string& path, const RepairReport& report, bool dry_
     if (left > 0) line += fmt::format(", {} left that repair can do nothing about", left);
     print(printable(line) + "\n");
     if (report.set_aside.files > 0) {
-        print(printable(fmt::format("{}: {} set aside in .tessera/damaged; --drop-damaged deletes them, and gives the "
-                                    "space back",
-                                    path, set_aside_text(report.set_aside))) +
+        print(printable(fmt::format("{}: {} set aside in {}; --drop-damaged deletes them, and gives the space back",
+                                    path, set_aside_text(report.set_aside), set_aside_folder(path))) +
               "\n");
     }
     if (report.dropped.files > 0) {
-        print(printable(fmt::format("{}: {} in .tessera/damaged {}deleted", path, set_aside_text(report.dropped),
-                                    dry_run ? "would be " : "")) +
+        print(printable(fmt::format("{}: {} in {} {}deleted", path, set_aside_text(report.dropped),
+                                    set_aside_folder(path), dry_run ? "would be " : "")) +
               "\n");
     }
 }
@@ -88,7 +96,8 @@ struct RepairCall {
 int repair_path(Session& session, const RepairCall& o) {
     StoreOptions options = session.store();
     options.read_only = o.dry_run;
-    const Place place = find_place(o.path, options);
+    const auto beside = place_beside(o.path, options);
+    const Place place = beside ? *beside : find_place(o.path, options);
     const RepairReport report = repair(place.store, place.prefix,
                                        {.io = session.io(),
                                         .dry_run = o.dry_run,
@@ -110,7 +119,11 @@ int repair_path(Session& session, const RepairCall& o) {
 
 Run declare_repair(CLI::App& app) {
     auto o = std::make_shared<RepairCall>();
-    app.add_option("PATH", o->path, "an array or a group, with everything below it")->required()->option_text(" ");
+    app.add_option(
+           "PATH", o->path,
+           "an array or a group, with everything below it; or what has a seal beside it: a zip, an\narray file, a bag")
+        ->required()
+        ->option_text(" ");
     app.add_flag("--dry-run", o->dry_run, "change nothing, say what would be done");
     app.add_flag("--give-up-batches", o->give_up_batches,
                  "take a batch of edits back that is recorded but not in place, instead of\nfinishing it");

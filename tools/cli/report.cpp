@@ -162,6 +162,8 @@ std::string_view code_name(ErrorCode code) {
             return "cancelled";
         case ErrorCode::recorded:
             return "recorded";
+        case ErrorCode::sealed:
+            return "sealed";
     }
     return "internal";
 }

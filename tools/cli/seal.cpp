@@ -9,8 +9,14 @@
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "command.h"
 #include "findings.h"
@@ -25,12 +31,23 @@ struct SealCall {
     std::string path, bag, parity;
     bool overwrite = false;
     bool unchecked = false;
+    bool check = false;
+    std::vector<std::string> accept;
 };
+
+std::set<std::string, std::less<>> set_of(std::vector<std::string> names) {
+    return {std::make_move_iterator(names.begin()), std::make_move_iterator(names.end())};
+}
 
 /// A seal over damage would vouch for it.
 bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
-    const VerifyReport report = verify(place.store, place.prefix, {.io = session.io(), .seals = false});
+    VerifyOptions options{.io = session.io(), .seals = false};
+    // What has parity and is as it was sealed was sound then.
+    std::set<std::string, std::less<>> unchanged;
+    if (!o.check) unchanged = set_of(unchanged_since_seal(*place.store, place.prefix));
+    options.trust = [&](std::string_view path) { return unchanged.contains(path); };
+    const VerifyReport report = verify(place.store, place.prefix, options);
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {
         session.note(
@@ -51,8 +68,10 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
 
 void report_sealed(const Session& session, const SealCall& o, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
+    const bool file = o.bag.empty() && std::filesystem::is_regular_file(o.path);
     const std::string manifest =
-        (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
+        file ? o.path + ".tessera-seal/sha256sums.txt"
+             : (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
     if (session.options().json) {
         Value value = Value::object();
         value.set("path", path_value(o.path));
@@ -81,7 +100,7 @@ void note_cost(Session& session, const Sealed& sealed) {
 }
 
 SealOptions seal_options(Session& session, const SealCall& o) {
-    SealOptions options{.overwrite = o.overwrite, .io = session.io()};
+    SealOptions options{.overwrite = o.overwrite, .accept = o.accept, .check = o.check, .io = session.io()};
     if (o.parity == "0") {
         options.drop_parity = true;
     } else if (!o.parity.empty()) {
@@ -92,9 +111,6 @@ SealOptions seal_options(Session& session, const SealCall& o) {
 
 int seal_path(Session& session, const SealCall& o) {
     const SealOptions how = seal_options(session, o);
-    if (!o.parity.empty() && !o.bag.empty()) {
-        throw invalid_argument("--parity: not for bags yet; seal the array or group with it, without --bagit");
-    }
     if (o.overwrite && !o.bag.empty()) {
         throw invalid_argument(fmt::format(
             "--overwrite: it seals {} anew, and --bagit leaves {} as it is; a bag is never replaced: choose "
@@ -104,11 +120,13 @@ int seal_path(Session& session, const SealCall& o) {
     StoreOptions options = session.store();
     // Who may not write there cannot lock it either; a bag can be made all the same.
     options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
-    const Place place = find_place(o.path, options);
+    // Of a file it lies beside it; the content of a zip goes into a bag.
+    const auto beside = o.bag.empty() ? place_beside(o.path, options, true) : std::nullopt;
+    const Place place = beside ? *beside : find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
     const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, how)
                                         : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
-                                                   o.bag, session.io(), session.store());
+                                                   o.bag, session.io(), session.store(), how.parity);
     session.clear_progress();
     require_present(place);
     report_sealed(session, o, sealed);
@@ -120,7 +138,7 @@ int seal_path(Session& session, const SealCall& o) {
 
 Run declare_seal(CLI::App& app) {
     auto o = std::make_shared<SealCall>();
-    app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array, a group, a zip or an array file")->required()->option_text(" ");
     app.add_option("--bagit", o->bag, "leave PATH as it is, and make a BagIt bag of it in the new directory DIR")
         ->option_text("DIR");
     app.add_option(
@@ -128,7 +146,14 @@ Run declare_seal(CLI::App& app) {
            "write parity too, from which repair restores: a share as 5%, or how many files\nmay vanish, as 2; 0 "
            "removes it (tools/docs/parity.md)")
         ->option_text("HOW-MUCH");
-    app.add_flag("--overwrite", o->overwrite, "seal anew what was changed since it was sealed; not with --bagit");
+    app.add_flag("--overwrite", o->overwrite,
+                 "seal anew what was changed, lost or added since it was sealed; not what parity shows to\n"
+                 "be damaged; not with --bagit");
+    app.add_option("--accept", o->accept, "seal these files as they are now, whatever became of them since the seal")
+        ->option_text("NAMES")
+        ->expected(1, 1 << 20);
+    app.add_flag("--check", o->check,
+                 "read everything, also files with parity whose size and time are those of the seal");
     app.add_flag("--unchecked", o->unchecked, "do not verify first: damage is sealed too");
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return seal_path(session, *o); }); };
 }

@@ -23,6 +23,7 @@ enum class ErrorCode {
     budget,            ///< cannot be done within the memory budget; the message names the least that works
     cancelled,         ///< stopped by a stop token
     recorded,          ///< recorded, and takes effect by itself, though it is not in place yet: do not repeat it
+    sealed,            ///< a change to what is sealed, without permission to break the seal
 };
 
 /// The one exception class of Tessera.

@@ -13,6 +13,11 @@
 #include <tessera/statistics.h>
 #include <tessera/verify.h>
 
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "convert.h"
 #include "handle.h"
 
@@ -42,10 +47,22 @@ py::list findings_to_python(const std::vector<Finding>& findings) {
     return list;
 }
 
-py::dict verify_path(const py::object& path, bool seals, const WorkOptions& options) {
+/// `for_seal`: what has parity and the size and time of its seal is not decoded again.
+VerifyReport verify_at(const std::string& path, bool seals, bool for_seal, const IoOptions& io) {
+    VerifyOptions options{.io = io, .seals = seals};
+    if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
+    return at_place(path, {.read_only = true}, [&](const Place& at) {
+        const std::vector<std::string> names = unchanged_since_seal(*at.store, at.prefix);
+        const std::set<std::string, std::less<>> unchanged(names.begin(), names.end());
+        options.trust = [&](std::string_view name) { return unchanged.contains(name); };
+        return verify(at.store, at.prefix, options);
+    });
+}
+
+py::dict verify_path(const py::object& path, bool seals, bool for_seal, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const VerifyReport report =
-        Work(options).run([&](const IoOptions& io) { return verify(name, {.io = io, .seals = seals}); });
+        Work(options).run([&](const IoOptions& io) { return verify_at(name, seals, for_seal, io); });
     py::dict value;
     value["path"] = text(name);
     value["sound"] = report.sound();
@@ -60,6 +77,13 @@ py::dict verify_path(const py::object& path, bool seals, const WorkOptions& opti
     return value;
 }
 
+/// As at_place(), also for seals that lie beside what they are of.
+template <class Look>
+auto at_seal(const std::string& path, const StoreOptions& options, bool make, const Look& look) {
+    if (const auto beside = place_beside(path, options, make)) return look(*beside);
+    return at_place(path, options, look);
+}
+
 py::dict set_aside_to_python(const SetAside& files) {
     py::dict value;
     value["files"] = files.files;
@@ -67,14 +91,19 @@ py::dict set_aside_to_python(const SetAside& files) {
     return value;
 }
 
-py::dict repair_path(const py::object& path, bool dry_run, bool give_up_batches, bool drop_damaged,
-                     const PlaceOptions& place, const WorkOptions& options) {
+py::dict repair_path(const py::object& path, bool dry_run, bool give_up_batches, bool drop_damaged, bool to_seal,
+                     const std::vector<std::string>& to_seal_names, const PlaceOptions& place,
+                     const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const RepairReport report = Work(options).run([&](const IoOptions& io) {
-        return at_place(name, place.store(), [&](const Place& at) {
-            return repair(
-                at.store, at.prefix,
-                {.io = io, .dry_run = dry_run, .give_up_batches = give_up_batches, .drop_damaged = drop_damaged});
+        return at_seal(name, place.store(), false, [&](const Place& at) {
+            return repair(at.store, at.prefix,
+                          {.io = io,
+                           .dry_run = dry_run,
+                           .give_up_batches = give_up_batches,
+                           .drop_damaged = drop_damaged,
+                           .to_seal = to_seal,
+                           .to_seal_names = to_seal_names});
         });
     });
     py::dict value;
@@ -107,25 +136,35 @@ py::dict sealed_to_python(const Sealed& sealed, const std::string& path, const s
     return value;
 }
 
-py::dict seal_path(const py::object& path, bool overwrite, const PlaceOptions& place, const WorkOptions& options) {
+/// `parity`: "" as it is, "0" for none, or a redundancy.
+py::dict seal_path(const py::object& path, bool overwrite, const std::string& parity,
+                   const std::vector<std::string>& accept, bool check, const PlaceOptions& place,
+                   const WorkOptions& options) {
     const std::string name = path_from_python(path);
+    SealOptions how{.overwrite = overwrite, .accept = accept, .check = check};
+    how.drop_parity = parity == "0";
+    if (!parity.empty() && !how.drop_parity) how.parity = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
-        return at_place(name, place.store(),
-                        [&](const Place& at) { return seal(*at.store, at.prefix, overwrite, io); });
+        how.io = io;
+        return at_seal(name, place.store(), true, [&](const Place& at) { return seal(*at.store, at.prefix, how); });
     });
-    return sealed_to_python(sealed, name, (std::filesystem::path(name) / seal_key).string());
+    const bool file = std::filesystem::is_regular_file(name);
+    return sealed_to_python(
+        sealed, name, file ? name + ".tessera-seal/sha256sums.txt" : (std::filesystem::path(name) / seal_key).string());
 }
 
-py::dict make_bag_of(const py::object& path, const py::object& bag, const PlaceOptions& place,
-                     const WorkOptions& options) {
+py::dict make_bag_of(const py::object& path, const py::object& bag, const std::string& parity,
+                     const PlaceOptions& place, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const std::string to = path_from_python(bag);
+    std::optional<Redundancy> redundancy;
+    if (!parity.empty() && parity != "0") redundancy = parse_redundancy(parity);
     const Sealed sealed = Work(options).run([&](const IoOptions& io) {
         StoreOptions reading = place.store();
         reading.read_only = true;
         return at_place(name, reading, [&](const Place& at) {
             const std::string last = real_path(name).filename().string();
-            return make_bag(*at.store, at.prefix, last, to, io, place.store());
+            return make_bag(*at.store, at.prefix, last, to, io, place.store(), redundancy);
         });
     });
     return sealed_to_python(sealed, name, (std::filesystem::path(to) / "manifest-sha256.txt").string());

@@ -29,6 +29,8 @@ const char* class_name(ErrorCode code) {
             return "Cancelled";
         case ErrorCode::recorded:
             return "Recorded";
+        case ErrorCode::sealed:
+            return "Sealed";
     }
     return "Error";
 }

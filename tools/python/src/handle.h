@@ -136,7 +136,12 @@ struct PlaceOptions {
     std::string durability = "commit";
     bool locks = true;
     bool follow_links = false;
-    [[nodiscard]] StoreOptions store() const { return store_options(read_only, durability, locks, follow_links); }
+    bool break_seal = false;
+    [[nodiscard]] StoreOptions store() const {
+        StoreOptions options = store_options(read_only, durability, locks, follow_links);
+        options.break_seal = break_seal;
+        return options;
+    }
 };
 
 /// The options of tessera.create_array and similar functions, by their Python names.

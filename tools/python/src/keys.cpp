@@ -60,6 +60,7 @@ public:
         const auto to = store();
         const Bytes bytes(value);
         Work({}, Length::brief).run([&](const IoOptions&) {
+            to->require_unsealed(key);
             to->put(key, bytes.span());
             to->sync();
         });
@@ -67,6 +68,7 @@ public:
     bool erase(const std::string& key) {
         const auto from = store();
         return Work({}, Length::brief).run([&](const IoOptions&) {
+            from->require_unsealed(key);
             const bool was_there = from->erase(key);
             from->sync();
             return was_there;
@@ -75,6 +77,7 @@ public:
     void erase_below(const std::string& prefix) {
         const auto from = store();
         Work().run([&](const IoOptions&) {
+            from->require_unsealed(prefix);
             from->erase_below(prefix);
             from->sync();
         });
@@ -82,6 +85,8 @@ public:
     void move(const std::string& from, const std::string& to) {
         const auto in = store();
         Work().run([&](const IoOptions&) {
+            in->require_unsealed(from);
+            in->require_unsealed(to);
             in->move(from, to);
             in->sync();
         });

@@ -172,12 +172,12 @@ ArrayOptions array_options(const py::dict& options) {
 
 void bind_open(py::module_& module) {
     py::class_<PlaceOptions>(module, "PlaceOptions")
-        .def(py::init([](bool read_only, std::string durability, bool locks, bool follow_links) {
+        .def(py::init([](bool read_only, std::string durability, bool locks, bool follow_links, bool break_seal) {
                  static_cast<void>(durability_named(durability));
-                 return PlaceOptions{read_only, std::move(durability), locks, follow_links};
+                 return PlaceOptions{read_only, std::move(durability), locks, follow_links, break_seal};
              }),
              py::arg("read_only"), py::arg("durability") = "commit", py::arg("locks") = true,
-             py::arg("follow_links") = false)
+             py::arg("follow_links") = false, py::arg("break_seal") = false)
         .def_readonly("read_only", &PlaceOptions::read_only);
     module.def("open_path", &open_path);
     module.def("create_array", &create_array);

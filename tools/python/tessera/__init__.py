@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._array import Array, Cached, Converted, Edit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
-                      OverBudget, Recorded, Unsupported)
+                      OverBudget, Recorded, Sealed, Unsupported)
 from ._group import Group, Members
 from ._picture import Picture
 from ._serve import Server, serve
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
-    "OverBudget", "Recorded", "Unsupported",
+    "OverBudget", "Recorded", "Sealed", "Unsupported",
     "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "refs", "repair",
     "remove_snapshot", "restore", "save", "seal", "serve", "snapshot", "snapshots", "stats", "undo", "verify",
     "zarr_view",

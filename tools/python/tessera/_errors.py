@@ -48,3 +48,7 @@ class Cancelled(Error, InterruptedError):
 
 class Recorded(Error, RuntimeError):
     """A batch is recorded and takes effect by itself, though it is not in place yet: do not make it again."""
+
+
+class Sealed(Error, PermissionError):
+    """A change to what is sealed; ``break_seal=True`` where it is opened allows it."""

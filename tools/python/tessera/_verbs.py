@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
-from typing import Any, Optional, Union
+from typing import Any, Optional, Sequence, Union
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def _absolute(path: Path) -> str:
 
 
 def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
-         follow_links: bool = False) -> Any:
+         follow_links: bool = False, break_seal: bool = False) -> Any:
     """Open whatever lies at a path.
 
     Parameters
@@ -44,6 +44,8 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
         else writes.
     follow_links : bool
         Whether values are written through symbolic links to directories.
+    break_seal : bool
+        Whether what is sealed may be changed. The first change marks the seal as broken, until it is sealed anew.
 
     Returns
     -------
@@ -64,9 +66,11 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     if mode not in _MODES:
         raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
     options = {name: value for name, value, usual in (("durability", durability, "commit"), ("locks", locks, True),
-                                                      ("follow_links", follow_links, False)) if value != usual}
+                                                      ("follow_links", follow_links, False),
+                                                      ("break_seal", break_seal, False)) if value != usual}
     place = _absolute(path)
-    found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links))
+    found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
+                                                               break_seal))
     if isinstance(found, list):
         return Members(found, place, options)
     if isinstance(found, _tessera.GroupHandle):
@@ -421,11 +425,12 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
     >>> tessera.verify(a)["sound"]
     True
     """
-    return _tessera.verify(_path_of(path), seals, work(threads, max_memory, progress))
+    return _tessera.verify(_path_of(path), seals, False, work(threads, max_memory, progress))
 
 
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
-           threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+           to_seal: Union[bool, Sequence[str]] = False, threads: int = 0, max_memory: Union[int, str] = 0,
+           progress: ProgressCallback = None) -> dict[str, Any]:
     """Mend what :func:`verify` finds and can be mended. Damaged chunks are set aside, not deleted.
 
     Parameters
@@ -436,12 +441,16 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
         Take batches back that were committed and are not in place, instead of finishing them.
     drop_damaged : bool
         Delete what was set aside.
+    to_seal : bool or sequence of str
+        Restore from the parity of a seal also files that may have been edited since: all of them, or these.
     """
-    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, _tessera.PlaceOptions(False),
+    names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
+    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names, _tessera.PlaceOptions(False),
                            work(threads, max_memory, progress))
 
 
 def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
+         parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
          progress: ProgressCallback = None) -> dict[str, Any]:
     """Write a manifest of SHA-256 sums, with which anybody can tell later whether a file was changed.
 
@@ -453,15 +462,31 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
         Replace the manifest where files have changed since.
     unchecked : bool
         Do not verify before.
+    parity : str or int, optional
+        Write parity too, from which :func:`repair` restores: a share such as ``"5%"``, or how many files may vanish;
+        0 removes it. Without, parity that is there is kept up.
+    accept : sequence of str
+        Files below `path` that are sealed as they are now, whatever became of them since the seal.
+    check : bool
+        Read everything, also files with parity whose size and time are those of the seal.
 
     Raises
     ------
     Corrupt
         What is to be sealed is damaged, and was not sealed.
+    AlreadyExists
+        Files are not as they were sealed, and neither `overwrite` nor `accept` allows that.
+
+    Examples
+    --------
+    >>> a = tessera.create("archive.zarr", shape=1000, dtype="<i2", format="v2", overwrite=True)
+    >>> a[...] = 7
+    >>> tessera.seal(a, parity="5%")["parity_bytes"] > 0
+    True
     """
     place = _path_of(path)
     if not unchecked:
-        report = verify(place, seals=False, progress=progress)
+        report = _tessera.verify(place, False, not check, work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt
 
@@ -469,9 +494,11 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
             raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
                           "is")
     options = _tessera.PlaceOptions(False)
+    redundancy = "" if parity is None else str(parity)
     if bag is not None:
-        return _tessera.make_bag(place, _absolute(bag), options, work(0, 0, progress))
-    return _tessera.seal(place, overwrite, options, work(0, 0, progress))
+        return _tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress))
+    return _tessera.seal(place, overwrite, redundancy, list(accept), check, options,
+                         work(0, 0, progress))
 
 
 def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int, str] = 0,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,9 @@ struct VerifyOptions {
     /// seal the names of all files.
     IoOptions io = {};
     bool seals = true;  ///< compare with the seals that are there
+    /// If set, chunks whose files it returns true for, by their path below what is verified, are not decoded. Called by
+    /// several threads at once.
+    std::function<bool(std::string_view path)> trust = nullptr;
 };
 
 /// Verifies the array or group at `prefix` with everything below it. Takes no lock and changes nothing: beside a writer

@@ -72,6 +72,8 @@ struct StoreOptions {
     /// lies behind one is absent, but for a chunk, which is unsupported and not the fill. For servers, whose clients may
     /// see less than the user who runs them.
     std::filesystem::path within = {};
+    /// Whether what is sealed may be changed (tessera/seal.h). The first change marks the seal as broken, durably.
+    bool break_seal = false;
 };
 
 /// Identifies a version of a value: a replaced value has another stamp.
@@ -225,6 +227,10 @@ public:
     /// it (see StoreOptions::follow_links), throws invalid_argument, naming the link. A link at the key itself does not
     /// count: it is replaced.
     virtual void require_direct(std::string_view /*key*/) const {}
+
+    /// Called before a change of the array or group at `prefix`, with its lock held: throws Error(sealed) if it, or a
+    /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
+    virtual void require_unsealed(std::string_view /*prefix*/) {}
 
     /// Makes all writes visible in stores that do so at once (a new zip); does nothing elsewhere.
     virtual void finish() {}

@@ -1,0 +1,48 @@
+// What has become of sealed files, for sealing them again. Private to the store module.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/key_value_store.h>
+#include <tessera/parallel.h>
+
+#include "parity_archive.h"
+#include "parity_decode.h"
+#include "sums.h"
+
+namespace tessera {
+
+/// "a, b, c and 12 more"
+[[nodiscard]] std::string names_text(const std::vector<std::string>& names);
+
+/// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
+[[nodiscard]] std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix);
+
+/// The files with parity as they were sealed, by path, as far as indices can be read.
+using SealedRecords = std::map<std::string, SealedFile, std::less<>>;
+[[nodiscard]] SealedRecords sealed_records(const ParityArchive& archive);
+
+/// Paths below what is sealed; the lists are sorted.
+struct SealChanges {
+    PathSet intact;                    ///< as sealed, by size and time or by content
+    std::vector<std::string> edited;   ///< written after the seal was broken
+    std::vector<std::string> damaged;  ///< other content with the size and time of the seal
+    std::vector<std::string> changed;  ///< otherwise not as sealed, although the seal was not broken before that
+    std::vector<std::string> missing;  ///< removed or lost: nothing tells which
+    std::vector<std::string> added;
+    [[nodiscard]] bool none() const {
+        return edited.empty() && damaged.empty() && changed.empty() && missing.empty() && added.empty();
+    }
+};
+/// Compares `files`, which are all that are there now, with what was sealed. Reads the files whose size or time is not
+/// the sealed one, and those of which no record says these; with `check` all.
+[[nodiscard]] SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix,
+                                       const std::vector<SummedFile>& files, const FileSums& sealed,
+                                       const SealedRecords& records, bool check, const IoOptions& io);
+
+}  // namespace tessera
