@@ -60,8 +60,12 @@ class Load(ServeTest):
             connection.sendall(self.request(server, f"v2/{n % 8}.0.0"))
         for _ in range(5):
             self.answers(server)
-        # They lose their answers to somebody who reads.
-        self.assertEqual(server.get("v2/3.0.0").body, VALUES[24:32].tobytes())
+        # They lose their answers to somebody who reads, and who may be told to come back on a busy machine.
+        for _ in range(6):
+            answer = server.get("v2/3.0.0")
+            if answer.status != 503:
+                break
+        self.assertEqual(answer.body, VALUES[24:32].tobytes())
         self.assertLess(server.memory(), 160 << 20)
 
     def test_many_at_once(self):

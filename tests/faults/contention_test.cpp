@@ -133,7 +133,7 @@ protected:
     }
     [[nodiscard]] std::string path() const { return folder_.data() / "array"; }
 
-    static constexpr StoreOptions options{.durability = Durability::none};
+    static inline const StoreOptions options{.durability = Durability::none};
     Folder folder_;
     Array array_ = (create_shared(path(), GetParam()), Array::open(path(), options));
 };

@@ -270,8 +270,10 @@ TEST_F(HierarchySnapshots, seals_are_kept) {
     (void)seal(*store, "");
     const SnapshotInfo info = create_snapshot(folder / "h", "one");
     EXPECT_TRUE(seal_state(*directory_store(info.path), "").intact());
-    restore_snapshot(folder / "h", "one");
+    expect_error(ErrorCode::sealed, "is sealed", [&] { restore_snapshot(folder / "h", "one"); });
+    restore_snapshot(folder / "h", "one", {.break_seal = true});
     EXPECT_TRUE(seal_state(*directory_store(folder / "h"), "").intact());
+    EXPECT_FALSE(fs::exists(folder / "h/.tessera/seal-broken"));
 }
 
 TEST_F(Snapshots, plain_folders_do_not_show_them) {

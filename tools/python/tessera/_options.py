@@ -1,3 +1,4 @@
+# mypy: warn-unused-ignores=False
 """Options that many functions share."""
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def work(threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCa
     """How one call works."""
     if progress is True:
         try:
-            from tqdm.auto import tqdm
+            from tqdm.auto import tqdm  # type: ignore
         except ImportError:
             progress = None
         else:

@@ -69,7 +69,7 @@ struct StoreOptions {
     /// follows them. Removing or moving a folder never follows the links in it.
     bool follow_links = false;
     /// If not empty, a real path (see real_path): links that lead out of it are not followed for reading either. What
-    /// lies behind one is absent, but for a chunk, which is unsupported and not the fill. For servers, whose clients may
+    /// lies behind one is absent, but for a chunk, which is unsupported, not the fill. For servers, whose clients may
     /// see less than the user who runs them.
     std::filesystem::path within = {};
     /// Whether what is sealed may be changed (tessera/seal.h). The first change marks the seal as broken, durably.
