@@ -51,7 +51,7 @@ class Page(ProgramTest):
         self.browser.get(self.url + link)
 
     def wait(self, script):
-        end = time.monotonic() + 12
+        end = time.monotonic() + 60
         while time.monotonic() < end:
             if self.browser.execute_script("return " + script):
                 return
