@@ -14,6 +14,7 @@ import sys
 compiler, root = sys.argv[1], pathlib.Path(sys.argv[2])
 PRELUDE = """#include <tessera/memory_account.h>
 #include <tessera/tessera.h>
+#include <tessera/tile.h>
 #include <algorithm>
 #include <array>
 #include <iostream>

@@ -36,9 +36,13 @@ std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path) {
                                   path.path.string()));
 }
 
-std::unique_ptr<ArrayParts> open_file_parts(const std::string& path, bool read_only) {
+std::unique_ptr<ArrayParts> open_file_parts(const std::string& path, const PlaceOptions& options) {
     auto parts = std::make_unique<ArrayParts>();
-    if (!read_only) parts->mapped = map_to_write(split_array_path(path));
+    if (!options.read_only) {
+        const std::filesystem::path file = real_path(split_array_path(path).path);
+        directory_store(file.parent_path(), options.store())->require_unsealed(file.filename().string());
+        parts->mapped = map_to_write(split_array_path(path));
+    }
     parts->source = open_array_file(split_array_path(path));
     return parts;
 }
@@ -70,7 +74,7 @@ Found find(const std::string& path, const PlaceOptions& options) {
             if (!one) return {nullptr, true, std::move(members)};
         }
     }
-    return {open_file_parts(path, options.read_only), false, {}};
+    return {open_file_parts(path, options), false, {}};
 }
 
 std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {

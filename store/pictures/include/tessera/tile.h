@@ -1,7 +1,8 @@
 // Tiles: squares of 256×256 numbers of any two axes of an array, at any scale, for viewers that pan and zoom.
 //
-//     TileSource source(array, std::make_shared<TileCache>(256 << 20), "elevation, first version");
-//     const Tile tile = source.tile({.rows = 0, .columns = 1, .row_level = 3, .column_level = 3});
+//     const auto cache = std::make_shared<TileCache>(256 << 20);
+//     const TileSource source(std::make_shared<Array>(array), cache, "elevation, first version");
+//     const Tile tile = source.tile({.slice = {.rows = 0, .columns = 1}, .row_level = 3, .column_level = 3});
 //
 // A number stands for a window of 2^row_level × 2^column_level elements. Windows begin at multiples of their size, so
 // that those of one level make up those of the next, and they may span chunks. What a chunk contributes is kept in a
