@@ -5,7 +5,6 @@
 #include <tessera/error.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <climits>
 #include <ctime>
@@ -18,26 +17,21 @@ namespace {
 
 /// The path of an open directory as it is now; empty if the system does not tell.
 std::string path_of_open(int directory) {
-    const std::string link = fmt::format("/proc/self/fd/{}", directory);
+    std::array<char, 32> link{};
+    fmt::format_to_n(link.data(), link.size() - 1, "/proc/self/fd/{}", directory);
     std::array<char, PATH_MAX> target{};
-    const ssize_t size = ::readlink(link.c_str(), target.data(), target.size());
+    const ssize_t size = ::readlink(link.data(), target.data(), target.size());
     if (size <= 0 || target[0] != '/' || static_cast<std::size_t>(size) == target.size()) return "";
     return {target.data(), static_cast<std::size_t>(size)};
 }
 
-/// "/a" of "/a/b", "/" of "/a", "" of "/".
-std::string above(const std::string& folder) {
-    return folder == "/" ? "" : folder.substr(0, std::max<std::size_t>(folder.rfind('/'), 1));
+bool exists(const std::string& path) {
+    return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0;
 }
 
 /// The last part of a key.
 std::string_view last(std::string_view key) {
     return key.substr(key.rfind('/') + 1);
-}
-
-bool exists(const std::string& folder, std::string_view name) {
-    const std::string path = fmt::format("{}/{}", folder, name);
-    return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_EACCESS) == 0;
 }
 
 /// Also where nothing else is durable: a seal that was broken must never look as if it was not.
@@ -53,13 +47,21 @@ void mark_broken(const std::string& folder, const StoreOptions& options) {
     directory_store(folder, durable)->put(last(seal_mark_key), std::as_bytes(std::span(text)));
 }
 
-/// `seal` is the folder in which the seal of `what` would be.
-void require(const std::string& what, const std::string& seal, const StoreOptions& options) {
-    if (!exists(seal, last(seal_sums_key)) || exists(seal, last(seal_mark_key))) return;
+/// `path` begins with the path of `size` bytes of what would be sealed, and ends with the folder of its seal. It is
+/// changed: every write asks, so that nothing is allocated.
+void require(std::string& path, std::size_t size, const StoreOptions& options) {
+    const std::size_t seal = path.size();
+    path.append("/").append(last(seal_sums_key));
+    if (!exists(path)) return;
+    path.resize(seal);
+    path.append("/").append(last(seal_mark_key));
+    if (exists(path)) return;
     if (!options.break_seal) {
-        throw Error(ErrorCode::sealed, fmt::format("{}: is sealed, and a change would make its seal void", what));
+        throw Error(ErrorCode::sealed,
+                    fmt::format("{}: is sealed, and a change would make its seal void", path.substr(0, size)));
     }
-    mark_broken(seal, options);
+    path.resize(seal);
+    mark_broken(path, options);
 }
 
 }  // namespace
@@ -67,17 +69,26 @@ void require(const std::string& what, const std::string& seal, const StoreOption
 void require_unsealed(int directory, std::string_view prefix, const StoreOptions& options) {
     std::string folder = path_of_open(directory);
     if (folder.empty()) return;
-    if (!prefix.empty()) folder = fmt::format("{}/{}", folder == "/" ? "" : folder, prefix);
+    if (!prefix.empty()) folder.append(folder == "/" ? "" : "/").append(prefix);
     // A link on the way leads to other folders above. Without follow_links nothing is written behind one.
     std::error_code absent;
     if (options.follow_links && !prefix.empty()) {
         const auto real = std::filesystem::weakly_canonical(folder, absent);
         if (!absent) folder = real.string();
     }
+    std::size_t size = folder == "/" ? 0 : folder.size();
+    constexpr std::size_t room = 64;
+    folder.reserve(size + room);
+    folder.resize(size);
+    folder.append(seal_file_suffix);
+    require(folder, size, options);
     const std::string_view own_folder = seal_sums_key.substr(0, seal_sums_key.find('/'));
-    require(folder, folder + std::string(seal_file_suffix), options);
-    for (; !folder.empty(); folder = above(folder)) {
-        require(folder, fmt::format("{}/{}", folder == "/" ? "" : folder, own_folder), options);
+    for (;;) {
+        folder.resize(size);
+        folder.append("/").append(own_folder);
+        require(folder, size, options);
+        if (size == 0) return;
+        size = folder.rfind('/', size - 1);
     }
 }
 
