@@ -187,7 +187,7 @@ class Seals(ProgramTest):
         self.tessera("create", "s.zarr", "--shape", "40,40", "--chunks", "20,20", "--dtype", "<i4", "--quiet")
         self.tessera("set", "s.zarr", "...", "1", "--quiet")
         for words in [("seal", "s.zarr"), ("seal", "s.zarr", "--bagit", "bag")]:
-            with subprocess.Popen([PROGRAM, "edit", "s.zarr", "--script", "-", "--quiet"], cwd=self.folder,
+            with subprocess.Popen([PROGRAM, "edit", "s.zarr", "--script", "-", "--break-seal", "--quiet"], cwd=self.folder,
                                   stdin=subprocess.PIPE, text=True) as writer:
                 writer.stdin.write("set '...' 2\nset '0:20,:' 3\n")
                 writer.stdin.flush()
