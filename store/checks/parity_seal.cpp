@@ -127,22 +127,28 @@ public:
         start_progress(segments);
         sum_spread_files(store_, prefix_, segments, records_, io_);
         require_space(segments);
-        const bool first = !store_.contains(join_key(prefix_, root_key(0)));
+        const bool first = is_first();
         if (first) store_.put(join_key(join_key(prefix_, parity_folder), unfinished_parity), {});
         try {
             for (const auto& extents : segments) write_segment(extents);
             require_sealed_sums(segments);
+            require_unchanged(store_, prefix_, records_);
         } catch (...) {
             undo(first);
             throw;
         }
-        require_unchanged(store_, prefix_, records_);
         store_.sync();
         commit();
         return parity_bytes_;
     }
 
 private:
+    /// Whether there is no parity yet, or only what a killed first run left. Parity that has lost a root is not that.
+    [[nodiscard]] bool is_first() const {
+        const std::vector<std::string> there = store_.list(join_key(prefix_, parity_folder)).keys;
+        return old_.archive == nullptr && (there.empty() || std::ranges::count(there, unfinished_parity) > 0);
+    }
+
     /// Removes what was written and no root names.
     void undo(bool first) {
         if (first) {
