@@ -31,6 +31,7 @@ namespace {
 constexpr std::string_view suffix = ".snapshots";
 constexpr std::string_view record_key = snapshot_record_key;
 constexpr std::string_view files_key = snapshot_files_key;
+constexpr std::string_view mended_key = ".tessera/mended";
 constexpr std::uint64_t record_limit = std::uint64_t{1} << 20;  // a dozen members
 
 // ---- places
@@ -502,6 +503,35 @@ void remove_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     folder->move(name, hidden);
     folder->sync();  // else a power failure could bring the old name back with only a part of its content
     folder->erase_below(hidden);
+    folder->sync();
+}
+
+void mend_snapshots(const fs::path& path, std::vector<MendedFile>& files) {
+    const std::vector<SnapshotInfo> snapshots = list_snapshots(path);
+    if (snapshots.empty()) return;
+    const Where where = where_of(path);
+    const DestinationLock one_at_a_time = lock_folder(where.folder, {});
+    const auto folder = directory_store(where.folder, {});
+    const auto store = directory_store(where.path, {.read_only = true});
+    for (const SnapshotInfo& info : snapshots) {
+        for (MendedFile& file : files) {
+            const std::string there = join_key(where.node, file.path);  // below the root
+            const std::vector<std::string> key = within(info.node, {there});
+            if (key.empty()) continue;
+            const fs::path shared = info.path / key.front();
+            std::error_code ignored;  // absent
+            if (!fs::equivalent(shared, where.path / file.kept, ignored)) continue;
+            const std::string linked = join_key(info.name, mended_key);
+            folder->erase(linked);
+            if (!folder->link(linked, *store, file.path)) continue;
+            if (folder->stamp(linked) == file.stamp) {
+                folder->replace(linked, join_key(info.name, key.front()));
+                file.snapshots.push_back(info.name);
+            } else {
+                folder->erase(linked);
+            }
+        }
+    }
     folder->sync();
 }
 

@@ -1,14 +1,16 @@
-// The records of a snapshot. Private to the store module.
+// The records of a snapshot, and the files that it shares. Private to the store module.
 #pragma once
 
 #include <tessera/key_value_store.h>
 #include <tessera/snapshot.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tessera {
 
@@ -33,6 +35,17 @@ struct FileRecord {
 /// list.
 void for_each_record(const KeyValueStore& store, std::string_view prefix,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
+
+/// A chunk of which a repair replaced the damaged file.
+struct MendedFile {
+    std::string path;  ///< below the array or group
+    std::string kept;  ///< the damaged file, below it, too: another name of the same inode where the store has links
+    ValueStamp stamp;  ///< of the file that is right
+    std::vector<std::string> snapshots = {};  ///< mend_snapshots() replaced it in these
+};
+/// Replaces the file of a chunk in every snapshot that shares its damaged inode, by a hard link to the right one. One
+/// that was written again meanwhile is left as it is. `path` is the array or group, no lock of which may be held.
+void mend_snapshots(const std::filesystem::path& path, std::vector<MendedFile>& files);
 
 /// Whether there is a snapshot.
 [[nodiscard]] bool is_snapshot(const KeyValueStore& store, std::string_view prefix);

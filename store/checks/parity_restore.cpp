@@ -130,13 +130,16 @@ Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool
         if (write_file(file, spool, *sink) != file.sum) {
             return {file.path, false, "what parity gives has another SHA-256 than was sealed: it is left as it is"};
         }
-        std::string aside = keep_old(file.path);
-        if (const auto* beside = dynamic_cast<const BesideStore*>(&store_)) aside = beside->shown(aside);
+        const std::string aside = keep_old(file.path);
         sink->finish();
         set_facts(store_, key(file.path), file.modified, file.mode);
-        return {file.path, true,
-                aside.empty() ? "restored from parity"
-                              : fmt::format("restored from parity; the damaged file is {}", aside)};
+        Restored restored{file.path, true, "restored from parity"};
+        if (aside.empty()) return restored;
+        const auto* beside = dynamic_cast<const BesideStore*>(&store_);
+        restored.text += fmt::format("; the damaged file is {}", beside == nullptr ? aside : beside->shown(aside));
+        restored.kept = archive_.prefix().empty() ? aside : aside.substr(archive_.prefix().size() + 1);
+        restored.stamp = store_.stamp(key(file.path)).value_or(ValueStamp{});
+        return restored;
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled || e.code() == ErrorCode::budget) throw;
         return {file.path, false, e.what()};

@@ -48,6 +48,8 @@ struct Restored {
     std::string path;  ///< below what is sealed
     bool done = false;
     std::string text;
+    std::string kept = {};  ///< the damaged file, below what is sealed, too; empty if there was none
+    ValueStamp stamp = {};  ///< of the restored file
 };
 /// Computes the files of `wanted` and puts them in place, if their SHA-256 is the sealed one; the old ones are kept in
 /// `.tessera/damaged`. Then makes parity files, roots and the manifest anew that are damaged, as far as all data of

@@ -268,8 +268,8 @@ private:
             }
         }
         if (damaged.empty()) return;
-        throw corrupt(fmt::format("{}: damaged since it was sealed, with its size and time: {}",
-                                  join_key(store_.name(), prefix_), names_text({damaged.begin(), damaged.end()})));
+        throw corrupt(
+            fmt::format("{}: {}", join_key(store_.name(), prefix_), damaged_text({damaged.begin(), damaged.end()})));
     }
 
     void commit() {

@@ -59,8 +59,7 @@ public:
             case Remedy::cut_off:
                 return mend_chunk(finding, key);
             case Remedy::consolidate:
-                Group::open(store_, prefix_).consolidate();
-                return {true, "consolidated anew"};
+                return consolidate();
             case Remedy::remove_foreign:  // remove_foreign() below did it
             case Remedy::restore:         // findings_after_parity() did it
             case Remedy::none:
@@ -70,6 +69,16 @@ public:
     }
 
 private:
+    Outcome consolidate() {
+        try {
+            Group::open(store_, prefix_).consolidate();
+            return {true, "consolidated anew"};
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::sealed) throw;
+            return {false, "left: it is sealed, and consolidated metadata are part of that"};
+        }
+    }
+
     Outcome remove_temporary(const std::string& key) {
         const std::size_t slash = key.rfind('/');
         const std::string folder = slash == std::string::npos ? "" : key.substr(0, slash);

@@ -1,16 +1,19 @@
 #include "repair_seal.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tessera/dialect.h>
 #include <tessera/error.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "beside_store.h"
 #include "parity_restore.h"
 #include "replace_directory.h"
 #include "seal_changes.h"
+#include "snapshot_record.h"
 
 namespace tessera {
 
@@ -98,16 +101,42 @@ private:
                 wanted.insert(below(finding.key));
             }
         }
-        LockedNodes locked;
-        if (!options_.dry_run) {
-            for (const std::string& path : wanted) store_.require_direct(join_key(place, path));
-            locked = lock_nodes(store_, place);
+        std::vector<Restored> restored;
+        {
+            LockedNodes locked;
+            if (!options_.dry_run) {
+                for (const std::string& path : wanted) store_.require_direct(join_key(place, path));
+                locked = lock_nodes(store_, place);
+            }
+            restored = restore_from_parity(store_, place, differing, wanted, options_.dry_run, options_.io);
         }
-        for (Restored& one : restore_from_parity(store_, place, differing, wanted, options_.dry_run, options_.io)) {
+        mend_in_snapshots(node, restored);
+        for (Restored& one : restored) {
             const std::string key = join_key(node, one.path);
             if (one.done) restored_.insert(key);
             report.done += one.done ? 1 : 0;
             report.actions.push_back({finding_of(node, key), one.done, std::move(one.text)});
+        }
+    }
+
+    /// A snapshot shares the file of a chunk that did not change since: then it is damaged there, too.
+    void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
+        if (!store_.folder_id("") || dynamic_cast<const BesideStore*>(&store_) != nullptr) return;
+        std::vector<MendedFile> files;
+        std::vector<Restored*> of;
+        for (Restored& one : restored) {
+            const bool edit = may_be_edit(finding_of(node, join_key(node, one.path)));  // which the snapshot keeps
+            if (one.kept.empty() || edit) continue;
+            files.push_back({one.path, one.kept, one.stamp});
+            of.push_back(&one);
+        }
+        if (files.empty()) return;
+        mend_snapshots(std::filesystem::path(store_.name()) / join_key(prefix_, node), files);
+        for (std::size_t i = 0; i < files.size(); ++i) {
+            if (files[i].snapshots.empty()) continue;
+            of[i]->text += fmt::format(", which was the file of {} {}, too: replaced there as well",
+                                       files[i].snapshots.size() == 1 ? "snapshot" : "the snapshots",
+                                       fmt::join(files[i].snapshots, ", "));
         }
     }
 

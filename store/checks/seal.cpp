@@ -95,10 +95,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
         return names;
     };
     if (const auto damaged = refused(changes.damaged); !damaged.empty()) {
-        throw already_exists(
-            fmt::format("{}: sealed before, and damaged since then, with the size and time of the seal: {}; `tessera "
-                        "repair` restores what parity gives, --accept NAMES seals it as it is",
-                        place, names_text(damaged)));
+        throw already_exists(fmt::format("{}: {}", place, damaged_text(damaged)));
     }
     if (options.overwrite) return;
     std::vector<std::string> others = changes.changed;

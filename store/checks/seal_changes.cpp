@@ -73,6 +73,13 @@ std::string names_text(const std::vector<std::string>& names) {
     return fmt::format("{}{}", fmt::join(some, ", "), more);
 }
 
+std::string damaged_text(const std::vector<std::string>& names) {
+    return fmt::format(
+        "damaged since it was sealed, with the size and time of the seal: {}; `tessera repair` restores "
+        "what parity gives, --accept NAMES seals it as it is",
+        names_text(names));
+}
+
 std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix) {
     const auto facts = facts_of(store, join_key(prefix, seal_mark_key));
     return facts ? std::optional(facts->modified) : std::nullopt;

@@ -20,6 +20,9 @@ namespace tessera {
 /// "a, b, c and 12 more"
 [[nodiscard]] std::string names_text(const std::vector<std::string>& names);
 
+/// What is wrong with files that have the size and time of the seal and another content, and what to do.
+[[nodiscard]] std::string damaged_text(const std::vector<std::string>& names);
+
 /// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
 [[nodiscard]] std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix);
 

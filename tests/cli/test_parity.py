@@ -84,6 +84,46 @@ class Parity(ParityTest):
         self.assertEqual((restored.st_mtime_ns, restored.st_mode), (sealed.st_mtime_ns, sealed.st_mode))
         self.assertEqual((root / ".tessera/damaged/__zdata__/1.1.blosc").read_bytes(), damaged)
 
+    def test_a_snapshot_that_shares_the_damaged_file_is_mended(self):
+        root = self.make()
+        chunk = root / "__zdata__" / "2.2.blosc"
+        self.tessera("snapshot", root, "create", "monday", "--quiet")
+        shared = self.folder / "a.zarr.snapshots" / "monday" / "__zdata__" / "2.2.blosc"
+        if not chunk.samefile(shared):
+            self.skipTest("snapshots share no inodes on this file system")
+        right = chunk.read_bytes()
+        wrong = self.damage(chunk)
+        self.assertEqual(shared.read_bytes(), wrong)
+        self.assertIn("snapshot monday", self.tessera("repair", root))
+        self.assertEqual(shared.read_bytes(), right)
+        self.assertTrue(chunk.samefile(shared))
+        self.tessera("verify", self.folder / "a.zarr.snapshots" / "monday", "--quiet")
+        self.assert_as_sealed(root)
+
+    def test_a_snapshot_of_an_edit_keeps_it(self):
+        root = self.make()
+        chunk = root / "__zdata__" / "2.2.blosc"
+        self.tessera("set", root, "120,120", "7", "--break-seal", "--quiet")
+        self.tessera("snapshot", root, "create", "tuesday", "--quiet")
+        edit = chunk.read_bytes()
+        self.tessera("repair", root, "--to-seal", "__zdata__/2.2.blosc", "--quiet")
+        self.assert_as_sealed(root)
+        shared = self.folder / "a.zarr.snapshots" / "tuesday" / "__zdata__" / "2.2.blosc"
+        self.assertEqual(shared.read_bytes(), edit)
+
+    def test_repair_leaves_what_is_sealed_without_parity(self):
+        group = self.folder / "g.zarr"
+        self.tessera("group", group, "--format", "v2", "--quiet")
+        self.tessera("create", group / "a", "--shape", "4", "--dtype", "i4", "--format", "v2", "--quiet")
+        self.tessera("consolidate", group, "--quiet")
+        self.tessera("create", group / "b", "--shape", "4", "--dtype", "i4", "--format", "v2", "--quiet")
+        self.tessera("seal", group, "--quiet")
+        before = (group / ".zmetadata").read_bytes()
+        self.assertIn("it is sealed", self.tessera("repair", group))
+        self.assertEqual((group / ".zmetadata").read_bytes(), before)
+        self.tessera("repair", group, "--break-seal", "--quiet")
+        self.assertNotEqual((group / ".zmetadata").read_bytes(), before)
+
     def test_an_edit_stays_until_it_is_named(self):
         root = self.make()
         self.edit_elsewhere(root, "__zdata__/0.0.blosc", "0, 0")
