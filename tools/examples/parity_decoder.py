@@ -1,7 +1,8 @@
-"""Restores an archive that `tessera seal --parity` sealed, with NumPy alone: parity_decoder.py ARCHIVE [--dry-run]
+"""Restores an archive that `tessera seal --parity` sealed, with NumPy alone: parity_decoder.py ARCHIVE [SEAL] [--dry-run]
 
 Written from tools/docs/parity.md, for a time in which there is no Tessera. It restores every file that is missing or
-not as it was sealed, later edits too: work on a copy.
+not as it was sealed, later edits too: work on a copy. SEAL is the folder of the seal below ARCHIVE: `tessera-seal` of a
+bag; `x.npy.tessera-seal` of a file, where ARCHIVE is the folder of the file; else `.tessera`.
 """
 
 import hashlib
@@ -133,8 +134,10 @@ class File:
 
 
 def main():
-    archive = pathlib.Path(sys.argv[1])
-    folder = archive / ".tessera" / "parity"
+    words = [word for word in sys.argv[1:] if word != "--dry-run"]
+    archive = pathlib.Path(words[0])
+    seal = words[1] if len(words) > 1 else ".tessera"
+    folder = archive / seal / "parity"
     roots = [folder / f"root.{i}" for i in range(3)]
     root = next((r for r in (checked(p.read_bytes(), b"\x89TSR\r\n\x1a\n") for p in roots if p.is_file()) if r), None)
     if root is None:

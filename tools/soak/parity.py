@@ -1,4 +1,4 @@
-"""Seals archives with parity, damages them at random, repairs them, and compares every byte: PROGRAM [--rounds 1000]
+"""Seals archives with parity, damages them at random, repairs them, and compares every byte: PROGRAM [--rounds 1000] [--files 10000]
 
 Two programs must agree on each round: `tessera repair`, and tools/examples/parity_decoder.py, which shares no code with
 it. Whatever the decoder restores, Tessera must restore, bit for bit; whatever is not as it was sealed afterwards must be
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -27,40 +28,94 @@ def run(*words, codes=(0,)):
     return result
 
 
-def sealed_files(root):
-    """The sealed files by path, in the order of the manifest."""
-    files = {}
-    for line in (root / ".tessera" / "sha256sums.txt").read_text().splitlines():
-        path = line.split("  ", 1)[1]
-        files[path] = (root / path).read_bytes()
-    return files
-
-
 class Archive:
-    """A sealed archive that is kept, and copies of it that are damaged."""
+    """A sealed archive that is kept, and copies of it that are damaged. `seal` is the folder of its seal below `root`,
+    and `named` what the program is given, below it too; `edits` makes an edit that somebody means."""
 
-    def __init__(self, program, folder, name, words, shape, parity):
+    def __init__(self, program, folder, name, make, parity, named="", seal=".tessera", edits=None):
         self.program = program
         self.parity = parity
         self.root = folder / name
-        rng = np.random.default_rng(len(name))
-        data = rng.integers(0, 1 << 20, shape).astype("<i4")
-        np.save(folder / "data.npy", data)
-        if "group" in words:
-            run(program, "group", self.root, "--format", "v2", "--quiet")
-            for part in "one", "two":
-                run(program, "copy", folder / "data.npy", self.root / part, "--format", "v2", "--chunks", "40,40", "--quiet")
-            run(program, "consolidate", self.root, "--quiet")
-        else:
-            run(program, "copy", folder / "data.npy", self.root, "--quiet", *words)
-        run(program, "seal", self.root, "--parity", parity, "--quiet")
-        self.files = sealed_files(self.root)
+        self.named = named
+        self.seal = seal
+        self.edits = edits or edit_by_tessera
+        make(program, folder, self.root)
+        if not (self.root / seal / "parity").exists():
+            run(program, "seal", self.root / named, "--parity", parity, "--quiet")
+        lines = (self.root / seal / "sha256sums.txt").read_text().splitlines()
+        self.files = {path: (self.root / path).read_bytes() for path in (line.split("  ", 1)[1] for line in lines)}
         self.bytes = sum(map(len, self.files.values()))
 
     def copy(self, place):
         shutil.rmtree(place, ignore_errors=True)
         run("cp", "-a", self.root, place)
         return place
+
+
+# ---- makers: each takes the program, a folder for files of its own, and the archive's root
+
+def data(folder, shape):
+    values = np.random.default_rng(shape[0]).integers(0, 1 << 20, shape).astype("<i4")
+    np.save(folder / "data.npy", values)
+    return folder / "data.npy"
+
+
+def array(shape, *words):
+    return lambda program, folder, root: run(program, "copy", data(folder, shape), root, "--quiet", *words)
+
+
+def group(program, folder, root):
+    run(program, "group", root, "--format", "v2", "--quiet")
+    for part in "one", "two":
+        run(program, "copy", data(folder, (200, 200)), root / part, "--format", "v2", "--chunks", "40,40", "--quiet")
+    run(program, "consolidate", root, "--quiet")
+
+
+def npy(program, folder, root):
+    root.mkdir()
+    shutil.copyfile(data(folder, (300, 301)), root / "x.npy")
+
+
+def zip_file(program, folder, root):
+    root.mkdir()
+    run(program, "copy", data(folder, (200, 300)), root / "x.zip", "--format", "v2", "--chunks", "50,50", "--quiet")
+
+
+def bag(program, folder, root):
+    array((200, 210), "--format", "v2", "--chunks", "50,50")(program, folder, folder / "grid.zarr")
+    run(program, "seal", folder / "grid.zarr", "--bagit", root, "--parity", "6%", "--quiet")
+
+
+# ---- edits: each takes an archive and its copy, and changes chunks as another program does that knows nothing of seals
+
+def edit_by_zarr(archive, root, rng):
+    import zarr
+    place = next(p.parent for p in sorted(root.rglob(".zarray")))
+    grid = zarr.open(str(place), mode="r+")
+    for _ in range(rng.randint(1, 3)):
+        grid[tuple(rng.randrange(n) for n in grid.shape)] = rng.randrange(1 << 20, 1 << 21)
+
+
+def edit_by_tessera(archive, root, rng):
+    """On a copy without its seal; the files that changed are put in place of the sealed ones."""
+    other = root.with_name("elsewhere")
+    shutil.rmtree(other, ignore_errors=True)
+    shutil.copytree(root, other, ignore=shutil.ignore_patterns(".tessera"))
+    run(archive.program, "set", other, "0, 0", rng.randrange(1 << 20, 1 << 21), "--quiet", "--no-log")
+    for path in archive.files:
+        if (other / path).read_bytes() != archive.files[path]:
+            shutil.copyfile(other / path, root / path)
+
+
+def edit_npy(archive, root, rng):
+    grid = np.load(root / archive.named)
+    grid[tuple(rng.randrange(n) for n in grid.shape)] ^= 1
+    np.save(root / archive.named, grid)
+
+
+def edit_zip(archive, root, rng):
+    with zipfile.ZipFile(root / archive.named, "a") as file:
+        file.writestr("note", rng.randbytes(10))
 
 
 def keep_time(path, change):
@@ -135,7 +190,7 @@ def lost_directory(root, archive, rng):
 
 def parity_and_bytes(root, archive, rng):
     """A part of the parity, and two bytes of the data."""
-    files = sorted((root / ".tessera" / "parity").iterdir())
+    files = sorted((root / archive.seal / "parity").iterdir())
     victim = rng.choice(files)
     if rng.random() < 0.3:
         victim.unlink()
@@ -147,7 +202,7 @@ def parity_and_bytes(root, archive, rng):
 
 
 def roots_and_manifest(root, archive, rng):
-    names = [f".tessera/parity/root.{i}" for i in range(3)] + [".tessera/sha256sums.txt"]
+    names = [f"{archive.seal}/parity/root.{i}" for i in range(3)] + [f"{archive.seal}/sha256sums.txt"]
     for name in rng.sample(names, rng.randint(1, 4)):
         if rng.random() < 0.5:
             (root / name).unlink()
@@ -185,16 +240,6 @@ def different(root, files):
     return {p for p, data in files.items() if not (root / p).is_file() or (root / p).read_bytes() != data}
 
 
-def edit(program, root, archive, rng):
-    """An edit that somebody means, of a chunk that is there; its files, or none where the metadata are damaged."""
-    before = {p: (root / p).read_bytes() for p in archive.files if (root / p).is_file()}
-    place = root / "one" if (root / "one").is_dir() else root
-    result = run(program, "set", place, "0, 0", rng.randrange(1000), codes=(0, 1, 2))
-    if result.returncode != 0:
-        return {}
-    return {p: (root / p).read_bytes() for p, data in before.items() if (root / p).read_bytes() != data}
-
-
 def one_round(program, archive, folder, rng):
     damage = rng.choice(DAMAGES)
     work = archive.copy(folder / "work")
@@ -202,11 +247,11 @@ def one_round(program, archive, folder, rng):
     other = folder / "other"
     shutil.rmtree(other, ignore_errors=True)
     run("cp", "-a", work, other)
-    decoded = run(sys.executable, DECODER, other, codes=(0, 1))  # exit 1 also says that no root or index is whole
+    decoded = run(sys.executable, DECODER, other, archive.seal, codes=(0, 1))  # exit 1 also says that no root or index is whole
     refused = "no root" in decoded.stderr or "no index" in decoded.stderr
     still = different(other, archive.files)
     assert refused or still == {l.removeprefix("lost: ") for l in decoded.stdout.splitlines() if l.startswith("lost: ")}
-    result = run(program, "repair", work, "--to-seal", codes=(0, 1))
+    result = run(program, "repair", work / archive.named, "--to-seal", codes=(0, 1))
     left = different(work, archive.files)
     what = f"{archive.root.name}, {damage.__name__}\n{result.stdout}{decoded.stdout}{decoded.stderr}"
     assert refused or left <= still, f"the decoder restores more: {sorted(left - still)}\n{what}"
@@ -215,20 +260,26 @@ def one_round(program, archive, folder, rng):
         assert path in result.stdout, f"not named: {path}\n{what}"
     assert left or result.returncode == 0 or "made anew" not in result.stdout or "can do nothing" in result.stdout, what
     if not left and not any("seal again" in line for line in result.stdout.splitlines()):
-        check = subprocess.run(["sha256sum", "-c", "--quiet", ".tessera/sha256sums.txt"], cwd=work, capture_output=True)
+        check = subprocess.run(["sha256sum", "-c", "--quiet", f"{archive.seal}/sha256sums.txt"], cwd=work, capture_output=True)
         assert check.returncode == 0, what
-        assert run(program, "verify", work, codes=(0, 1)).returncode == 0, what
+        assert run(program, "verify", work / archive.named, codes=(0, 1)).returncode == 0, what
     return damage.__name__, not left
 
 
 def edit_round(program, archive, folder, rng):
-    """Damage beside an edit: plain repair leaves the edit."""
+    """Damage beside an edit: plain repair restores the one and leaves the other."""
     work = archive.copy(folder / "work")
-    edited = edit(program, work, archive, rng)
-    path = rng.choice([p for p, data in archive.files.items() if data and p not in edited])
-    overwrite(work, path, rng.randrange(len(archive.files[path])), 1, rng)
-    result = run(program, "repair", work, codes=(0, 1))
+    archive.edits(archive, work, rng)
+    edited = {path: (work / path).read_bytes() for path in different(work, archive.files)}
+    assert edited, f"{archive.root.name}: nothing was edited"
+    others = [path for path, data in archive.files.items() if data and path not in edited]
+    path = rng.choice(others) if others else ""
+    if others:
+        overwrite(work, path, rng.randrange(len(archive.files[path])), 1, rng)
+    result = run(program, "repair", work / archive.named, codes=(0, 1))
     left = different(work, archive.files)
+    if path and archive.parity == "2" and len(edited) > 1:  # each edit costs as much as a lost file
+        left.discard(path)
     assert left == set(edited), f"{archive.root.name}: {sorted(left)} but edited were {sorted(edited)}\n{result.stdout}"
     for path, data in edited.items():
         assert (work / path).read_bytes() == data, f"{path}: an edit was taken back"
@@ -238,6 +289,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--files", type=int, default=10000, help="of the largest archive, one round in 20; 0: none")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
@@ -246,17 +298,24 @@ def main():
     restored = {}
     with tempfile.TemporaryDirectory(prefix="tessera-parity-") as name:
         folder = pathlib.Path(name)
-        kinds = [("zmeta", ["--format", "zmeta", "--chunks", "50,50"], (400, 500), "5%"),
-                 ("v1", ["--format", "v1", "--chunks", "100,10"], (200, 100), "10%"),
-                 ("v2", ["--format", "v2", "--chunks", "30,30"], (300, 300), "2"),
-                 ("v3", ["--format", "v3", "--chunks", "25,25"], (200, 200), "5%"),
-                 ("shards", ["--format", "v3", "--chunks", "20,20", "--shard", "100,100"], (300, 300), "8%"),
-                 ("one", ["--format", "v2", "--chunks", "500,500"], (500, 500), "5%"),
-                 ("group", ["group"], (200, 200), "5%")]
+        kinds = [("zmeta", array((400, 500), "--format", "zmeta", "--chunks", "50,50"), "5%"),
+                 ("v1", array((200, 100), "--format", "v1", "--chunks", "100,10"), "10%"),
+                 ("v2", array((300, 300), "--format", "v2", "--chunks", "30,30"), "2", "", ".tessera", edit_by_zarr),
+                 ("v3", array((200, 200), "--format", "v3", "--chunks", "25,25"), "5%"),
+                 ("shards", array((300, 300), "--format", "v3", "--chunks", "20,20", "--shard", "100,100"), "8%"),
+                 ("one", array((500, 500), "--format", "v2", "--chunks", "500,500"), "5%", "", ".tessera", edit_by_zarr),
+                 ("group", group, "5%", "", ".tessera", edit_by_zarr),
+                 ("npy", npy, "10%", "x.npy", "x.npy.tessera-seal", edit_npy),
+                 ("zip", zip_file, "10%", "x.zip", "x.zip.tessera-seal", edit_zip),
+                 ("bag", bag, "6%", "", "tessera-seal", edit_by_zarr)]
         archives = [Archive(program, folder, *kind) for kind in kinds]
+        many = Archive(program, folder, "many", array((options.files, 10), "--format", "v2", "--chunks", "1,10"), "5%",
+                       edits=edit_by_zarr) if options.files else None
         for number in range(options.rounds):
             archive = rng.choice(archives)
-            if number % 6 == 5:
+            if many and number % 20 == 7:
+                archive = many
+            if number % 5 == 4:
                 edit_round(program, archive, folder, rng)
                 continue
             damage, whole = one_round(program, archive, folder, rng)
