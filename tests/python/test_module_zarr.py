@@ -195,6 +195,15 @@ def test_absent_chunks_of_an_undefined_fill():
         same(tessera.zarr_view("a.zarr"), "", [3, 4, 0, 0, 0])
 
 
+def test_absent_chunks_of_a_null_that_became_zero():
+    tessera.create("a.zarr", 6, "<f4", 2, format="v2", fill_value=None)[2:4] = [3, 4]
+    tessera.convert("a.zarr", "b.zarr", "v3")  # which has no null
+    view = tessera.zarr_view("b.zarr")
+    assert zarr.open(view, mode="r").fill_value is None
+    assert not os.path.exists("b.zarr/c/0") and view["0"] and view["2"]
+    same(view, "", [0, 0, 3, 4, 0, 0])
+
+
 def test_damaged_frames_are_not_passed():
     """What c-blosc would read beyond its end."""
     tessera.save("a.zarr", np.zeros(4000, "i8") + np.arange(4000), chunks=1000)

@@ -104,9 +104,10 @@ class _ArrayKeys:
             codecs = (self.stored["filters"] or []) + [self.stored["compressor"] or {"id": "blosc"}]
             if not all(map(_decodes, codecs)):
                 self.stored = None
-        # zarr makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
-        fill = array.fill_value if array.dtype.kind == "c" else None
-        self.always = fill is not None and not np.isfinite(fill)
+        # Of an absent chunk whose fill is null, zarr leaves whatever its memory held. And it makes a complex fill by
+        # arithmetic: beside an infinity the other part becomes NaN.
+        fill = self._fill()
+        self.always = fill is None or (array.dtype.kind == "c" and not np.isfinite(fill))
 
     def _pieces(self) -> tuple[int, ...]:
         """Contiguous pieces of a plain file: whole along its fastest dimensions."""
