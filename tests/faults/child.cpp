@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <tessera/byte_io.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -156,6 +157,19 @@ Ended run(const Folder& folder, std::vector<std::string> words, const std::optio
     Ended ended = Child(folder, std::move(words), fault).wait();
     EXPECT_TRUE(folder.is_outside_untouched()) << ended.to_string();
     return ended;
+}
+
+std::map<std::string, std::string> files_of(const fs::path& root) {
+    std::map<std::string, std::string> files;
+    if (!fs::is_directory(root)) return files;
+    for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
+        if (entry->path().filename() == ".tessera") {
+            entry.disable_recursion_pending();
+        } else if (entry->is_regular_file() && !entry->path().filename().string().starts_with(temporary_prefix)) {
+            files.emplace(entry->path().lexically_relative(root), text_of(entry->path()));
+        }
+    }
+    return files;
 }
 
 std::string worker() {

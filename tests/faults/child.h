@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,6 +72,9 @@ private:
 [[nodiscard]] Ended run(const Folder& folder, std::vector<std::string> words, const std::optional<Fault>& fault = {});
 
 [[nodiscard]] std::string text_of(const std::filesystem::path& path);
+/// The content of all files below a directory by their names, but for what is Tessera's own and for temporary files,
+/// which a killed writer leaves and every listing skips. Empty if there is no such directory.
+[[nodiscard]] std::map<std::string, std::string> files_of(const std::filesystem::path& root);
 
 /// Of worker.cpp, and of the tessera program.
 [[nodiscard]] std::string worker();

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <random>
 #include <set>
 #include <sstream>
@@ -70,21 +69,6 @@ std::vector<Command> file_commands() {
 const std::vector<std::pair<const char*, std::vector<int>>> failures = {
     {"open", {EMFILE, EACCES, EIO}}, {"read", {EIO}},      {"write", {ENOSPC, EIO}},  {"sync", {EIO}},
     {"close", {EIO, ENOSPC}},        {"rename", {ENOSPC}}, {"unlink", {EACCES, EIO}}, {"mkdir", {ENOSPC, EACCES}}};
-
-/// The content of all files below a directory by their names, but for what is Tessera's own and for temporary files,
-/// which a killed writer leaves and every listing skips.
-std::map<std::string, std::string> files_of(const fs::path& root) {
-    std::map<std::string, std::string> files;
-    if (!fs::is_directory(root)) return files;
-    for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
-        if (entry->path().filename() == ".tessera") {
-            entry.disable_recursion_pending();
-        } else if (entry->is_regular_file() && !entry->path().filename().string().starts_with(temporary_prefix)) {
-            files.emplace(entry->path().lexically_relative(root), text_of(entry->path()));
-        }
-    }
-    return files;
-}
 
 class Program : public testing::TestWithParam<Command> {
 protected:

@@ -46,19 +46,6 @@ std::vector<Sealing> sealings() {
             {"change", Before::sealed, {"set", "ARRAY", "0:9, 0:9", "5", "--break-seal", "--durability", "none"}}};
 }
 
-/// The content of all files below an array by their names, without what is Tessera's own and temporary files.
-std::map<std::string, std::string> files_of(const fs::path& root) {
-    std::map<std::string, std::string> files;
-    for (auto entry = fs::recursive_directory_iterator(root); entry != fs::recursive_directory_iterator(); ++entry) {
-        if (entry->path().filename() == ".tessera") {
-            entry.disable_recursion_pending();
-        } else if (entry->is_regular_file() && !entry->path().filename().string().starts_with(temporary_prefix)) {
-            files.emplace(entry->path().lexically_relative(root), text_of(entry->path()));
-        }
-    }
-    return files;
-}
-
 class Seals : public testing::TestWithParam<Sealing> {
 protected:
     Seals() {

@@ -17,6 +17,8 @@ except ImportError:
     print("skipped: no dask (Debian: python3-dask)")
     sys.exit(77)
 
+INCREMENTS = int(os.environ.get("TESSERA_MODULE_INCREMENTS", 25))  # of each of eight processes
+
 
 def aged(path):
     """As if it was written long ago: what is too young has no token of its own."""
@@ -113,7 +115,7 @@ def test_store_from_threads_and_processes_loses_nothing():
 def add_one(path, number):
     array = tessera.open(path, "r+", durability="none")
     rng = np.random.default_rng(number)
-    for _ in range(25):
+    for _ in range(INCREMENTS):
         low = rng.integers(0, array.shape)
         box = tuple(slice(int(a), int(a) + 9) for a in low)
         array.update(box, lambda values: values + 1)
@@ -128,7 +130,7 @@ def test_no_increment_is_lost():
         expected = np.zeros((50, 45), "i8")
         for number in range(8):
             rng = np.random.default_rng(number)
-            for _ in range(25):
+            for _ in range(INCREMENTS):
                 low = rng.integers(0, expected.shape)
                 expected[tuple(slice(int(a), int(a) + 9) for a in low)] += 1
         assert np.array_equal(tessera.load("a.zarr"), expected), options
