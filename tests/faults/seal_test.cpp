@@ -106,6 +106,9 @@ protected:
                 if (!state.present || !state.missing.empty() || !state.added.empty() || state.changed.size() > 1) {
                     return AssertionFailure() << "neither the old seal nor the new one";
                 }
+                if (const auto promise = parity_promise(*store, ""); !promise || promise->blocks < 1) {
+                    return AssertionFailure() << "a seal without its parity";
+                }
                 return AssertionSuccess();
             case Before::damaged:
                 for (const auto& [name, bytes] : sealed_) {
