@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// Thread rule: one thread at a time.
+/// Thread rule: one thread at a time, but add() to different columns from several.
 class Accumulator {
 public:
     /// For `columns` columns of elements of `dtype`, in host order.

@@ -198,9 +198,10 @@ private:
         divide(part, out.part(place), io);
     }
 
-    /// Reads a region into memory where `slow` axes vary slowest, then `fast` ones.
-    [[nodiscard]] NDArray read_ordered(const Region& region, const Dims& slow, const Dims& fast,
-                                       const IoOptions& io) const {
+    /// Reads a region into `memory`, where `slow` axes vary slowest, then `fast` ones. Memory of the right shape is
+    /// used again.
+    void read_ordered(NDArray& memory, const Region& region, const Dims& slow, const Dims& fast,
+                      const IoOptions& io) const {
         Shape lengths_there;
         Dims place_of = Dims::filled(region.rank(), 0);
         int k = 0;
@@ -210,9 +211,8 @@ private:
                 place_of[static_cast<int>(d)] = k++;
             }
         }
-        NDArray memory(dtype_, lengths_there);
+        if (memory.shape() != lengths_there) memory = NDArray(dtype_, lengths_there);
         array_->read_into(region, memory.view().transposed(place_of), io);
-        return memory;
     }
 
     /// Lengths along the reduced axes such that slabs fit into memory.
@@ -250,6 +250,21 @@ private:
         return place;
     }
 
+    /// Adds rows of `columns` elements, a few columns after the others, so that their sums stay in the cache.
+    void add_rows(Accumulator& sums, const std::byte* rows, std::int64_t columns, const Region& box,
+                  const IoOptions& io) const {
+        constexpr std::int64_t few = 4096;
+        const Shape all = reduced_shape();
+        const std::int64_t count = box.count();
+        parallel_for(ceil_div(columns, few), io, [&](std::int64_t part) {
+            const std::int64_t first = part * few;
+            const std::int64_t n = std::min(few, columns - first);
+            for (std::int64_t row = 0; row < count; ++row) {
+                sums.add(rows + (row * columns + first) * dtype_.size(), first, n, place_of(all, box, row), 0);
+            }
+        });
+    }
+
     void accumulate(const Region& whole, const MutableArrayView& out, const IoOptions& io) const {
         const std::int64_t columns = element_count(lengths(whole.extent, kept_));
         const auto sums = Accumulator::make(dtype_, options_.with, options_.skip_nan, columns);
@@ -259,17 +274,15 @@ private:
         const bool inner = !axes_.empty() && axes_.back() == from_.shape.rank() - 1;
         constexpr std::int64_t lanes = 256;
         const auto turns = inner ? Accumulator::make(dtype_, options_.with, options_.skip_nan, lanes) : nullptr;
+        NDArray elements(dtype_, Shape{0});
         const auto add_slab = [&](const Region& box) {
             if (io.stop.stop_requested()) throw cancelled("stopped on request");
             const Region slab = slab_of(whole, box);
-            const NDArray elements =
-                inner ? read_ordered(slab, kept_, axes_, io) : read_ordered(slab, axes_, kept_, io);
+            read_ordered(elements, slab, inner ? kept_ : axes_, inner ? axes_ : kept_, io);
             const std::byte* p = elements.bytes().data();
             const std::int64_t count = box.count();
             if (!inner) {
-                for (std::int64_t n = 0; n < count; ++n, p += columns * dtype_.size()) {
-                    sums->add(p, 0, columns, place_of(all, box, n), 0);
-                }
+                add_rows(*sums, p, columns, box, io);
                 return;
             }
             const std::int64_t run = box.extent.back();
@@ -295,7 +308,8 @@ private:
     void read_medians(const Region& whole, const MutableArrayView& out, const IoOptions& io) const {
         const std::int64_t n = element_count(reduced_shape());
         const std::int64_t columns = element_count(lengths(whole.extent, kept_));
-        const NDArray elements = read_ordered(whole, kept_, axes_, io);
+        NDArray elements(dtype_, Shape{0});
+        read_ordered(elements, whole, kept_, axes_, io);
         const DType number = dtype_.kind() == Kind::boolean ? DType::of<std::uint8_t>() : dtype_;
         const ToDoubles widen = to_doubles(number);
         NDArray line(DType::of<double>(), {n});
