@@ -87,6 +87,11 @@ Held& held_here() {
     return held;
 }
 
+/// Whether a system call failed because this user, or anybody, may not do that there.
+bool is_refusal(int error) {
+    return error == EACCES || error == EPERM || error == EROFS;
+}
+
 /// Whether two statuses are of the same file.
 bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -159,13 +164,16 @@ public:
         if (waiter_ != nullptr) {
             // Not the first time: a process that only checks for a builder holds the lock for a moment.
             if (++waits_ == 2) waiter_->waits(path_, builder);
-            if (waiter_->stopped()) {
-                throw cancelled(
-                    fmt::format("interrupted while waiting for {}, which {} is making", path_.string(), builder));
-            }
+            require_going_on(builder);
         }
         std::this_thread::sleep_for(pause_);
         pause_ = std::min(pause_ * 2, longest);
+    }
+
+    /// Throws cancelled if the waiter has given up.
+    void require_going_on(const std::string& builder) const {
+        if (waiter_ == nullptr || !waiter_->stopped()) return;
+        throw cancelled(fmt::format("interrupted while waiting for {}, which {} is making", path_.string(), builder));
     }
 
 private:
@@ -260,13 +268,20 @@ std::optional<std::string> DestinationLock::State::enter(const fs::path& path, c
     return "another thread";
 }
 
-/// The lock file; none if it cannot be created here.
+/// The lock file; none if it cannot be created here, with the reason in errno: ENOENT if its holder has just removed it.
 Descriptor DestinationLock::State::open_lock_file() const {
     constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     // Another user's file may be readable only, and then opening it with O_CREAT may fail.
+    int refused = 0;
     for (const int mode : {O_RDWR | O_CREAT, O_RDWR, O_RDONLY}) {
         Descriptor opened(open_at(parent.get(), lock_name.c_str(), mode | flags, 0666));
-        if (opened || (errno != EACCES && errno != EPERM && errno != EROFS)) return opened;
+        if (opened || !is_refusal(errno)) {
+            // Where no file may be created, it is no wonder that there is none.
+            const bool forbidden = refused != 0 && ::faccessat(parent.get(), ".", W_OK | X_OK, AT_EACCESS) != 0;
+            if (!opened && errno == ENOENT && forbidden) errno = refused;
+            return opened;
+        }
+        refused = errno;
     }
     return Descriptor();
 }
@@ -309,10 +324,13 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
     lock_name = hidden_name(place, "lock");
     file = open_lock_file();
     if (!file && errno == ENOENT) return std::nullopt;
-    const bool refused = errno == EACCES || errno == EPERM || errno == EROFS;
-    if (!file && !(refused && open_directory())) {
+    if (!file && !(is_refusal(errno) && open_directory())) {
+        const int error = errno;
+        if (is_refusal(error)) {
+            throw io_error(fmt::format("cannot make {}: writing to the folder", path.string()), folder.string(), error);
+        }
         throw io_error(fmt::format("cannot make {}: opening its lock file", path.string()),
-                       (folder / hidden_name(place, "lock")).string(), errno);
+                       (folder / hidden_name(place, "lock")).string(), error);
     }
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) throw io_error("locking", path.string(), errno);
@@ -369,7 +387,11 @@ DestinationLock::DestinationLock(const fs::path& path, const StoreOptions& optio
                             path.string(), *builder));
         }
         made = std::move(attempt->made);
-        if (builder) waiting.wait(*builder);
+        if (builder) {
+            waiting.wait(*builder);
+        } else {
+            waiting.require_going_on("another process");
+        }
     }
 }
 
