@@ -97,7 +97,8 @@ std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string&
     struct stat status {};
     if (::stat(path_of(store, key).c_str(), &status) != 0) return std::nullopt;
     return FileFacts{static_cast<std::uint64_t>(status.st_size),
-                     status.st_mtim.tv_sec * second + status.st_mtim.tv_nsec, status.st_mode & 07777U};
+                     status.st_mtim.tv_sec * second + status.st_mtim.tv_nsec, status.st_mode & 07777U,
+                     status.st_ctim.tv_sec * second + status.st_ctim.tv_nsec};
 }
 
 std::optional<std::uint64_t> space_of(const KeyValueStore& store) {

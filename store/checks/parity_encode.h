@@ -18,6 +18,7 @@ struct FileFacts {
     std::uint64_t size = 0;
     std::int64_t modified = 0;
     std::uint32_t mode = 0644;
+    std::int64_t placed = 0;  ///< when the file got its name, or anything else of it last changed; 0: unknown
 };
 /// Nothing where the key is absent. Of stores that are no directory: what stamp() says.
 [[nodiscard]] std::optional<FileFacts> facts_of(const KeyValueStore& store, const std::string& key);

@@ -29,7 +29,7 @@ public:
           sealed_(sealed),
           records_(records),
           check_(check),
-          broken_(seal_broken(store, prefix)) {}
+          mark_(facts_of(store, join_key(prefix, seal_mark_key))) {}
 
     [[nodiscard]] Fate of(const std::string& path) const {
         const auto sum = sealed_.find(path);
@@ -42,11 +42,18 @@ public:
         if (as_stamped && !check_) return Fate::intact;
         if (has_sum(key, sum->second)) return Fate::intact;
         if (as_stamped) return Fate::damaged;
-        const bool is_edit = broken_ && facts && facts->modified >= *broken_ - coarseness;
-        return is_edit ? Fate::edited : Fate::changed;
+        return facts && is_edit(*facts) ? Fate::edited : Fate::changed;
     }
 
 private:
+    /// Whether a file was written, or put in its place, after the seal was broken: what undo and snapshots put back has
+    /// the time at which it was written. In a copy of the archive all files are new in their places, the mark, too.
+    [[nodiscard]] bool is_edit(const FileFacts& file) const {
+        if (!mark_) return false;
+        if (file.modified >= mark_->modified - coarseness) return true;
+        const bool copied = mark_->placed > mark_->modified + coarseness;
+        return !copied && file.placed >= mark_->modified - coarseness;
+    }
     [[nodiscard]] bool has_sum(const std::string& key, const Sha256& sum) const {
         try {
             return sum_of(store_, key) == sum;
@@ -61,7 +68,7 @@ private:
     const FileSums& sealed_;
     const SealedRecords& records_;
     bool check_;
-    std::optional<std::int64_t> broken_;
+    std::optional<FileFacts> mark_;  ///< that the seal was broken
 };
 
 }  // namespace

@@ -278,6 +278,22 @@ class Parity(ParityTest):
         self.refused("set", root, "0, 0", "8", says="is sealed")
         self.tessera("verify", root)
 
+    def test_what_undo_puts_back_is_sealed(self):
+        self.save("survey.npy", SURVEY)
+        self.tessera("copy", "survey.npy", "a.zarr", "--chunks", "50,50", "--quiet")
+        root = self.folder / "a.zarr"
+        long_ago = 1_600_000_000_123_456_789  # what undo keeps was written long before the array is sealed
+        for path in root.rglob("*"):
+            if path.is_file() and path.name != "lock":
+                os.utime(path, ns=(long_ago, long_ago))
+        (self.folder / "script").write_text("set '0:60, :' 7\n")
+        self.tessera("edit", root, "--script", "script", "--quiet")
+        self.tessera("seal", root, "--parity", "5%", "--quiet")
+        self.tessera("undo", root, "--break-seal", "--quiet")
+        self.tessera("seal", root, "--quiet")
+        self.tessera("verify", root, "--quiet")
+        self.assertTrue(np.array_equal(self.exported(root), SURVEY))
+
     def test_sealing_again_blesses_no_damage(self):
         root = self.make()
         damaged = root / "__zdata__/3.3.blosc"
