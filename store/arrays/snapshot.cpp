@@ -18,6 +18,7 @@
 #include "keys.h"
 #include "node_files.h"
 #include "replace_directory.h"
+#include "seal_mark.h"
 #include "set_aside.h"
 #include "snapshot_record.h"
 #include "sums.h"
@@ -352,6 +353,23 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
     return lost;
 }
 
+/// A seal with parity stays what it was, broken: who seals again has parity of what was put back. Else a seal that the
+/// snapshot has would take its place, without any.
+void carry_parity(const KeyValueStore& old, KeyValueStore& built, const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+        const std::string folder = join_key(node.path, parity_folder);
+        std::vector<std::string> keys;
+        for (const std::string& name : old.list(folder).keys) keys.push_back(join_key(folder, name));
+        if (keys.empty()) continue;
+        for (const std::string_view key : {seal_sums_key, seal_mark_key}) keys.push_back(join_key(node.path, key));
+        for (const std::string& key : keys) {
+            built.erase(key);
+            const auto source = old.open(key);
+            if (source != nullptr && !built.link(key, old, key)) copy_bytes(*source, built, key);
+        }
+    }
+}
+
 /// Puts the complete directory `built` at `path`.
 void put_in_place(const fs::path& built, const fs::path& path, const StoreOptions& options) {
     if (!fs::exists(status_of(path))) {
@@ -469,6 +487,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     sharer.leave_out({damaged.begin(), damaged.end()});
     sharer.share(nodes);
     share_links(*from, *to);
+    carry_parity(*directory_store(where.path, {.read_only = true}), *to, nodes);
     to->sync();
     building.require_held();
     put_in_place(built, where.path, options);

@@ -11,12 +11,12 @@
 #include <tessera/key_value_store.h>
 #include <tessera/parity.h>
 
+#include "seal_mark.h"
 #include "sha256.h"
 
 namespace tessera {
 
 /// Below what is sealed.
-inline constexpr std::string_view parity_folder = ".tessera/parity";
 inline constexpr int parity_roots = 3;
 /// In that folder while a first seal is written, so that what a killed run leaves is not taken for one that lost its
 /// roots.

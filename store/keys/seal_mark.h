@@ -12,6 +12,8 @@ namespace tessera {
 
 /// The manifest of a seal, below the sealed folder; public as seal_key (tessera/seal.h).
 inline constexpr std::string_view seal_sums_key = ".tessera/sha256sums.txt";
+/// Where the parity of a seal lies, if it has any, below the sealed folder.
+inline constexpr std::string_view parity_folder = ".tessera/parity";
 /// Below the sealed folder: whoever made this file was allowed to change what is sealed. Sealing anew removes it.
 inline constexpr std::string_view seal_mark_key = ".tessera/seal-broken";
 

@@ -294,6 +294,22 @@ class Parity(ParityTest):
         self.tessera("verify", root, "--quiet")
         self.assertTrue(np.array_equal(self.exported(root), SURVEY))
 
+    def test_parity_outlives_a_restored_snapshot(self):
+        self.save("survey.npy", SURVEY)
+        self.tessera("copy", "survey.npy", "a.zarr", "--chunks", "50,50", "--quiet")
+        root = self.folder / "a.zarr"
+        self.tessera("snapshot", root, "create", "monday", "--quiet")
+        self.tessera("set", root, "0:60, :", "7", "--quiet")
+        self.tessera("seal", root, "--parity", "5%", "--quiet")
+        self.tessera("snapshot", root, "restore", "monday", "--break-seal", "--quiet")
+        self.assertIn("broken on purpose", self.tessera("verify", root, code=1))
+        self.tessera("seal", root, "--quiet")
+        right = (root / "__zdata__/3.3.blosc").read_bytes()
+        (root / "__zdata__/3.3.blosc").unlink()
+        self.tessera("repair", root, "--quiet")
+        self.assertEqual((root / "__zdata__/3.3.blosc").read_bytes(), right)
+        self.assertTrue(np.array_equal(self.exported(root), SURVEY))
+
     def test_sealing_again_blesses_no_damage(self):
         root = self.make()
         damaged = root / "__zdata__/3.3.blosc"
