@@ -47,8 +47,9 @@ namespace {
 
 std::string promise_text(const ParityPromise& promise) {
     if (promise.blocks == 0) return "nothing more can be lost for certain";
-    return fmt::format("any {} blocks of {} bytes in a group, any {} bytes in a row, or any {} file{} can be lost",
-                       promise.blocks, promise.block_size, promise.run, promise.files, promise.files == 1 ? "" : "s");
+    const std::string files =
+        promise.files == 0 ? "" : fmt::format(", or any {} file{}", promise.files, promise.files == 1 ? "" : "s");
+    return fmt::format("enough to restore any {} bytes in a row{}", promise.run, files);
 }
 
 }  // namespace

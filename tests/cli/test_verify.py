@@ -66,7 +66,7 @@ class Verify(VerifyTest):
         (root / "__zdata__" / "0.0.blosc").unlink()
         report = self.verify("a.zarr")
         self.assertEqual((report["sound"], report["missing"]), (True, 1))
-        self.assertIn("1 chunk never written or filled", self.tessera("verify", "a.zarr"))
+        self.assertIn("1 chunk not stored", self.tessera("verify", "a.zarr"))
         chunk = root / "__zdata__" / "1.2.blosc"
         chunk.write_bytes(chunk.read_bytes()[:-5])
         (root / "__zdata__" / "2.2.blosc").write_bytes(b"")

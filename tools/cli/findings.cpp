@@ -21,7 +21,7 @@ std::string counts_text(const VerifyReport& report) {
     }
     parts.push_back(bytes_text(report.bytes));
     if (report.missing > 0) {
-        parts.push_back(fmt::format("{} never written or filled", count_text(report.missing, "chunk")));
+        parts.push_back(fmt::format("{} not stored", count_text(report.missing, "chunk")));
     }
     if (report.seals > 0) parts.push_back(fmt::format("{} as sealed", count_text(report.sealed, "file")));
     return fmt::format("{}", fmt::join(parts, ", "));

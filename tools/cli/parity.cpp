@@ -29,11 +29,11 @@ std::optional<ParityPromise> promise_at(const std::string& path, const IoOptions
 void add_parity(Facts& facts, const std::string& path, const IoOptions& io) {
     const auto promise = promise_at(path, io);
     if (!promise) return;
-    facts.add(
-        "parity",
-        fmt::format("{}: any {} blocks of {} bytes in a group, any {} in a row, or any {} can be lost for certain",
-                    redundancy_text(promise->asked), promise->blocks, promise->block_size,
-                    count_text(static_cast<std::int64_t>(promise->run), "byte"), count_text(promise->files, "file")));
+    facts.add("parity", fmt::format("{}: enough to restore any {} in a row, or any {}", redundancy_text(promise->asked),
+                                    count_text(static_cast<std::int64_t>(promise->run), "byte"),
+                                    count_text(promise->files, "file")));
+    facts.more(fmt::format("any {} of {} bytes of each code word (tools/docs/parity.md)",
+                           count_text(promise->blocks, "block"), promise->block_size));
     facts.more(fmt::format(
         "{} in {}{}", bytes_text(promise->parity_bytes), count_text(promise->segments, "segment"),
         promise->lost_segments == 0 ? "" : fmt::format(", of which {} cannot be read", promise->lost_segments)));

@@ -6,6 +6,7 @@
 #include <tessera/place.h>
 #include <tessera/seal.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -61,16 +62,45 @@ std::string set_aside_folder(const std::string& path) {
     return std::filesystem::is_directory(path) ? "tessera-seal/damaged" : path + ".tessera-seal/damaged";
 }
 
+/// What is left: perhaps edits, which --to-seal takes back where parity reaches, and what has no remedy.
+std::string left_text(const RepairReport& report) {
+    std::int64_t edits = 0;
+    std::int64_t others = 0;
+    const auto count = [&](const Finding& finding) {
+        const bool edit = finding.kind == FindingKind::changed && finding.by_seal;
+        ++(edit ? edits : others);
+    };
+    for (const Repaired& one : report.actions) {
+        if (!one.done) count(one.finding);
+    }
+    for (const Finding& finding : report.remaining) count(finding);
+    std::string text;
+    if (edits > 0) text += fmt::format(", {} left as perhaps an edit", edits);
+    if (others > 0) text += fmt::format(", {} left that repair can do nothing about", others);
+    return text;
+}
+
+/// Chunks of which the data are gone: setting them aside makes an array readable, and nothing more.
+std::string lost_text(const RepairReport& report, bool dry_run) {
+    const auto lost = std::ranges::count_if(report.actions, [](const Repaired& one) {
+        return one.done && (one.finding.remedy == Remedy::set_aside || one.finding.remedy == Remedy::rewrite_shard);
+    });
+    if (lost == 0) return "";
+    if (dry_run)
+        return fmt::format("; {} would be set aside and read as the fill value", count_text(lost, "damaged chunk"));
+    return fmt::format("; {} set aside, which {} as the fill value now", count_text(lost, "damaged chunk"),
+                       lost == 1 ? "reads" : "read");
+}
+
 void print_repair(const std::string& path, const RepairReport& report, bool dry_run) {
     for (const Repaired& one : report.actions) {
         print(fmt::format("{}\n  {}\n", printable(fmt::format("{}: {}", subject(one.finding), one.finding.text)),
                           printable(one.text)));
     }
     print_findings(report.remaining);
-    const auto left = std::ssize(report.actions) - report.done + std::ssize(report.remaining);
-    std::string line = fmt::format("{}: {} {}mended", path, report.done, dry_run ? "would be " : "");
-    if (report.actions.empty() && left == 0) line = fmt::format("{}: nothing to mend", path);
-    if (left > 0) line += fmt::format(", {} left that repair can do nothing about", left);
+    std::string line = fmt::format("{}: {} {}mended{}{}", path, report.done, dry_run ? "would be " : "",
+                                   left_text(report), lost_text(report, dry_run));
+    if (report.actions.empty() && report.remaining.empty()) line = fmt::format("{}: nothing to mend", path);
     print(printable(line) + "\n");
     if (report.set_aside.files > 0) {
         print(printable(fmt::format("{}: {} set aside in {}; --drop-damaged deletes them, and gives the space back",

@@ -66,7 +66,7 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
     return false;
 }
 
-void report_sealed(const Session& session, const SealCall& o, const Sealed& sealed) {
+void report_sealed(const Session& session, const SealCall& o, const SealOptions& how, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
     const bool file = o.bag.empty() && std::filesystem::is_regular_file(o.path);
     const std::string manifest =
@@ -84,6 +84,7 @@ void report_sealed(const Session& session, const SealCall& o, const Sealed& seal
     } else if (!session.options().quiet) {
         std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
         if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));
+        if (how.parity) size += fmt::format(" against the loss of {}", redundancy_text(*how.parity));
         print(printable(!sealed.written
                             ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
                         : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)
@@ -93,10 +94,16 @@ void report_sealed(const Session& session, const SealCall& o, const Sealed& seal
 }
 
 /// Small files take whole records of the index, and their ends share blocks.
-void note_cost(Session& session, const Sealed& sealed) {
-    if (sealed.parity_bytes <= sealed.bytes || sealed.bytes == 0) return;
-    session.note(fmt::format("the parity takes {}, more than the {} that it protects: the files are small",
-                             bytes_text(sealed.parity_bytes), bytes_text(sealed.bytes)));
+void note_cost(Session& session, const SealOptions& how, const Sealed& sealed) {
+    if (!how.parity || sealed.bytes == 0) return;
+    const double share = static_cast<double>(sealed.parity_bytes) / static_cast<double>(sealed.bytes);
+    constexpr double whole = 1e6;  // of the share that was asked for
+    const bool of_files = how.parity->kind == Redundancy::Kind::files;
+    const double asked = of_files ? 0 : static_cast<double>(how.parity->amount) / whole;
+    if (share < 0.2 || share < 2 * asked) return;
+    session.note(fmt::format(
+        "the parity takes {:.0f} % of what it protects: small files and small archives take more than their share",
+        share * 100));
 }
 
 SealOptions seal_options(Session& session, const SealCall& o) {
@@ -129,8 +136,8 @@ int seal_path(Session& session, const SealCall& o) {
                                                    o.bag, session.io(), session.store(), how.parity);
     session.clear_progress();
     require_present(place);
-    report_sealed(session, o, sealed);
-    note_cost(session, sealed);
+    report_sealed(session, o, how, sealed);
+    note_cost(session, how, sealed);
     return exit_done;
 }
 

@@ -4,6 +4,8 @@
 #include <tessera/error.h>
 #include <tessera/snapshot.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -113,6 +115,11 @@ int accept(Session& session, const SnapshotOptions& o) {
 }
 
 int snapshot(Session& session, const SnapshotOptions& o) {
+    constexpr std::array<std::string_view, 5> actions{"create", "list", "restore", "accept", "rm"};
+    if (std::ranges::find(actions, o.action) == actions.end()) {
+        throw invalid_argument(
+            fmt::format("snapshot: expected create, list, restore, accept or rm after the path, found '{}'", o.action));
+    }
     if ((o.action == "list") != o.name.empty()) {
         throw invalid_argument(fmt::format("snapshot PATH {}: found {}",
                                            o.action == "list" ? "list" : o.action + " NAME",
@@ -128,13 +135,9 @@ int snapshot(Session& session, const SnapshotOptions& o) {
     if (o.action == "list") return list(session, o);
     if (o.action == "restore") return restore(session, o);
     if (o.action == "accept") return accept(session, o);
-    if (o.action == "rm") {
-        remove_snapshot(o.path, o.name, session.store());
-        report(session, value_of(o), fmt::format("removed the snapshot {} of {}", o.name, o.path));
-        return exit_done;
-    }
-    throw invalid_argument(
-        fmt::format("snapshot: expected create, list, restore, accept or rm after the path, found '{}'", o.action));
+    remove_snapshot(o.path, o.name, session.store());
+    report(session, value_of(o), fmt::format("removed the snapshot {} of {}", o.name, o.path));
+    return exit_done;
 }
 
 }  // namespace

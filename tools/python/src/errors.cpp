@@ -35,10 +35,17 @@ const char* class_name(ErrorCode code) {
     return "Error";
 }
 
+/// What to do in Python's words; the library's messages state facts.
+std::string advice(ErrorCode code) {
+    return code == ErrorCode::sealed ? "; break_seal=True, where it is opened or given to what changes it, allows it"
+                                     : "";
+}
+
 void raise(const Error& error) {
+    const std::string text = error.what() + advice(error.code());
     const py::object type = py::module_::import("tessera._errors").attr(class_name(error.code()));
     const auto message = py::reinterpret_steal<py::object>(
-        PyUnicode_DecodeUTF8(error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "backslashreplace"));
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
     PyErr_SetObject(type.ptr(), message.ptr());
 }
 

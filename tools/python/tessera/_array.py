@@ -350,11 +350,7 @@ class Array:
         picked = self._handle.pick(sel)
         if picked is None:
             raise _indexing.not_basic(sel)
-        if casting != "unsafe" and self._bfloat16 is None and self._dtype != object:
-            values = np.asanyarray(values)
-            if not np.can_cast(values if values.ndim == 0 else values.dtype, self._dtype, casting):  # type: ignore
-                raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
-                                f"according to the rule '{casting}'")
+        values = self._castable(values, casting)
         self._handle.write(picked, self._values(values, picked.shape, picked.element),
                            work(threads, max_memory, progress))
 
@@ -407,20 +403,38 @@ class Array:
         self._require_writable()
         self._handle.resize(shape[0] if len(shape) == 1 else shape, _BRIEF)
 
-    def append(self, values: Any, axis: int = 0) -> int:
+    def append(self, values: Any, axis: int = 0, casting: str = "same_kind") -> int:
         """Write values after the present end along an axis, and grow the array by them.
 
         Other appenders take turns, so that each has a place of its own.
+
+        Parameters
+        ----------
+        values : array_like
+            As long as the array along all other axes. With one dimension less: one step along `axis`, such as a frame.
+        axis : int
+            The axis that grows.
+        casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
+            What may be converted, as in :meth:`write`.
 
         Returns
         -------
         int
             The length before: where the values lie.
+
+        Examples
+        --------
+        >>> series = tessera.create("series.zarr", (0, 2), "<i4", overwrite=True)
+        >>> series.append([1, 2]), series.append([[3, 4], [5, 6]]), series.shape
+        (0, 1, (3, 2))
         """
         self._require_writable()
-        values = np.asarray(values)
-        if values.ndim != self.ndim:
-            raise ValueError(f"values have {values.ndim} dimensions, the array has {self.ndim}")
+        values = self._castable(values, casting)
+        if np.ndim(values) == self.ndim - 1:
+            values = np.expand_dims(values, axis)
+        if np.ndim(values) != self.ndim:
+            raise ValueError(f"values have {np.ndim(values)} dimensions, the array has {self.ndim}; one less is one step "
+                             f"along axis {axis}")
         return self._handle.append(self._values(values, values.shape, False), axis, _BRIEF)
 
     def refresh(self) -> None:
@@ -487,6 +501,19 @@ class Array:
     def _require_writable(self) -> None:
         if self._mode == "r":
             raise _indexing.read_only(self._path)
+
+    def _castable(self, values: Any, casting: str) -> Any:
+        """The values, if the rule allows that they become elements of this array; else TypeError."""
+        if isinstance(values, (Array, Converted)):
+            values = values[...]
+        if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
+            return np.asanyarray(values)
+        values = np.asanyarray(values)
+        texts = {values.dtype.kind, self._dtype.kind} == {"U", "S"} and casting == "same_kind"  # what is not ASCII raises
+        if not texts and not np.can_cast(values if values.ndim == 0 else values.dtype, self._dtype, casting):  # type: ignore
+            raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
+                            f"according to the rule '{casting}'")
+        return values
 
     def _values(self, value: Any, shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
         """The value as NumPy would store it, broadcast to the shape."""

@@ -26,6 +26,11 @@ def _absolute(path: Path) -> str:
     return os.path.abspath(os.fspath(path))
 
 
+def _place(break_seal: bool) -> _tessera.PlaceOptions:
+    """For verbs that change what lies at a path."""
+    return _tessera.PlaceOptions(False, break_seal=break_seal)
+
+
 def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
          follow_links: bool = False, break_seal: bool = False) -> Any:
     """Open whatever lies at a path.
@@ -289,8 +294,8 @@ def _path_of(node: Any) -> str:
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
          separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, resume: bool = False,
-         link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-         progress: ProgressCallback = None) -> list[str]:
+         link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
+         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
     """Copy an array or a whole hierarchy, whatever the two are: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
@@ -321,6 +326,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     skip_unreadable : bool
         Leave out arrays of a hierarchy that cannot be read, and say so. Otherwise the rest is copied, too, but beside
         what `overwrite` would replace, and then `Corrupt` is raised.
+    break_seal : bool
+        Whether what is sealed may be changed, as in :func:`open`.
     threads, max_memory, progress
         As in :meth:`Array.read`.
 
@@ -344,7 +351,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "deflate": deflate}
     way = _tessera.CopyWay(overwrite, resume, link, dry_run, skip_unreadable)
-    place = _tessera.PlaceOptions(False)
+    place = _place(break_seal)
     if shards is not _DEFAULT:
         options["shards"] = shards
     if isinstance(array, (Group, Members)):
@@ -429,8 +436,8 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
 
 
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
-           to_seal: Union[bool, Sequence[str]] = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None) -> dict[str, Any]:
+           to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
     """Mend what :func:`verify` finds and can be mended. Damaged chunks are set aside, not deleted.
 
     Parameters
@@ -443,10 +450,12 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
         Delete what was set aside.
     to_seal : bool or sequence of str
         Restore from the parity of a seal also files that may have been edited since: all of them, or these.
+    break_seal : bool
+        Whether what is sealed may be changed, as in :func:`open`.
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
-    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names, _tessera.PlaceOptions(False),
-                           work(threads, max_memory, progress))
+    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
+                           _place(break_seal), work(threads, max_memory, progress))
 
 
 def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
@@ -586,16 +595,23 @@ def snapshots(path: Any) -> list[dict[str, Any]]:
     return _tessera.list_snapshots(_path_of(path))
 
 
-def restore(path: Any, name: str, *, skip_damaged: bool = False, progress: ProgressCallback = None) -> list[str]:
+def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: bool = False,
+            progress: ProgressCallback = None) -> list[str]:
     """Put back what a snapshot holds, in one step. Everything that is there now is lost.
+
+    Parameters
+    ----------
+    skip_damaged : bool
+        Leave out what is not as it was when the snapshot was made.
+    break_seal : bool
+        Whether what is sealed may be changed, as in :func:`open`.
 
     Returns
     -------
     list of str
         With `skip_damaged`: the paths of what is left out.
     """
-    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _tessera.PlaceOptions(False),
-                                     work(0, 0, progress))
+    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _place(break_seal), work(0, 0, progress))
 
 
 def remove_snapshot(path: Any, name: str) -> None:
@@ -603,8 +619,13 @@ def remove_snapshot(path: Any, name: str) -> None:
     _tessera.remove_snapshot(_path_of(path), name, _tessera.PlaceOptions(False))
 
 
-def undo(array: Union[Path, Array]) -> int:
+def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
     """Take the last batch (:meth:`Array.edit`) back; undone twice, it is there again.
+
+    Parameters
+    ----------
+    break_seal : bool
+        Whether what is sealed may be changed, as in :func:`open`.
 
     Returns
     -------
@@ -619,7 +640,7 @@ def undo(array: Union[Path, Array]) -> int:
     >>> tessera.undo(a), a[0]
     (1, 0)
     """
-    opened = array if isinstance(array, Array) else open(array, "r+")
+    opened = array if isinstance(array, Array) and not break_seal else open(_path_of(array), "r+", break_seal=break_seal)
     opened._require_writable()
     changed = _tessera.undo(opened._handle)
     opened.refresh()
