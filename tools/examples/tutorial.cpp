@@ -3,6 +3,7 @@
 #include <tessera/place.h>
 #include <tessera/tessera.h>
 
+#include <filesystem>
 #include <iostream>
 
 using namespace tessera;
@@ -73,6 +74,11 @@ int main() try {
     // 10. Seal
     const Place place = find_place("dem.zarr");
     std::cout << seal(*place.store, place.prefix).files << " files sealed\n";
+
+    // 11. Lose something, and get it back
+    seal(*place.store, place.prefix, {.parity = parse_redundancy("2")});
+    std::filesystem::remove("dem.zarr/c/0/0");
+    std::cout << repair(place.store, place.prefix).done << " file restored\n";
     return 0;
 } catch (const Error& e) {
     std::cerr << e.what() << '\n';

@@ -22,7 +22,7 @@ public:
     };
     MappedArray(MappedArray&&) noexcept;
     MappedArray& operator=(MappedArray&&) noexcept;
-    ~MappedArray();
+    virtual ~MappedArray();
 
     [[nodiscard]] ArrayView view() const;
     [[nodiscard]] MutableArrayView mutable_view();  ///< throws invalid_argument in Mode::read

@@ -13,6 +13,7 @@
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/csv.h>
 #include <tessera/difference.h>
 #include <tessera/digest.h>
 #include <tessera/dtype.h>
@@ -23,14 +24,19 @@
 #include <tessera/joined_source.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
+#include <tessera/parity.h>
+#include <tessera/picture.h>
 #include <tessera/place.h>
+#include <tessera/png.h>
 #include <tessera/reduce.h>
+#include <tessera/references.h>
 #include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/selection.h>
 #include <tessera/snapshot.h>
 #include <tessera/statistics.h>
 #include <tessera/structure.h>
+#include <tessera/tile.h>
 #include <tessera/value.h>
 #include <tessera/verify.h>
 #include <tessera/view.h>
