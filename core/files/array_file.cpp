@@ -120,6 +120,14 @@ std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& 
 
 }  // namespace
 
+Error no_array_file(const std::filesystem::path& path) {
+    if (const ArrayFileFormat* named = format_by_extension(path)) {
+        return corrupt(
+            fmt::format("{} is named {} but does not begin as such a file does", path.string(), named->extension));
+    }
+    return unsupported(fmt::format("{} is no array file that is known ({})", path.string(), known_extensions()));
+}
+
 std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {
     ArrayPath array = path;
     array.opened = path.bytes();
@@ -128,11 +136,7 @@ std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayF
         std::unique_ptr<ArraySource> source = format->open(array, options);
         return field ? field_source(std::move(source), *field) : std::move(source);
     }
-    if (const ArrayFileFormat* named = format_by_extension(path.path)) {
-        throw corrupt(
-            fmt::format("{} is named {} but does not begin as such a file does", path.path.string(), named->extension));
-    }
-    throw unsupported(fmt::format("{} is no array file that is known ({})", path.path.string(), known_extensions()));
+    throw no_array_file(path.path);
 }
 
 std::unique_ptr<ArraySink> create_array_file(const ArrayPath& path, const DType& dtype, const Shape& shape,

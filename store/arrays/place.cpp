@@ -103,6 +103,13 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
         throw not_found(fmt::format("{}: a run was killed while it replaced this; {} is what was there: move it back",
                                     path.string(), moved_to(part, path).string()));
     }
+    if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
+        const fs::path file = path.string().substr(0, colons);
+        if (fs::exists(file, ignored)) {
+            throw not_found(fmt::format("{}: a part of {}, which open_source() reads; no array or group by itself",
+                                        path.string(), file.string()));
+        }
+    }
     if (fs::is_directory(part, ignored) || part.empty()) {
         throw not_found(fmt::format("{}: no such file or directory", path.string()));
     }

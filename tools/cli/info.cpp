@@ -425,10 +425,7 @@ int info(Session& session, const std::string& name, bool reverse_dims, bool exac
     const ArrayPath path = split_array_path(name);
     if (!fs::exists(path.path)) throw not_found(fmt::format("{}: no such file or directory", path.path.string()));
     const ArrayFileFormat* format = find_array_file_format(path.path);
-    if (format == nullptr) {
-        throw invalid_argument(
-            fmt::format("{}: neither a directory, a zip of arrays nor an array file", path.path.string()));
-    }
+    if (format == nullptr) throw no_array_file(path.path);
     return info_file(session, name, path, *format, reverse_dims);
 }
 

@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "command.h"
 #include "help.h"
@@ -186,11 +188,21 @@ int exit_code_of(ErrorCode code) {
             near = did_you_mean(typed, names);
             break;
         }
+        const bool cut =
+            std::ranges::any_of(words, [](const std::string& w) { return w.size() > 1 && w.ends_with(','); });
+        if (near.empty() && cut) near = "; a selection is one word, in quotes: '98:102, 148:152'";
         throw invalid_argument(fmt::format("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name));
     }
     if (words.empty()) throw invalid_argument("no command given; `tessera --help` lists them");
     std::vector<std::string> names{"help", "version"};
     for (const Command& command : commands()) names.emplace_back(command.name);
+    // What other programs call it.
+    static const std::map<std::string_view, std::string_view> elsewhere{
+        {"convert", "copy"}, {"cp", "copy"}, {"ls", "tree"}, {"list", "tree"}, {"cat", "get"}, {"delete", "rm"}};
+    if (const auto known = elsewhere.find(words[0]); known != elsewhere.end()) {
+        throw invalid_argument(fmt::format("'{}' is no command: `tessera {}` does that; `tessera --help` lists them",
+                                           words[0], known->second));
+    }
     throw invalid_argument(
         fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));
 }

@@ -326,9 +326,7 @@ TreeNode scan(const fs::path& path) {
     }
     if (!fs::exists(path)) throw not_found(fmt::format("{}: no such file or directory", path.string()));
     const ArrayFileFormat* format = find_array_file_format(path);
-    if (format == nullptr) {
-        throw invalid_argument(fmt::format("{}: neither a directory, a zip nor an array file", path.string()));
-    }
+    if (format == nullptr) throw no_array_file(path);
     return file_node(path.string(), *format, path);
 }
 

@@ -123,6 +123,9 @@ def creation_options(shape: Any, dtype: Any, options: dict[str, Any]) -> dict[st
         raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
     made = {"shape": shape, "dtype": dtype}
     made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
+    for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/")):
+        if not isinstance(made.get(name, ""), str):
+            raise InvalidArgument(f'{name}: expected a text such as "{example}", found {made[name]!r}')
     if made.get("order") not in (None, "C", "F"):
         raise InvalidArgument(f"order {made['order']!r}: expected \"C\" or \"F\"")
     if "fill_value" in made:

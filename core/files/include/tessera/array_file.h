@@ -16,6 +16,7 @@
 
 #include <tessera/array_io.h>
 #include <tessera/byte_io.h>
+#include <tessera/error.h>
 
 namespace tessera {
 
@@ -107,6 +108,9 @@ struct ArrayFileFormat {
 
 /// The same for an open file, whose name is its path.
 [[nodiscard]] const ArrayFileFormat* array_file_format_of(const ByteSource& file);
+
+/// The error for a file that is no array file: what its name promises, or which there are.
+[[nodiscard]] Error no_array_file(const std::filesystem::path& path);
 
 /// Opens an array file by content. A file of several arrays needs "::member", unless it holds exactly one; otherwise
 /// throws invalid_argument, listing the members. "file.npy::field" and "file.npz::member::field" are a field of
