@@ -271,7 +271,7 @@ private:
             made = std::make_shared<TilePlane>(reduced_plane(elements->elements, block.box, level_, how_));
             if (level_ == TileLevel{}) return made;  // no smaller than the elements
         }
-        store_.insert(key_of_plane(key, level_), made, false);
+        store_.insert(key_of_plane(key, level_), made, wanted_plane);
         return made;
     }
 
@@ -326,7 +326,7 @@ private:
         TilePlane whole{.windows = block.box, .values = {}, .counts = {}, .elements = std::move(elements)};
         const auto kept = std::make_shared<const TilePlane>(std::move(whole));
         const bool fine = level_.row + level_.column < finest_kept;
-        store_.insert(key_of_elements(key), kept, !fine);
+        store_.insert(key_of_elements(key), kept, fine ? wanted_plane : unwanted_elements);
         if (fine) {
             block.plane = std::make_shared<const TilePlane>(reduced_plane(kept->elements, block.box, level_, how_));
             return;
@@ -335,7 +335,7 @@ private:
         while (finer(steps + 1).row + finer(steps + 1).column >= finest_kept) ++steps;
         auto plane = std::make_shared<const TilePlane>(reduced_plane(kept->elements, block.box, finer(steps), how_));
         for (;; --steps) {
-            store_.insert(key_of_plane(key, finer(steps)), plane, false);
+            store_.insert(key_of_plane(key, finer(steps)), plane, std::min(steps, unwanted_elements - 1));
             if (steps == 0) break;
             plane = std::make_shared<const TilePlane>(
                 coarser_plane(*plane, block.box, finer(steps), finer(steps - 1), how_));
@@ -386,7 +386,7 @@ private:
         auto plane = std::make_shared<TilePlane>();
         plane->values = cell.values(DType::of<double>());
         const double value = plane->values.values<double>()[0];
-        store_.insert(key_of_glance(key_of(block)), std::move(plane), false);
+        store_.insert(key_of_glance(key_of(block)), std::move(plane), wanted_plane);
         return value;
     }
 

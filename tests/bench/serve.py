@@ -37,7 +37,7 @@ parser.add_argument("--only", default="", help="page, square, volume, sparse, cl
 options = parser.parse_args()
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.environ.setdefault("TESSERA_PROGRAM", os.path.abspath(options.program))
+os.environ["TESSERA_PROGRAM"] = os.path.abspath(options.program)
 os.environ.setdefault("TESSERA_GOLDEN", str(ROOT / "tests/golden"))
 os.environ.setdefault("TESSERA_SOURCE", str(ROOT))
 sys.path.insert(0, str(ROOT / "tests/cli"))
@@ -178,16 +178,19 @@ def square(folder):
         tiles = -(-options.side // (TILE << levels))
         overview = view("", "0,1", "0,0", levels, 0, 0, tiles, tiles)
         previews, overviews, again, opened = [], [], [], []
+        decoded = 0
         for _ in range(options.rounds):
             with serving(folder, path) as viewer:
                 opened.append(timed(lambda: (viewer.json("api/info"), viewer.json("api/picture")))[0])
                 previews.append(timed(lambda: viewer.get("api/preview", axes="0,1"))[0])
                 overviews.append(timed(lambda: viewer.tiles(overview))[0])
+                decoded = viewer.decoded()
                 again.append(timed(lambda: viewer.tiles(overview))[0])
         label = f"{options.side}² int32, {name}: " if name == "zstd" else f"{options.side}² int32, lz4: "
         report(label + "info and picture", opened)
         report(label + "preview", previews, "300")
         report(label + f"complete overview ({len(overview)} tiles)", overviews, "1500")
+        count(label + "  chunks decoded for it", decoded, (options.side // 1000) ** 2)
         report(label + "overview again", again)
         pan(folder, path, label)
         full_zoom(folder, path, label)
