@@ -324,7 +324,7 @@ private:
         if (!block.stored) return;
         const std::string key = key_of(block);
         TilePlane whole{.windows = block.box, .values = {}, .counts = {}, .elements = std::move(elements)};
-        const auto kept = std::make_shared<const TilePlane>(std::move(whole));
+        const auto kept = std::make_shared<TilePlane>(std::move(whole));
         const bool fine = level_.row + level_.column < finest_kept;
         store_.insert(key_of_elements(key), kept, fine ? wanted_plane : unwanted_elements);
         if (fine) {
@@ -341,13 +341,15 @@ private:
                 coarser_plane(*plane, block.box, finer(steps), finer(steps - 1), how_));
         }
         block.plane = plane;
+        if (kept.use_count() == 1) store_.recycle(std::move(kept->elements));
     }
 
     /// Reads elements of a block, of the version that the block has then. If it is gone meanwhile, it is not stored.
     [[nodiscard]] NDArray read_version(TileBlock& block, const TileBox& box) const {
         constexpr int most_tries = 8;
+        NDArray elements = store_.fresh(array_.native, {box.rows, box.columns});
         for (int tries = 1;; ++tries) {
-            NDArray elements = array_.read(slice_, box, alone_);
+            array_.read_into(slice_, box, elements, alone_);
             const auto after = array_.version_of(array_.value_of(slice_, block.row, block.column));
             if (after && *after == block.version) return elements;
             block.stored = after.has_value();

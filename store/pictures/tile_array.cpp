@@ -144,8 +144,7 @@ double TileArray::fill_number() const {
     return element_number(dtype, element);
 }
 
-NDArray TileArray::read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const {
-    NDArray elements(native, {box.rows, box.columns});
+void TileArray::read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const {
     Region region(at_of(slice), Shape::filled(info.shape.rank(), 1));
     region.start[slice.rows] = box.row;
     region.start[slice.columns] = box.column;
@@ -155,7 +154,6 @@ NDArray TileArray::read(const TileSlice& slice, const TileBox& box, const IoOpti
     strides[slice.rows] = box.columns * native.size();
     const MutableArrayView out{elements.bytes().data(), native, region.extent, strides, nullptr};
     source->read_into(region, out, io);
-    return elements;
 }
 
 void TileArray::list_values() const {

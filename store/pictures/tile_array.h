@@ -49,8 +49,8 @@ struct TileArray {
     [[nodiscard]] std::optional<std::string> version_of(const Index& value) const;
     /// What elements of a chunk that is not stored read as, as a number. Throws as reading them does.
     [[nodiscard]] double fill_number() const;
-    /// Reads elements of the slice, as (rows, columns) in host order.
-    [[nodiscard]] NDArray read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const;
+    /// Reads elements of the slice into (rows, columns) of `native`, which is in host order.
+    void read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const;
     /// Blocks of stored values in a range, by listing what is stored: nullopt if that cannot be told, or if there are
     /// too many values to list. A list is kept for a few seconds.
     [[nodiscard]] std::optional<std::vector<BlockRange>> stored_in(const TileSlice& slice,

@@ -64,6 +64,31 @@ void TileStore::finished(const std::string& key) {
     work_ended_.notify_all();
 }
 
+NDArray TileStore::fresh(const DType& dtype, const Shape& shape) {
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::ranges::find_if(
+            idle_, [&](const NDArray& idle) { return idle.shape() == shape && idle.dtype() == dtype; });
+        if (found != idle_.end()) {
+            NDArray elements = std::move(*found);
+            idle_.erase(found);
+            return elements;
+        }
+    }
+    return {dtype, shape};
+}
+
+void TileStore::recycle(NDArray&& elements) {
+    constexpr std::size_t most = 4;
+    NDArray dropped = std::move(elements);
+    const std::lock_guard lock(mutex_);
+    if (bytes_ + most * dropped.bytes().size() > limit_) return;
+    idle_.push_back(std::move(dropped));
+    if (idle_.size() <= most) return;
+    dropped = std::move(idle_.front());
+    idle_.erase(idle_.begin());
+}
+
 std::uint64_t TileStore::bytes() const {
     const std::lock_guard lock(mutex_);
     return bytes_;
@@ -71,7 +96,9 @@ std::uint64_t TileStore::bytes() const {
 
 void TileStore::make_room() {
     std::vector<std::shared_ptr<const TilePlane>> dropped;
+    std::vector<NDArray> idle;
     const std::lock_guard lock(mutex_);
+    idle.swap(idle_);
     const bool only_wanted =
         std::ranges::all_of(order_.begin() + 1, order_.end(), [](const auto& o) { return o.empty(); });
     for (std::size_t worth = only_wanted ? wanted_plane : wanted_plane + 1; worth < order_.size(); ++worth) {

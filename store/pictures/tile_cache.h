@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <tessera/memory_account.h>
 
@@ -40,6 +41,11 @@ public:
     [[nodiscard]] bool begin(const std::string& key);
     void finished(const std::string& key);
 
+    /// Elements with indeterminate content, in memory that was recycled, where there is some.
+    [[nodiscard]] NDArray fresh(const DType& dtype, const Shape& shape);
+    /// Keeps memory for fresh(): touching new memory takes about as long as decoding into it.
+    void recycle(NDArray&& elements);
+
     [[nodiscard]] std::uint64_t bytes() const;
     std::atomic<std::int64_t> decoded = 0;  ///< chunks
 
@@ -49,7 +55,7 @@ private:
         int worth = wanted_plane;
         std::list<std::string>::iterator place;
     };
-    /// Drops what is not wanted; all, if there is no such thing.
+    /// Drops idle memory and what is not wanted; all, if there is no such thing.
     void make_room();
     /// Removes an entry from all but the order.
     [[nodiscard]] std::shared_ptr<const TilePlane> take(const std::string& key);
@@ -61,6 +67,7 @@ private:
     std::uint64_t bytes_ = 0;
     std::array<std::list<std::string>, unwanted_elements + 1> order_;  ///< by worth, the latest first
     std::unordered_map<std::string, Entry> entries_;
+    std::vector<NDArray> idle_;
     std::mutex work_mutex_;
     std::condition_variable work_ended_;
     std::set<std::string> in_work_;

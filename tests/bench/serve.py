@@ -107,6 +107,12 @@ class Viewer:
     def decoded(self):
         return self.json("api/cache")["chunks_decoded"]
 
+    def processor(self):
+        """Seconds that the server's threads have worked."""
+        with open(f"/proc/{self.server.process.pid}/stat") as line:
+            words = line.read().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def read(self):
         """Bytes that the server has read, from files and sockets."""
         with open(f"/proc/{self.server.process.pid}/io") as lines:
@@ -178,18 +184,21 @@ def square(folder):
         tiles = -(-options.side // (TILE << levels))
         overview = view("", "0,1", "0,0", levels, 0, 0, tiles, tiles)
         previews, overviews, again, opened = [], [], [], []
-        decoded = 0
+        decoded, worked = 0, []
         for _ in range(options.rounds):
             with serving(folder, path) as viewer:
                 opened.append(timed(lambda: (viewer.json("api/info"), viewer.json("api/picture")))[0])
                 previews.append(timed(lambda: viewer.get("api/preview", axes="0,1"))[0])
+                before = viewer.processor()
                 overviews.append(timed(lambda: viewer.tiles(overview))[0])
+                worked.append(viewer.processor() - before)
                 decoded = viewer.decoded()
                 again.append(timed(lambda: viewer.tiles(overview))[0])
         label = f"{options.side}² int32, {name}: " if name == "zstd" else f"{options.side}² int32, lz4: "
         report(label + "info and picture", opened)
         report(label + "preview", previews, "300")
         report(label + f"complete overview ({len(overview)} tiles)", overviews, "1500")
+        report(label + "  processor time of the server", worked)
         count(label + "  chunks decoded for it", decoded, (options.side // 1000) ** 2)
         report(label + "overview again", again)
         pan(folder, path, label)

@@ -267,6 +267,16 @@ TEST(Tiles, NoChunkIsDecodedTwice) {
     EXPECT_LE(cache->bytes(), std::uint64_t{64} << 20U);
 }
 
+TEST(Tiles, ASmallCacheKeepsWhatIsLookedAt) {
+    const auto cache = std::make_shared<TileCache>(300'000);  // the finer cells of all chunks would take twice as much
+    const TileSource source(std::make_shared<Array>(counting_array({1000, 1000}, {100, 100})), cache, "a");
+    for (const int level : {4, 4, 5, 4}) {
+        EXPECT_FALSE(source.tile({.row_level = level, .column_level = level}).sampled);
+        EXPECT_EQ(cache->chunks_decoded(), 100) << level;
+        EXPECT_LE(cache->bytes(), 300'000U);
+    }
+}
+
 TEST(Tiles, TheCacheStaysWithinItsBytes) {
     const auto cache = std::make_shared<TileCache>(200'000);
     const TileSource source(std::make_shared<Array>(counting_array({1000, 1000}, {100, 100})), cache, "a");
