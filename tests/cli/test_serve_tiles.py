@@ -1,19 +1,14 @@
 """Tiles, values and rows of `tessera serve` against NumPy."""
 
-import json
-import re
-import subprocess
-import unittest
-import urllib.error
 import urllib.parse
-import urllib.request
 
 import numpy as np
 
-from program import PROGRAM, ProgramTest
+from program import main
+from serving import ServeTest
 
 
-class Tiles(ProgramTest):
+class Tiles(ServeTest):
     def setUp(self):
         super().setUp()
         rng = np.random.default_rng(7)
@@ -21,26 +16,20 @@ class Tiles(ProgramTest):
         self.large = np.array([[2**63 - 1, -2**63], [5, 2**53 + 1]], "<i8")
         self.table = np.array([(1, b"one"), (2, b"two")], [("n", "<i4"), ("name", "S3")])
         np.savez(self.path("data.npz"), numbers=self.numbers, large=self.large, table=self.table)
-        self.server = subprocess.Popen([PROGRAM, "serve", self.path("data.npz")], stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(self.server.stdout.close)
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.terminate)
-        found = re.search(r"http://\S+", self.server.stdout.readline())
-        if not found:
-            self.skipTest("this build has no server")
-        self.url = found.group(0)
+        self.server = self.serve("data.npz")
 
-    def get(self, route, **parameters):
-        return urllib.request.urlopen(f"{self.url}api/{route}?{urllib.parse.urlencode(parameters)}", timeout=30)
+    def get(self, route, code=200, **parameters):
+        answer = self.server.get(f"api/{route}?{urllib.parse.urlencode(parameters)}")
+        self.assertEqual(answer.status, code, answer.body)
+        return answer
 
     def json(self, route, **parameters):
-        return json.load(self.get(route, **parameters))
+        return self.get(route, **parameters).json()
 
     def tile(self, **parameters):
-        with self.get("tile", path="numbers", axes="0,1", **parameters) as answer:
-            shape = [int(n) for n in answer.headers["X-Tessera-Shape"].split(",")]
-            return np.frombuffer(answer.read(), answer.headers["X-Tessera-Dtype"]).reshape(shape), answer.headers
+        answer = self.get("tile", path="numbers", axes="0,1", **parameters)
+        shape = [int(n) for n in answer.headers["X-Tessera-Shape"].split(",")]
+        return np.frombuffer(answer.body, answer.headers["X-Tessera-Dtype"]).reshape(shape), answer.headers
 
     def test_elements_keep_their_dtype(self):
         found, headers = self.tile(level="0,0", tile="1,1", v="x")
@@ -60,8 +49,8 @@ class Tiles(ProgramTest):
                     self.assertAlmostEqual(float(found[i, j]), float(function(window)), places=3)
 
     def test_axes_may_be_turned(self):
-        with self.get("tile", path="numbers", axes="1,0", level="0,0", tile="0,0") as answer:
-            found = np.frombuffer(answer.read(), "<i2").reshape(256, 256)
+        answer = self.get("tile", path="numbers", axes="1,0", level="0,0", tile="0,0")
+        found = np.frombuffer(answer.body, "<i2").reshape(256, 256)
         np.testing.assert_array_equal(found, self.numbers.T[:256, :256])
 
     def test_values_are_exact(self):
@@ -77,11 +66,9 @@ class Tiles(ProgramTest):
 
     def test_bad_requests_are_errors_in_json(self):
         for parameters in ({"level": "0,0", "tile": "9,9"}, {"level": "0", "tile": "0,0"}, {"level": "0,99", "tile": "0,0"}):
-            with self.assertRaises(urllib.error.HTTPError) as caught:
-                self.tile(**parameters)
-            self.assertEqual(caught.exception.code, 400)
-            self.assertIn("message", json.load(caught.exception))
+            answer = self.get("tile", code=400, path="numbers", axes="0,1", **parameters)
+            self.assertIn("message", answer.json())
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()
