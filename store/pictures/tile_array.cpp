@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <tessera/array_field.h>
 #include <tessera/error.h>
+#include <tessera/field.h>
 #include <tessera/picture.h>
 #include <tessera/slices.h>
 
@@ -61,9 +63,16 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
     }
     missing = missing_values(*source, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
-    if (const auto* array = dynamic_cast<const Array*>(source.get())) {
+    const auto* array = dynamic_cast<const Array*>(source.get());
+    if (const auto* field = dynamic_cast<const ArrayField*>(source.get())) {
+        array = &field->array();
+        const std::string_view field_name = std::string_view(field->name()).substr(array->name().size() + 2);  // "a::b"
+        offset = find_field(array->dtype(), field_name, array->name()).offset;
+    }
+    if (array != nullptr) {
         state = ArrayAccess::state(*array).get();
         loaded = state->loaded();
+        chunk_bytes = byte_count(array->chunks(), array->dtype().size());
         reads_parts = decodes_parts(loaded->metadata.codecs);
     } else if (info.access != Access::any) {
         reads_parts = false;
@@ -111,6 +120,7 @@ TileBox TileArray::block_of(const TileSlice& slice) const {
 }
 
 std::int64_t TileArray::decoded_bytes(const TileSlice& slice) const {
+    if (chunk_bytes > 0) return chunk_bytes;
     if (info.chunks.rank() == info.shape.rank())
         return std::max<std::int64_t>(1, byte_count(info.chunks, native.size()));
     const TileBox block = block_of(slice);
@@ -123,10 +133,13 @@ Index TileArray::at_of(const TileSlice& slice) const {
 
 Index TileArray::value_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const {
     const TileBox block = block_of(slice);
-    Index value = at_of(slice);
-    value[slice.rows] = block_row * block.rows;
-    value[slice.columns] = block_column * block.columns;
-    for (int d = 0; loaded && d < value.rank(); ++d) value[d] /= loaded->grid.chunks()[d];
+    Index at = at_of(slice);
+    at[slice.rows] = block_row * block.rows;
+    at[slice.columns] = block_column * block.columns;
+    if (!loaded) return at;
+    // The dimensions of a field's sub-array lie within each element.
+    Index value;
+    for (int d = 0; d < loaded->grid.grid().rank(); ++d) value.push_back(at[d] / loaded->grid.chunks()[d]);
     return value;
 }
 
@@ -140,7 +153,7 @@ std::optional<std::string> TileArray::version_of(const Index& value) const {
 double TileArray::fill_number() const {
     const DType& dtype = info.dtype;
     ElementBytes element = zero_element(dtype);
-    if (loaded) std::memcpy(element.data(), loaded->fill(), element.size());
+    if (loaded) std::memcpy(element.data(), loaded->fill() + offset, element.size());
     return element_number(dtype, element);
 }
 
@@ -187,9 +200,14 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
     list_values();
     if (!listing_.complete) return std::nullopt;
     const TileBox block = block_of(slice);
-    // A value holds so many blocks.
-    const std::int64_t rows = loaded->grid.chunks()[slice.rows] / block.rows;
-    const std::int64_t columns = loaded->grid.chunks()[slice.columns] / block.columns;
+    // A value holds so many blocks, and all of a sub-array.
+    const Shape& grid = loaded->grid.grid();
+    const auto blocks = [&](int d, std::int64_t length) {
+        return d < grid.rank() ? loaded->grid.chunks()[d] / length : 1;
+    };
+    const auto place = [&](const Index& value, int d) { return d < grid.rank() ? value[d] : 0; };
+    const std::int64_t rows = blocks(slice.rows, block.rows);
+    const std::int64_t columns = blocks(slice.columns, block.columns);
     const Index wanted = value_of(slice, 0, 0);
     std::vector<BlockRange> found;
     for (const std::int64_t number : listing_.values) {
@@ -199,10 +217,11 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
             here = here && (d == slice.rows || d == slice.columns || value[d] == wanted[d]);
         }
         if (!here) continue;
-        BlockRange part{std::max(range.row, value[slice.rows] * rows),
-                        std::max(range.column, value[slice.columns] * columns), 0, 0};
-        part.rows = std::min(range.row + range.rows, (value[slice.rows] + 1) * rows) - part.row;
-        part.columns = std::min(range.column + range.columns, (value[slice.columns] + 1) * columns) - part.column;
+        const std::int64_t first_row = place(value, slice.rows) * rows;
+        const std::int64_t first_column = place(value, slice.columns) * columns;
+        BlockRange part{std::max(range.row, first_row), std::max(range.column, first_column), 0, 0};
+        part.rows = std::min(range.row + range.rows, first_row + rows) - part.row;
+        part.columns = std::min(range.column + range.columns, first_column + columns) - part.column;
         if (part.rows > 0 && part.columns > 0) found.push_back(part);
     }
     return found;

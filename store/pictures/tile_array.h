@@ -30,9 +30,12 @@ struct TileArray {
     ArrayInfo info;
     DType native;
     std::vector<double> missing;
-    const ArrayState* state = nullptr;  ///< of an array of chunks in a store; nullptr for any other source
+    /// Of an array of chunks in a store, or of a field of one; nullptr for any other source.
+    const ArrayState* state = nullptr;
     std::shared_ptr<const LoadedArray> loaded;
-    bool reads_parts = true;  ///< a few elements of a block are read without decoding it whole
+    std::int64_t offset = 0;       ///< of the field in the elements of the array
+    std::int64_t chunk_bytes = 0;  ///< decoded; 0 without `state`
+    bool reads_parts = true;       ///< a few elements of a block are read without decoding it whole
 
     /// Throws invalid_argument unless the dimensions differ and are there, and `at` lies in the array.
     void require_slice(const TileSlice& slice) const;

@@ -76,6 +76,35 @@ class Page(PageTest):
         drawn = "tesseraPage.profile.canvas.getContext('2d').getImageData(60, 0, 100, 100).data.some((v) => v > 0)"
         self.assertTrue(self.script(f"return {drawn}"))
 
+    def test_fields_are_picked(self):
+        values = np.zeros((30, 40), [("low", "<f4"), ("name", "S2"), ("high", "<f4"), ("grid", "<u2", (5,))])
+        values["low"] = np.arange(1200).reshape(30, 40)
+        values["high"] = 10 * values["low"]
+        values["grid"] = 7
+        np.save(self.path("prices.npy"), values)
+        server = self.serve("prices.npy")
+        self.open(server)
+        self.complete()
+        self.assertIn("4 fields", self.text("facts"))
+        pick = "const f = document.getElementById('field'); f.value = '{}'; f.dispatchEvent(new Event('change'))"
+        self.assertEqual(self.script("return [...document.querySelectorAll('#field option')].map((o) => o.textContent)"),
+                         ["low", "high", "grid"])
+        self.script(pick.format("high"))
+        self.wait("location.hash.includes('field=high')")
+        self.complete()
+        self.mouse().move_to_element(self.by_id("map")).move_by_offset(4, 4).perform()
+        self.wait("tesseraPage.pointer && /^[\\d.]+$/.test(document.getElementById('value').textContent)")
+        row, column = self.script("return tesseraPage.pointer")
+        self.wait(f"Number(document.getElementById('value').textContent) === {values['high'][row, column]}")
+        self.script("document.getElementById('tab-table').click()")
+        self.wait("document.querySelector('.grid-row .cell:nth-child(3)')?.textContent === '10.0'")
+        self.script(pick.format("grid"))
+        self.wait("document.querySelectorAll('#axis-rows option').length === 3")
+        self.wait("document.querySelector('.grid-row .cell:nth-child(3)')?.textContent === '7'")
+        self.open(server, "#path=&field=low")
+        self.complete()
+        self.assertEqual(self.by_id("field").get_attribute("value"), "low")
+
     def test_keys_alone(self):
         """From the address on: an array is chosen, looked at, coloured and read without a mouse."""
         self.open(self.server)

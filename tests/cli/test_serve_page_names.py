@@ -1,6 +1,7 @@
 """The page of `tessera serve` with names and attributes that mean harm, and with large tables."""
 
 import json
+import os
 
 import numpy as np
 
@@ -51,6 +52,15 @@ class Names(PageTest):
         self.browser.get(link)
         self.complete()
         self.assertEqual(self.text("name"), shown[-1])
+
+    def test_a_name_that_is_not_utf8(self):
+        folder = self.folder / "served"
+        folder.mkdir()
+        np.save(self.path("x.npy"), np.arange(12, dtype="<i4").reshape(3, 4))
+        os.rename(os.fsencode(self.path("x.npy")), os.path.join(os.fsencode(folder), b"caf\xe9.npy"))
+        self.open(self.serve("served"))
+        self.complete()
+        self.assertEqual(self.text("name"), "caf\\xe9.npy")
 
     def test_attributes_dimensions_and_units(self):
         self.tessera("create", "a.zarr", "--shape", "4,5", "--dtype", "<f4", "--chunks", "2,5", "--format", "v3")

@@ -108,7 +108,7 @@ void add_file(Value& value, const ServedNode& node) {
 HttpResponse answer_info(Served& served, const HttpRequest& request) {
     const NodePointer node = served.node(request.parameter("path").value_or(""));
     Value value = Value::object();
-    value.set("path", utf8_text(node->path));
+    set_path(value, node->path);
     value.set("kind", kind_name(node->kind));
     value.set("format", node->format.empty() ? Value() : Value(node->format));
     Value attributes = Value::object();
@@ -155,14 +155,14 @@ HttpResponse answer_tree(Served& served, const HttpRequest& request) {
         const std::string path = node->path.empty() ? child.name : node->path + "/" + child.name;
         Value value = Value::object();
         value.set("name", utf8_text(child.name));
-        value.set("path", utf8_text(path));
+        set_path(value, path);
         value.set("kind", kind_name(child.kind));
         value.set("format", child.format.empty() ? Value() : Value(child.format));
         if (children.size() <= most_opened) add_facts(value, served, path);
         list.push_back(std::move(value));
     }
     Value value = Value::object();
-    value.set("path", utf8_text(node->path));
+    set_path(value, node->path);
     value.set("kind", kind_name(node->kind));
     value.set("format", node->format.empty() ? Value() : Value(node->format));
     value.set("children", std::move(list));

@@ -150,7 +150,7 @@ export class SliceView {
   }
 
   parameters() {
-    return { path: this.view.path, axes: this.view.axes.join(','), at: this.view.at.join(',') };
+    return { path: this.view.path, field: this.view.field, axes: this.view.axes.join(','), at: this.view.at.join(',') };
   }
 
   // ---- the preview

@@ -27,7 +27,7 @@ export class Table {
     new ResizeObserver(() => this.draw()).observe(element);
   }
 
-  /** `slice`: {path, axes, at, version}; a structure has its fields as columns. */
+  /** `slice`: {path, field, axes, at, version}; a structure has its fields as columns. */
   show(info, slice) {
     this.info = info;
     this.slice = slice;
@@ -153,7 +153,7 @@ export class Table {
       await Promise.all([...wanted].filter((page) => !pages.has(page)).map(async (page) => {
         const [row, column] = page.split(',').map(Number);
         const answer = await json('api/rows', {
-          path: this.slice.path, axes: this.flat ? null : this.slice.axes.join(','),
+          path: this.slice.path, field: this.slice.field, axes: this.flat ? null : this.slice.axes.join(','),
           at: this.info.shape.length > 0 ? this.slice.at.join(',') : null, row: row * pageRows, rows: pageRows,
           column: this.flat ? null : column * pageColumns, columns: this.flat ? null : pageColumns, v: this.slice.version,
         }, signal);
