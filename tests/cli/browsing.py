@@ -31,6 +31,12 @@ class PageTest(ServeTest):
         cls.browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
         cls.addClassCleanup(cls.browser.quit)
 
+    def serve(self, *words, env=None):
+        server = super().serve(*words, env=env)
+        if not server.get("page/leaflet.min.js").body:
+            self.skipTest("built without Leaflet")
+        return server
+
     def tearDown(self):
         messages = [line["message"] for line in self.browser.get_log("browser")]
         self.browser.get("about:blank")  # before the server ends

@@ -169,7 +169,7 @@ class Page {
       el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => this.tab(name),
                      onkeydown: (event) => this.tabKey(event, names, name) }, tabNames[name])));
     this.tab(names.includes(wished) ? wished : names[0]);
-    const wants = this.info && this.info.shape.length >= 2 && !window.L;
+    const wants = this.info && this.info.shape.length >= 2 && ['number', 'bool'].includes(this.info.kind) && !window.L;
     if (wants) this.fail(new Error('This build of Tessera has no Leaflet, so there are no pictures here: install libjs-leaflet and build again.'));
   }
 
