@@ -138,7 +138,6 @@ class Page {
     this.sliders();
     this.legend();
     byId('value').textContent = '–';
-    byId('index').textContent = 'Move over the picture';
     this.profile.clear();
   }
 
@@ -191,6 +190,7 @@ class Page {
       button?.setAttribute('tabindex', other === name ? '0' : '-1');
     }
     document.body.dataset.tab = name;
+    if (!this.pointer) byId('index').textContent = `Point at the ${name === 'line' ? 'line' : 'picture'}`;
     const rank = this.info?.shape.length ?? 0;
     const fields = (this.whole?.pictures.length ?? 0) > 0;
     byId('tool-slice').hidden = rank < 2 && !fields;
@@ -400,7 +400,8 @@ class Page {
       return el('span', { class: 'key' }, box, name);
     };
     const missing = this.info?.missing.filter((v) => v !== null) ?? [];
-    byId('legend').replaceChildren(item('NaN', css(nanColour())),
+    const gaps = /[fcMmV]\d|bfloat/.test(this.info?.dtype ?? '');
+    byId('legend').replaceChildren(gaps ? item(/[Mm]\d/.test(this.info.dtype) ? 'NaT' : 'NaN', css(nanColour())) : '',
                                    missing.length ? item(`missing (${missing.map((v) => numberText(v)).join(', ')})`, 'rgba(128,128,128,.3)') : '');
     void colours;
   }
