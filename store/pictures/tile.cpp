@@ -243,6 +243,14 @@ private:
         }
         return key;
     }
+    [[nodiscard]] std::string key_of_chunk(const TileBlock& block, const Region& region) const {
+        std::string key = array_.identity;
+        key += '\0';
+        key += block.version;
+        key += '\0';
+        for (const std::int64_t start : region.start) append_bytes(key, start);
+        return key + "c";
+    }
     [[nodiscard]] static std::string key_of_elements(const std::string& block) { return block + "e"; }
     [[nodiscard]] static std::string key_of_glance(const std::string& block) { return block + "g"; }
     [[nodiscard]] std::string key_of_plane(const std::string& block, const TileLevel& level) const {
@@ -319,8 +327,7 @@ private:
     }
 
     void decode_block(TileBlock& block) {
-        NDArray elements = read_version(block, block.box);
-        ++store_.decoded;
+        NDArray elements = read_block(block);
         if (!block.stored) return;
         const std::string key = key_of(block);
         TilePlane whole{.windows = block.box, .values = {}, .counts = {}, .elements = std::move(elements)};
@@ -344,19 +351,48 @@ private:
         if (kept.use_count() == 1) store_.recycle(std::move(kept->elements));
     }
 
-    /// Reads elements of a block, of the version that the block has then. If it is gone meanwhile, it is not stored.
+    /// All elements of a block. A chunk that had to be decoded whole for them is kept for slices beside this one.
+    [[nodiscard]] NDArray read_block(TileBlock& block) const {
+        if (!array_.keeps_chunks(slice_)) {
+            ++store_.decoded;
+            return read_version(block, block.box);
+        }
+        const Region region = array_.chunk_of(slice_, block.row, block.column);
+        NDArray elements = store_.fresh(array_.native, {block.box.rows, block.box.columns});
+        if (const auto known = store_.find(key_of_chunk(block, region))) {
+            array_.copy_slice(known->elements, region, slice_, block.box, elements);
+            return elements;
+        }
+        NDArray chunk = store_.fresh(array_.native, region.extent);
+        read_versioned(block, [&] { array_.source->read_into(region, chunk.view(), alone_); });
+        ++store_.decoded;
+        array_.copy_slice(chunk, region, slice_, block.box, elements);
+        TilePlane whole{.windows = {}, .values = {}, .counts = {}, .elements = std::move(chunk)};
+        const auto kept = std::make_shared<TilePlane>(std::move(whole));
+        if (block.stored) store_.insert(key_of_chunk(block, region), kept, unwanted_elements);
+        if (kept.use_count() == 1) store_.recycle(std::move(kept->elements));
+        return elements;
+    }
+
     [[nodiscard]] NDArray read_version(TileBlock& block, const TileBox& box) const {
-        constexpr int most_tries = 8;
         NDArray elements = store_.fresh(array_.native, {box.rows, box.columns});
+        read_versioned(block, [&] { array_.read_into(slice_, box, elements, alone_); });
+        return elements;
+    }
+
+    /// Reads elements of a block, of the version that the block has then. If it is gone meanwhile, it is not stored.
+    template <class Read>
+    void read_versioned(TileBlock& block, const Read& read) const {
+        constexpr int most_tries = 8;
         for (int tries = 1;; ++tries) {
-            array_.read_into(slice_, box, elements, alone_);
+            read();
             const auto after = array_.version_of(array_.value_of(slice_, block.row, block.column));
-            if (after && *after == block.version) return elements;
+            if (after && *after == block.version) return;
             block.stored = after.has_value();
-            if (!after) return elements;
+            if (!after) return;
             block.version = *after;
             // Each read is of one version all the same. Its name alone is not certain.
-            if (tries == most_tries) return elements;
+            if (tries == most_tries) return;
         }
     }
 

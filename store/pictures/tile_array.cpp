@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_field.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/field.h>
 #include <tessera/picture.h>
@@ -24,6 +25,8 @@ namespace {
 constexpr std::int64_t plain_block = 1024;
 // The most bytes of a slice of a compressed stream: all of it is one block.
 constexpr std::int64_t most_streamed = std::int64_t{512} << 20;
+// A chunk that is kept decoded for the slices beside the one that was asked for.
+constexpr std::int64_t most_kept = std::int64_t{8} << 20;
 // Beyond so many names a folder takes too long to list.
 constexpr std::size_t most_listed = 300'000;
 
@@ -157,16 +160,48 @@ double TileArray::fill_number() const {
     return element_number(dtype, element);
 }
 
-void TileArray::read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const {
+Region TileArray::region_of(const TileSlice& slice, const TileBox& box) const {
     Region region(at_of(slice), Shape::filled(info.shape.rank(), 1));
     region.start[slice.rows] = box.row;
     region.start[slice.columns] = box.column;
     region.extent[slice.rows] = box.rows;
     region.extent[slice.columns] = box.columns;
+    return region;
+}
+
+MutableArrayView TileArray::view_of(const TileSlice& slice, const Region& region, NDArray& elements) const {
     Strides strides = Strides::filled(info.shape.rank(), native.size());
-    strides[slice.rows] = box.columns * native.size();
-    const MutableArrayView out{elements.bytes().data(), native, region.extent, strides, nullptr};
-    source->read_into(region, out, io);
+    strides[slice.rows] = region.extent[slice.columns] * native.size();
+    return {elements.bytes().data(), native, region.extent, strides, nullptr};
+}
+
+void TileArray::read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const {
+    const Region region = region_of(slice, box);
+    source->read_into(region, view_of(slice, region, elements), io);
+}
+
+bool TileArray::keeps_chunks(const TileSlice& slice) const {
+    if (!loaded || reads_parts) return false;
+    const std::int64_t bytes = byte_count(info.chunks, native.size());
+    return bytes <= most_kept && bytes > info.chunks[slice.rows] * info.chunks[slice.columns] * native.size();
+}
+
+Region TileArray::chunk_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const {
+    Region chunk(at_of(slice), info.chunks);
+    for (int d = 0; d < info.shape.rank(); ++d) {
+        const std::int64_t number = d == slice.rows      ? block_row
+                                    : d == slice.columns ? block_column
+                                                         : chunk.start[d] / info.chunks[d];
+        chunk.start[d] = number * info.chunks[d];
+        chunk.extent[d] = std::min(info.chunks[d], info.shape[d] - chunk.start[d]);
+    }
+    return chunk;
+}
+
+void TileArray::copy_slice(const NDArray& chunk, const Region& region, const TileSlice& slice, const TileBox& box,
+                           NDArray& elements) const {
+    const Region wanted = region_of(slice, box);
+    copy_elements(chunk.view().part(within(region, wanted)), view_of(slice, wanted, elements));
 }
 
 void TileArray::list_values() const {

@@ -89,7 +89,7 @@ class Nonsense(ServeTest):
         np.save(self.folder / "s.npy", np.zeros((300, 400), [("a", "<i4"), ("b", [("c", "<f8"), ("d", "S3")], (2,))]))
         self.tessera("create", "g/a.zarr", "--shape", "900,900", "--dtype", "<f4", "--chunks", "200,300", "--format", "v3")
         self.tessera("set", "g/a.zarr", "0:500", "2", "--quiet")
-        self.server = self.serve(".")
+        self.server = self.serve(".", "--max-memory", "32M")  # caches are full soon
         memory = []
         for part in range(4):
             self.clients(part, REQUESTS // 4)
