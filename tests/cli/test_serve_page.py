@@ -23,6 +23,13 @@ class Page(PageTest):
         self.assertEqual(self.text("name"), "volume")
         self.assertIn("6 × 50 × 60", self.text("facts"))
 
+    def test_what_is_sampled_becomes_complete(self):
+        self.tessera("import", self.save("many.npy", np.arange(360_000, dtype="<i4").reshape(600, 600)), "many.zarr",
+                     "--chunks", "20,20", "--quiet")  # 900 chunks, of which a tile decodes 128 at once
+        self.open(self.serve("many.zarr"))
+        self.complete()
+        self.assertNotIn("sampled", self.text("status"))
+
     def test_axes_slider_and_link(self):
         self.open(self.server, "#path=volume&at=2,0,0")
         self.complete()

@@ -211,11 +211,13 @@ export class SliceView {
       { ...this.parameters(), level: `${row.level},${column.level}`, tile: `${row.tile},${column.tile}`,
         with: row.level + column.level > 0 ? this.view.with : 'nearest', v: this.info.version },
       (data) => {
+        const better = canvas.data !== undefined && done === null;
         canvas.data = data;
         canvas.draw();
         done?.(null, canvas);
         done = null;
         if (data.left > 0) this.report();
+        else if (better) this.loaded();
       },
       (error) => {
         done?.(error, canvas);
