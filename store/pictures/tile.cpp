@@ -94,7 +94,7 @@ public:
     Tile tile(const TileRequest& request, const DType& dtype) {
         level_ = {request.row_level, request.column_level};
         how_ = {.with = level_ == TileLevel{} ? Coarsening::nearest : request.with, .missing = &array_.missing};
-        const TileBox windows = windows_of_tile(request);
+        const TileBox windows = windows_ = windows_of_tile(request);
         TileCells cells(windows, elements_, level_, how_);
         const BlockRange range = blocks_of(windows);
         Tile tile;
@@ -276,11 +276,20 @@ private:
         if (!made) {
             const auto elements = store_.find(key_of_elements(key));
             if (!elements) return nullptr;
-            made = std::make_shared<TilePlane>(reduced_plane(elements->elements, block.box, level_, how_));
+            made = from_elements(elements->elements, block);
             if (level_ == TileLevel{}) return made;  // no smaller than the elements
         }
         store_.insert(key_of_plane(key, level_), made, wanted_plane);
         return made;
+    }
+
+    /// Single elements are taken as far as the tile goes.
+    [[nodiscard]] std::shared_ptr<TilePlane> from_elements(const NDArray& elements, const TileBlock& block) const {
+        if (level_ != TileLevel{}) {
+            return std::make_shared<TilePlane>(reduced_plane(elements, block.box, level_, how_));
+        }
+        const TileBox part = common(windows_, block.box);
+        return std::make_shared<TilePlane>(reduced_plane(part_of(elements, block.box, part), part, level_, how_));
     }
 
     void look_up() {
@@ -335,7 +344,7 @@ private:
         const bool fine = level_.row + level_.column < finest_kept;
         store_.insert(key_of_elements(key), kept, fine ? wanted_plane : unwanted_elements);
         if (fine) {
-            block.plane = std::make_shared<const TilePlane>(reduced_plane(kept->elements, block.box, level_, how_));
+            block.plane = from_elements(kept->elements, block);
             return;
         }
         int steps = 0;
@@ -525,6 +534,7 @@ private:
     IoOptions io_;
     IoOptions alone_;  ///< for what one job reads
     TileBox elements_, block_;
+    TileBox windows_;  ///< of the tile
     TileLevel level_;
     TileReduction how_;
     std::vector<TileBlock> blocks_;
