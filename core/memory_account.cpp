@@ -53,8 +53,11 @@ bool MemoryAccount::try_take(std::uint64_t bytes) noexcept {
 
 void MemoryAccount::take(std::uint64_t bytes) {
     if (try_take(bytes)) return;
-    SpareMemory::drop_all();
-    if (try_take(bytes)) return;
+    // The second time what was kept the first time goes, too.
+    for (int round = 0; round < 2; ++round) {
+        SpareMemory::drop_all();
+        if (try_take(bytes)) return;
+    }
     const std::uint64_t held = used();
     const std::uint64_t all = held + std::min(bytes, UINT64_MAX - held);
     constexpr std::uint64_t worth_saying = std::uint64_t{1} << 20;

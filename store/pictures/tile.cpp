@@ -94,7 +94,7 @@ public:
     Tile tile(const TileRequest& request, const DType& dtype) {
         level_ = {request.row_level, request.column_level};
         how_ = {.with = level_ == TileLevel{} ? Coarsening::nearest : request.with, .missing = &array_.missing};
-        const TileBox windows = windows_of_tile(request);
+        const TileBox windows = windows_ = windows_of_tile(request);
         TileCells cells(windows, elements_, level_, how_);
         const BlockRange range = blocks_of(windows);
         Tile tile;
@@ -243,6 +243,14 @@ private:
         }
         return key;
     }
+    [[nodiscard]] std::string key_of_chunk(const TileBlock& block, const Region& region) const {
+        std::string key = array_.identity;
+        key += '\0';
+        key += block.version;
+        key += '\0';
+        for (const std::int64_t start : region.start) append_bytes(key, start);
+        return key + "c";
+    }
     [[nodiscard]] static std::string key_of_elements(const std::string& block) { return block + "e"; }
     [[nodiscard]] static std::string key_of_glance(const std::string& block) { return block + "g"; }
     [[nodiscard]] std::string key_of_plane(const std::string& block, const TileLevel& level) const {
@@ -268,11 +276,20 @@ private:
         if (!made) {
             const auto elements = store_.find(key_of_elements(key));
             if (!elements) return nullptr;
-            made = std::make_shared<TilePlane>(reduced_plane(elements->elements, block.box, level_, how_));
+            made = from_elements(elements->elements, block);
             if (level_ == TileLevel{}) return made;  // no smaller than the elements
         }
-        store_.insert(key_of_plane(key, level_), made, false);
+        store_.insert(key_of_plane(key, level_), made, wanted_plane);
         return made;
+    }
+
+    /// Single elements are taken as far as the tile goes.
+    [[nodiscard]] std::shared_ptr<TilePlane> from_elements(const NDArray& elements, const TileBlock& block) const {
+        if (level_ != TileLevel{}) {
+            return std::make_shared<TilePlane>(reduced_plane(elements, block.box, level_, how_));
+        }
+        const TileBox part = common(windows_, block.box);
+        return std::make_shared<TilePlane>(reduced_plane(part_of(elements, block.box, part), part, level_, how_));
     }
 
     void look_up() {
@@ -319,42 +336,72 @@ private:
     }
 
     void decode_block(TileBlock& block) {
-        NDArray elements = read_version(block, block.box);
-        ++store_.decoded;
+        NDArray elements = read_block(block);
         if (!block.stored) return;
         const std::string key = key_of(block);
         TilePlane whole{.windows = block.box, .values = {}, .counts = {}, .elements = std::move(elements)};
-        const auto kept = std::make_shared<const TilePlane>(std::move(whole));
+        const auto kept = std::make_shared<TilePlane>(std::move(whole));
         const bool fine = level_.row + level_.column < finest_kept;
-        store_.insert(key_of_elements(key), kept, !fine);
+        store_.insert(key_of_elements(key), kept, fine ? wanted_plane : unwanted_elements);
         if (fine) {
-            block.plane = std::make_shared<const TilePlane>(reduced_plane(kept->elements, block.box, level_, how_));
+            block.plane = from_elements(kept->elements, block);
             return;
         }
         int steps = 0;
         while (finer(steps + 1).row + finer(steps + 1).column >= finest_kept) ++steps;
         auto plane = std::make_shared<const TilePlane>(reduced_plane(kept->elements, block.box, finer(steps), how_));
         for (;; --steps) {
-            store_.insert(key_of_plane(key, finer(steps)), plane, false);
+            store_.insert(key_of_plane(key, finer(steps)), plane, std::min(steps, unwanted_elements - 1));
             if (steps == 0) break;
             plane = std::make_shared<const TilePlane>(
                 coarser_plane(*plane, block.box, finer(steps), finer(steps - 1), how_));
         }
         block.plane = plane;
+        if (kept.use_count() == 1) store_.recycle(std::move(kept->elements));
+    }
+
+    /// All elements of a block. A chunk that had to be decoded whole for them is kept for slices beside this one.
+    [[nodiscard]] NDArray read_block(TileBlock& block) const {
+        if (!array_.keeps_chunks(slice_)) {
+            ++store_.decoded;
+            return read_version(block, block.box);
+        }
+        const Region region = array_.chunk_of(slice_, block.row, block.column);
+        NDArray elements = store_.fresh(array_.native, {block.box.rows, block.box.columns});
+        if (const auto known = store_.find(key_of_chunk(block, region))) {
+            array_.copy_slice(known->elements, region, slice_, block.box, elements);
+            return elements;
+        }
+        NDArray chunk = store_.fresh(array_.native, region.extent);
+        read_versioned(block, [&] { array_.source->read_into(region, chunk.view(), alone_); });
+        ++store_.decoded;
+        array_.copy_slice(chunk, region, slice_, block.box, elements);
+        TilePlane whole{.windows = {}, .values = {}, .counts = {}, .elements = std::move(chunk)};
+        const auto kept = std::make_shared<TilePlane>(std::move(whole));
+        if (block.stored) store_.insert(key_of_chunk(block, region), kept, unwanted_elements);
+        if (kept.use_count() == 1) store_.recycle(std::move(kept->elements));
+        return elements;
+    }
+
+    [[nodiscard]] NDArray read_version(TileBlock& block, const TileBox& box) const {
+        NDArray elements = store_.fresh(array_.native, {box.rows, box.columns});
+        read_versioned(block, [&] { array_.read_into(slice_, box, elements, alone_); });
+        return elements;
     }
 
     /// Reads elements of a block, of the version that the block has then. If it is gone meanwhile, it is not stored.
-    [[nodiscard]] NDArray read_version(TileBlock& block, const TileBox& box) const {
+    template <class Read>
+    void read_versioned(TileBlock& block, const Read& read) const {
         constexpr int most_tries = 8;
         for (int tries = 1;; ++tries) {
-            NDArray elements = array_.read(slice_, box, alone_);
+            read();
             const auto after = array_.version_of(array_.value_of(slice_, block.row, block.column));
-            if (after && *after == block.version) return elements;
+            if (after && *after == block.version) return;
             block.stored = after.has_value();
-            if (!after) return elements;
+            if (!after) return;
             block.version = *after;
             // Each read is of one version all the same. Its name alone is not certain.
-            if (tries == most_tries) return elements;
+            if (tries == most_tries) return;
         }
     }
 
@@ -386,7 +433,7 @@ private:
         auto plane = std::make_shared<TilePlane>();
         plane->values = cell.values(DType::of<double>());
         const double value = plane->values.values<double>()[0];
-        store_.insert(key_of_glance(key_of(block)), std::move(plane), false);
+        store_.insert(key_of_glance(key_of(block)), std::move(plane), wanted_plane);
         return value;
     }
 
@@ -487,6 +534,7 @@ private:
     IoOptions io_;
     IoOptions alone_;  ///< for what one job reads
     TileBox elements_, block_;
+    TileBox windows_;  ///< of the tile
     TileLevel level_;
     TileReduction how_;
     std::vector<TileBlock> blocks_;

@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <tessera/array_field.h>
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
+#include <tessera/field.h>
 #include <tessera/picture.h>
 #include <tessera/slices.h>
 
@@ -22,6 +25,8 @@ namespace {
 constexpr std::int64_t plain_block = 1024;
 // The most bytes of a slice of a compressed stream: all of it is one block.
 constexpr std::int64_t most_streamed = std::int64_t{512} << 20;
+// A chunk that is kept decoded for the slices beside the one that was asked for.
+constexpr std::int64_t most_kept = std::int64_t{8} << 20;
 // Beyond so many names a folder takes too long to list.
 constexpr std::size_t most_listed = 300'000;
 
@@ -61,9 +66,16 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
     }
     missing = missing_values(*source, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
-    if (const auto* array = dynamic_cast<const Array*>(source.get())) {
+    const auto* array = dynamic_cast<const Array*>(source.get());
+    if (const auto* field = dynamic_cast<const ArrayField*>(source.get())) {
+        array = &field->array();
+        const std::string_view field_name = std::string_view(field->name()).substr(array->name().size() + 2);  // "a::b"
+        offset = find_field(array->dtype(), field_name, array->name()).offset;
+    }
+    if (array != nullptr) {
         state = ArrayAccess::state(*array).get();
         loaded = state->loaded();
+        chunk_bytes = byte_count(array->chunks(), array->dtype().size());
         reads_parts = decodes_parts(loaded->metadata.codecs);
     } else if (info.access != Access::any) {
         reads_parts = false;
@@ -111,6 +123,7 @@ TileBox TileArray::block_of(const TileSlice& slice) const {
 }
 
 std::int64_t TileArray::decoded_bytes(const TileSlice& slice) const {
+    if (chunk_bytes > 0) return chunk_bytes;
     if (info.chunks.rank() == info.shape.rank())
         return std::max<std::int64_t>(1, byte_count(info.chunks, native.size()));
     const TileBox block = block_of(slice);
@@ -123,10 +136,13 @@ Index TileArray::at_of(const TileSlice& slice) const {
 
 Index TileArray::value_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const {
     const TileBox block = block_of(slice);
-    Index value = at_of(slice);
-    value[slice.rows] = block_row * block.rows;
-    value[slice.columns] = block_column * block.columns;
-    for (int d = 0; loaded && d < value.rank(); ++d) value[d] /= loaded->grid.chunks()[d];
+    Index at = at_of(slice);
+    at[slice.rows] = block_row * block.rows;
+    at[slice.columns] = block_column * block.columns;
+    if (!loaded) return at;
+    // The dimensions of a field's sub-array lie within each element.
+    Index value;
+    for (int d = 0; d < loaded->grid.grid().rank(); ++d) value.push_back(at[d] / loaded->grid.chunks()[d]);
     return value;
 }
 
@@ -140,22 +156,52 @@ std::optional<std::string> TileArray::version_of(const Index& value) const {
 double TileArray::fill_number() const {
     const DType& dtype = info.dtype;
     ElementBytes element = zero_element(dtype);
-    if (loaded) std::memcpy(element.data(), loaded->fill(), element.size());
+    if (loaded) std::memcpy(element.data(), loaded->fill() + offset, element.size());
     return element_number(dtype, element);
 }
 
-NDArray TileArray::read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const {
-    NDArray elements(native, {box.rows, box.columns});
+Region TileArray::region_of(const TileSlice& slice, const TileBox& box) const {
     Region region(at_of(slice), Shape::filled(info.shape.rank(), 1));
     region.start[slice.rows] = box.row;
     region.start[slice.columns] = box.column;
     region.extent[slice.rows] = box.rows;
     region.extent[slice.columns] = box.columns;
+    return region;
+}
+
+MutableArrayView TileArray::view_of(const TileSlice& slice, const Region& region, NDArray& elements) const {
     Strides strides = Strides::filled(info.shape.rank(), native.size());
-    strides[slice.rows] = box.columns * native.size();
-    const MutableArrayView out{elements.bytes().data(), native, region.extent, strides, nullptr};
-    source->read_into(region, out, io);
-    return elements;
+    strides[slice.rows] = region.extent[slice.columns] * native.size();
+    return {elements.bytes().data(), native, region.extent, strides, nullptr};
+}
+
+void TileArray::read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const {
+    const Region region = region_of(slice, box);
+    source->read_into(region, view_of(slice, region, elements), io);
+}
+
+bool TileArray::keeps_chunks(const TileSlice& slice) const {
+    if (!loaded || reads_parts) return false;
+    const std::int64_t bytes = byte_count(info.chunks, native.size());
+    return bytes <= most_kept && bytes > info.chunks[slice.rows] * info.chunks[slice.columns] * native.size();
+}
+
+Region TileArray::chunk_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const {
+    Region chunk(at_of(slice), info.chunks);
+    for (int d = 0; d < info.shape.rank(); ++d) {
+        const std::int64_t number = d == slice.rows      ? block_row
+                                    : d == slice.columns ? block_column
+                                                         : chunk.start[d] / info.chunks[d];
+        chunk.start[d] = number * info.chunks[d];
+        chunk.extent[d] = std::min(info.chunks[d], info.shape[d] - chunk.start[d]);
+    }
+    return chunk;
+}
+
+void TileArray::copy_slice(const NDArray& chunk, const Region& region, const TileSlice& slice, const TileBox& box,
+                           NDArray& elements) const {
+    const Region wanted = region_of(slice, box);
+    copy_elements(chunk.view().part(within(region, wanted)), view_of(slice, wanted, elements));
 }
 
 void TileArray::list_values() const {
@@ -189,9 +235,14 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
     list_values();
     if (!listing_.complete) return std::nullopt;
     const TileBox block = block_of(slice);
-    // A value holds so many blocks.
-    const std::int64_t rows = loaded->grid.chunks()[slice.rows] / block.rows;
-    const std::int64_t columns = loaded->grid.chunks()[slice.columns] / block.columns;
+    // A value holds so many blocks, and all of a sub-array.
+    const Shape& grid = loaded->grid.grid();
+    const auto blocks = [&](int d, std::int64_t length) {
+        return d < grid.rank() ? loaded->grid.chunks()[d] / length : 1;
+    };
+    const auto place = [&](const Index& value, int d) { return d < grid.rank() ? value[d] : 0; };
+    const std::int64_t rows = blocks(slice.rows, block.rows);
+    const std::int64_t columns = blocks(slice.columns, block.columns);
     const Index wanted = value_of(slice, 0, 0);
     std::vector<BlockRange> found;
     for (const std::int64_t number : listing_.values) {
@@ -201,10 +252,11 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
             here = here && (d == slice.rows || d == slice.columns || value[d] == wanted[d]);
         }
         if (!here) continue;
-        BlockRange part{std::max(range.row, value[slice.rows] * rows),
-                        std::max(range.column, value[slice.columns] * columns), 0, 0};
-        part.rows = std::min(range.row + range.rows, (value[slice.rows] + 1) * rows) - part.row;
-        part.columns = std::min(range.column + range.columns, (value[slice.columns] + 1) * columns) - part.column;
+        const std::int64_t first_row = place(value, slice.rows) * rows;
+        const std::int64_t first_column = place(value, slice.columns) * columns;
+        BlockRange part{std::max(range.row, first_row), std::max(range.column, first_column), 0, 0};
+        part.rows = std::min(range.row + range.rows, first_row + rows) - part.row;
+        part.columns = std::min(range.column + range.columns, first_column + columns) - part.column;
         if (part.rows > 0 && part.columns > 0) found.push_back(part);
     }
     return found;

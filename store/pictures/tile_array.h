@@ -30,9 +30,12 @@ struct TileArray {
     ArrayInfo info;
     DType native;
     std::vector<double> missing;
-    const ArrayState* state = nullptr;  ///< of an array of chunks in a store; nullptr for any other source
+    /// Of an array of chunks in a store, or of a field of one; nullptr for any other source.
+    const ArrayState* state = nullptr;
     std::shared_ptr<const LoadedArray> loaded;
-    bool reads_parts = true;  ///< a few elements of a block are read without decoding it whole
+    std::int64_t offset = 0;       ///< of the field in the elements of the array
+    std::int64_t chunk_bytes = 0;  ///< decoded; 0 without `state`
+    bool reads_parts = true;       ///< a few elements of a block are read without decoding it whole
 
     /// Throws invalid_argument unless the dimensions differ and are there, and `at` lies in the array.
     void require_slice(const TileSlice& slice) const;
@@ -49,8 +52,15 @@ struct TileArray {
     [[nodiscard]] std::optional<std::string> version_of(const Index& value) const;
     /// What elements of a chunk that is not stored read as, as a number. Throws as reading them does.
     [[nodiscard]] double fill_number() const;
-    /// Reads elements of the slice, as (rows, columns) in host order.
-    [[nodiscard]] NDArray read(const TileSlice& slice, const TileBox& box, const IoOptions& io) const;
+    /// Reads elements of the slice into (rows, columns) of `native`, which is in host order.
+    void read_into(const TileSlice& slice, const TileBox& box, NDArray& elements, const IoOptions& io) const;
+    /// Whether a chunk is decoded whole for a slice of it, and small enough to be kept for its other slices.
+    [[nodiscard]] bool keeps_chunks(const TileSlice& slice) const;
+    /// The elements of the chunk that a block of a slice lies in.
+    [[nodiscard]] Region chunk_of(const TileSlice& slice, std::int64_t block_row, std::int64_t block_column) const;
+    /// As read_into(), of elements of `region` that were read before.
+    void copy_slice(const NDArray& chunk, const Region& region, const TileSlice& slice, const TileBox& box,
+                    NDArray& elements) const;
     /// Blocks of stored values in a range, by listing what is stored: nullopt if that cannot be told, or if there are
     /// too many values to list. A list is kept for a few seconds.
     [[nodiscard]] std::optional<std::vector<BlockRange>> stored_in(const TileSlice& slice,
@@ -64,6 +74,9 @@ private:
     };
     void list_values() const;
     [[nodiscard]] Index at_of(const TileSlice& slice) const;
+    [[nodiscard]] Region region_of(const TileSlice& slice, const TileBox& box) const;
+    /// `elements` (rows, columns) as an array of all dimensions.
+    [[nodiscard]] MutableArrayView view_of(const TileSlice& slice, const Region& region, NDArray& elements) const;
 
     mutable std::mutex mutex_;
     mutable Listing listing_;

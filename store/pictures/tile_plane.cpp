@@ -181,7 +181,8 @@ TilePlane empty_plane(const TileBox& windows, Coarsening with, bool counted) {
     return plane;
 }
 
-/// The part of two rectangles that they have in common.
+}  // namespace
+
 TileBox common(const TileBox& a, const TileBox& b) {
     TileBox both{std::max(a.row, b.row), std::max(a.column, b.column), 0, 0};
     both.rows = std::max<std::int64_t>(0, std::min(a.row + a.rows, b.row + b.rows) - both.row);
@@ -189,7 +190,19 @@ TileBox common(const TileBox& a, const TileBox& b) {
     return both;
 }
 
-}  // namespace
+NDArray part_of(const NDArray& elements, const TileBox& box, const TileBox& part) {
+    NDArray copy(elements.dtype(), {part.rows, part.columns});
+    const auto size = static_cast<std::size_t>(elements.dtype().size());
+    const auto columns = static_cast<std::size_t>(box.columns);
+    const auto wide = static_cast<std::size_t>(part.columns) * size;
+    const auto left = static_cast<std::size_t>(part.column - box.column);
+    for (std::int64_t r = 0; r < part.rows; ++r) {
+        const auto row = static_cast<std::size_t>(part.row - box.row + r);
+        std::memcpy(copy.bytes().data() + static_cast<std::size_t>(r) * wide,
+                    elements.bytes().data() + (row * columns + left) * size, wide);
+    }
+    return copy;
+}
 
 TileBox windows_of(const TileBox& elements, const TileLevel& level, Coarsening with) {
     const auto along = [&](std::int64_t start, std::int64_t count, int l) {

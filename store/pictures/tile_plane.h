@@ -47,6 +47,10 @@ struct TilePlane {
     }
 };
 
+/// The part of two rectangles that they have in common.
+[[nodiscard]] TileBox common(const TileBox& a, const TileBox& b);
+/// A copy of a part of elements, which are at `box` in the slice.
+[[nodiscard]] NDArray part_of(const NDArray& elements, const TileBox& box, const TileBox& part);
 /// The windows of a level that elements touch; for `nearest` those that begin among them.
 [[nodiscard]] TileBox windows_of(const TileBox& elements, const TileLevel& level, Coarsening with);
 /// Reduces elements, which are at `box` in the slice.

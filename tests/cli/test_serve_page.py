@@ -1,104 +1,153 @@
-"""The page of `tessera serve` in headless Chromium: what a person does with mouse and keys."""
-
-import re
-import shutil
-import subprocess
-import sys
-import time
-import unittest
+"""The page of `tessera serve`: pictures, and what a person does with mouse and keys."""
 
 import numpy as np
 
-from program import PROGRAM, ProgramTest
-
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError:
-    webdriver = None
+from browsing import Keys, PageTest, main
 
 
-class Page(ProgramTest):
+class Page(PageTest):
     def setUp(self):
         super().setUp()
-        volume = np.arange(6 * 50 * 60, dtype="<f4").reshape(6, 50, 60)
-        table = np.array([(1, b"one"), (2, b"two")], [("n", "<i4"), ("<b>bold</b>", "S3")])
-        np.savez(self.path("data.npz"), volume=volume, table=table)
-        self.server = subprocess.Popen([PROGRAM, "serve", self.path("data.npz")], stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(self.server.stdout.close)
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.terminate)
-        found = re.search(r"http://\S+", self.server.stdout.readline())
-        if not found:
-            self.skipTest("this build has no server")
-        self.url = found.group(0)
-        options = Options()
-        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,800"):
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        self.addCleanup(self.browser.quit)
+        self.volume = np.arange(6 * 50 * 60, dtype="<f4").reshape(6, 50, 60)
+        table = np.array([(1, b"one"), (2, b"two")], [("n", "<i4"), ("name", "S3")])
+        np.savez(self.path("data.npz"), volume=self.volume, table=table)
+        self.server = self.serve("data.npz")
 
-    def tearDown(self):
-        self.assertEqual([line["message"] for line in self.browser.get_log("browser")], [])
-
-    def open(self, link=""):
-        self.browser.get("about:blank")
-        self.browser.get(self.url + link)
-
-    def wait(self, script):
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            if self.browser.execute_script("return " + script):
-                return
-            time.sleep(0.05)
-        self.fail(f"the page never came to: {script}")
-
-    def complete(self):
-        self.wait("document.getElementById('map').dataset.state === 'complete'")
+    def numbers(self, name):
+        """The number in a field."""
+        return float(self.by_id(name).get_attribute("value"))
 
     def test_the_picture_is_there_at_once(self):
-        self.open()
+        self.open(self.server)
         self.complete()
-        self.assertEqual(self.browser.find_element(By.ID, "name").text, "volume")
-        self.assertIn("6 × 50 × 60", self.browser.find_element(By.ID, "facts").text)
+        self.assertEqual(self.text("name"), "volume")
+        self.assertIn("6 × 50 × 60", self.text("facts"))
+
+    def test_what_is_sampled_becomes_complete(self):
+        self.tessera("import", self.save("many.npy", np.arange(360_000, dtype="<i4").reshape(600, 600)), "many.zarr",
+                     "--chunks", "20,20", "--quiet")  # 900 chunks, of which a tile decodes 128 at once
+        self.open(self.serve("many.zarr"))
+        self.complete()
+        self.assertNotIn("sampled", self.text("status"))
 
     def test_axes_slider_and_link(self):
-        self.open("#path=volume&at=2,0,0")
+        self.open(self.server, "#path=volume&at=2,0,0")
         self.complete()
-        slider = self.browser.find_element(By.ID, "slider-0")
-        slider.send_keys(Keys.ARROW_RIGHT)
+        self.by_id("slider-0").send_keys(Keys.ARROW_RIGHT)
         self.wait("location.hash.includes('at=3,')")
-        self.browser.execute_script("const s = document.getElementById('axis-rows'); s.value = 0; s.dispatchEvent(new Event('change'))")
+        self.script("const s = document.getElementById('axis-rows'); s.value = 0; s.dispatchEvent(new Event('change'))")
         self.wait("location.hash.includes('axes=0,2')")
         self.complete()
         link = self.browser.current_url
         self.browser.get("about:blank")
         self.browser.get(link)
         self.complete()
-        self.assertEqual(self.browser.find_element(By.ID, "axis-rows").get_attribute("value"), "0")
+        self.assertEqual(self.by_id("axis-rows").get_attribute("value"), "0")
+
+    def test_the_range_is_dragged_on_the_histogram(self):
+        self.open(self.server, "#path=volume&at=0,0,0")
+        self.complete()
+        self.wait("document.getElementById('high').value !== ''")
+        low, high = self.volume[0].min(), self.volume[0].max()
+        canvas = self.find("#histogram canvas")[0]
+        width = canvas.size["width"]
+        self.mouse().move_to_element_with_offset(canvas, -width // 4, 0).click_and_hold().move_by_offset(width // 4, 0) \
+            .move_by_offset(width // 4, 0).release().perform()
+        self.wait("location.hash.includes('range=')")
+        self.assertAlmostEqual(self.numbers("low"), low + (high - low) / 4, delta=(high - low) / 20)
+        self.assertAlmostEqual(self.numbers("high"), high - (high - low) / 4, delta=(high - low) / 20)
+        # The lower handle alone, to the left end.
+        before = self.numbers("high")
+        self.mouse().move_to_element(self.find("#histogram .handle")[0]).click_and_hold() \
+            .move_by_offset(-width // 2, 0).release().perform()
+        self.wait(f"Math.abs(document.getElementById('low').value - {low}) < 60")
+        self.assertEqual(self.numbers("high"), before)
+        colour = "[...document.querySelector('.tile').getContext('2d').getImageData(0, 0, 1, 1).data]"
+        self.assertEqual(len(self.script(f"return {colour}")), 4)
+
+    def test_a_profile_at_the_pointer(self):
+        self.open(self.server, "#path=volume&at=1,0,0&along=0")
+        self.complete()
+        place = self.by_id("map")
+        self.mouse().move_to_element(place).move_by_offset(5, 7).perform()
+        self.wait("tesseraPage.profile.line")
+        line = self.script("return tesseraPage.profile.line")
+        row, column = self.script("return tesseraPage.pointer")
+        np.testing.assert_array_equal(line["values"], self.volume[:, row, column])
+        self.wait("/^[\\d.]+$/.test(document.getElementById('value').textContent)")
+        self.assertEqual(float(self.text("value")), self.volume[1, row, column])
+        self.assertIn(f"[1, {row}, {column}]", self.text("index"))
+        self.script("const s = document.getElementById('profile-axis'); s.value = 2; s.dispatchEvent(new Event('change'))")
+        self.wait("tesseraPage.profile.line.length === 60")
+        np.testing.assert_array_equal(self.script("return tesseraPage.profile.line.values"), self.volume[1, row])
+        drawn = "tesseraPage.profile.canvas.getContext('2d').getImageData(60, 0, 100, 100).data.some((v) => v > 0)"
+        self.assertTrue(self.script(f"return {drawn}"))
+
+    def test_fields_are_picked(self):
+        values = np.zeros((30, 40), [("low", "<f4"), ("name", "S2"), ("high", "<f4"), ("grid", "<u2", (5,))])
+        values["low"] = np.arange(1200).reshape(30, 40)
+        values["high"] = 10 * values["low"]
+        values["grid"] = 7
+        np.save(self.path("prices.npy"), values)
+        server = self.serve("prices.npy")
+        self.open(server)
+        self.complete()
+        self.assertIn("4 fields", self.text("facts"))
+        pick = "const f = document.getElementById('field'); f.value = '{}'; f.dispatchEvent(new Event('change'))"
+        self.assertEqual(self.script("return [...document.querySelectorAll('#field option')].map((o) => o.textContent)"),
+                         ["low", "high", "grid"])
+        self.script(pick.format("high"))
+        self.wait("location.hash.includes('field=high')")
+        self.complete()
+        self.mouse().move_to_element(self.by_id("map")).move_by_offset(4, 4).perform()
+        self.wait("tesseraPage.pointer && /^[\\d.]+$/.test(document.getElementById('value').textContent)")
+        row, column = self.script("return tesseraPage.pointer")
+        self.wait(f"Number(document.getElementById('value').textContent) === {values['high'][row, column]}")
+        self.script("document.getElementById('tab-table').click()")
+        self.wait("document.querySelector('.grid-row .cell:nth-child(3)')?.textContent === '10.0'")
+        self.script(pick.format("grid"))
+        self.wait("document.querySelectorAll('#axis-rows option').length === 3")
+        self.wait("document.querySelector('.grid-row .cell:nth-child(3)')?.textContent === '7'")
+        self.open(server, "#path=&field=low")
+        self.complete()
+        self.assertEqual(self.by_id("field").get_attribute("value"), "low")
 
     def test_keys_alone(self):
-        self.open("#path=volume&at=0,0,0")
+        """From the address on: an array is chosen, looked at, coloured and read without a mouse."""
+        self.open(self.server)
         self.complete()
-        self.browser.execute_script("document.getElementById('map').focus()")
-        self.browser.switch_to.active_element.send_keys(Keys.ADD)
+        self.focus("[role=treeitem]")
+        self.press(Keys.END)
+        self.press(Keys.ENTER)
+        self.wait("document.getElementById('name').textContent === 'table'")
+        self.press(Keys.ARROW_UP)
+        self.press(Keys.ENTER)
+        self.wait("document.getElementById('name').textContent === 'volume'")
+        self.complete()
+        self.focus("[role=tab]")
+        self.press(Keys.ARROW_RIGHT)
+        self.wait("!document.getElementById('panel-table').hidden")
+        self.press(Keys.ARROW_LEFT)
+        self.complete()
+        self.focus("#map")
+        self.press(Keys.ADD)
         self.wait("!document.getElementById('cross').hidden")
         self.wait("/^[\\d.]+$/.test(document.getElementById('value').textContent)")
-
-    def test_names_are_text(self):
-        self.open("#path=table")
-        self.wait("document.querySelectorAll('.grid-row .cell').length > 3")
-        self.wait("[...document.querySelectorAll('.cell')].some((cell) => cell.textContent === '<b>bold</b>')")
-        self.assertEqual(self.browser.find_elements(By.CSS_SELECTOR, "#panel-table b"), [])
+        before = self.text("index")
+        self.press(Keys.ARROW_LEFT)
+        self.wait(f"document.getElementById('index').textContent !== '{before}'")
+        self.focus("input[type=range]")
+        self.press(Keys.ARROW_RIGHT)
+        self.wait("location.hash.includes('at=4,')")
+        self.focus("#histogram .handle")
+        self.wait("document.getElementById('low').value !== ''")
+        low = self.numbers("low")
+        self.press(Keys.ARROW_RIGHT)
+        self.wait(f"Number(document.getElementById('low').value) > {low}")
+        self.focus("#profile-axis")
+        self.press(Keys.HOME)
+        self.wait("tesseraPage.profile.line?.length === 6")
 
 
 if __name__ == "__main__":
-    if webdriver is None or not shutil.which("chromedriver") or not shutil.which("chromium"):
-        print("skipped: chromium, chromium-driver or python3-selenium is missing")
-        sys.exit(77)
-    unittest.main()
+    main()

@@ -1,19 +1,15 @@
 """Tiles, values and rows of `tessera serve` against NumPy."""
 
-import json
-import re
-import subprocess
-import unittest
-import urllib.error
+import os
 import urllib.parse
-import urllib.request
 
 import numpy as np
 
-from program import PROGRAM, ProgramTest
+from program import main
+from serving import ServeTest
 
 
-class Tiles(ProgramTest):
+class Tiles(ServeTest):
     def setUp(self):
         super().setUp()
         rng = np.random.default_rng(7)
@@ -21,26 +17,20 @@ class Tiles(ProgramTest):
         self.large = np.array([[2**63 - 1, -2**63], [5, 2**53 + 1]], "<i8")
         self.table = np.array([(1, b"one"), (2, b"two")], [("n", "<i4"), ("name", "S3")])
         np.savez(self.path("data.npz"), numbers=self.numbers, large=self.large, table=self.table)
-        self.server = subprocess.Popen([PROGRAM, "serve", self.path("data.npz")], stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(self.server.stdout.close)
-        self.addCleanup(self.server.wait)
-        self.addCleanup(self.server.terminate)
-        found = re.search(r"http://\S+", self.server.stdout.readline())
-        if not found:
-            self.skipTest("this build has no server")
-        self.url = found.group(0)
+        self.server = self.serve("data.npz")
 
-    def get(self, route, **parameters):
-        return urllib.request.urlopen(f"{self.url}api/{route}?{urllib.parse.urlencode(parameters)}", timeout=30)
+    def get(self, route, code=200, **parameters):
+        answer = self.server.get(f"api/{route}?{urllib.parse.urlencode(parameters)}")
+        self.assertEqual(answer.status, code, answer.body)
+        return answer
 
     def json(self, route, **parameters):
-        return json.load(self.get(route, **parameters))
+        return self.get(route, **parameters).json()
 
     def tile(self, **parameters):
-        with self.get("tile", path="numbers", axes="0,1", **parameters) as answer:
-            shape = [int(n) for n in answer.headers["X-Tessera-Shape"].split(",")]
-            return np.frombuffer(answer.read(), answer.headers["X-Tessera-Dtype"]).reshape(shape), answer.headers
+        answer = self.get("tile", path="numbers", axes="0,1", **parameters)
+        shape = [int(n) for n in answer.headers["X-Tessera-Shape"].split(",")]
+        return np.frombuffer(answer.body, answer.headers["X-Tessera-Dtype"]).reshape(shape), answer.headers
 
     def test_elements_keep_their_dtype(self):
         found, headers = self.tile(level="0,0", tile="1,1", v="x")
@@ -60,8 +50,8 @@ class Tiles(ProgramTest):
                     self.assertAlmostEqual(float(found[i, j]), float(function(window)), places=3)
 
     def test_axes_may_be_turned(self):
-        with self.get("tile", path="numbers", axes="1,0", level="0,0", tile="0,0") as answer:
-            found = np.frombuffer(answer.read(), "<i2").reshape(256, 256)
+        answer = self.get("tile", path="numbers", axes="1,0", level="0,0", tile="0,0")
+        found = np.frombuffer(answer.body, "<i2").reshape(256, 256)
         np.testing.assert_array_equal(found, self.numbers.T[:256, :256])
 
     def test_values_are_exact(self):
@@ -71,17 +61,69 @@ class Tiles(ProgramTest):
     def test_rows_of_a_table(self):
         self.assertEqual(self.json("rows", path="table", row=1, rows=5)["rows"], [["2", "two"]])
 
+    def test_fields_of_structures(self):
+        dtype = np.dtype([("close", "<f4"), ("name", "S2"), ("at", [("x", "<i2"), ("y", "<i2")]), ("grid", "<u2", (3, 4))])
+        values = np.zeros((40, 50), dtype)
+        values["close"] = np.arange(2000).reshape(40, 50)
+        values["at"]["y"] = values["close"] / 3
+        values["grid"] = np.arange(2000 * 12).reshape(40, 50, 3, 4) % 60000
+        values[:, 45:] = np.zeros((), dtype)  # chunks that are not stored
+        np.savez(self.path("fields.npz"), prices=values)
+        self.tessera("import", "fields.npz::prices", "fields.zarr", "--chunks", "16,15", "--format", "v2", "--quiet")
+        server = self.serve("fields.npz", "fields.zarr")
+
+        def ask(route, **parameters):
+            answer = server.get(f"api/{route}?{urllib.parse.urlencode(parameters)}")
+            self.assertEqual(answer.status, 200, answer.body)
+            return answer
+
+        def tile(path, field, axes="0,1", **parameters):
+            answer = ask("tile", path=path, field=field, axes=axes, level="0,0", tile="0,0", **parameters)
+            shape = [int(n) for n in answer.headers["X-Tessera-Shape"].split(",")]
+            return np.frombuffer(answer.body, answer.headers["X-Tessera-Dtype"]).reshape(shape)
+
+        for path in "fields.npz/prices", "fields.zarr":
+            self.assertEqual(ask("picture", path=path).json()["pictures"], ["close", "at.x", "at.y", "grid"])
+            self.assertEqual(ask("picture", path=path, field="grid").json()["shape"], [40, 50, 3, 4])
+            np.testing.assert_array_equal(tile(path, "close"), values["close"])
+            np.testing.assert_array_equal(tile(path, "at.y"), values["at"]["y"])
+            np.testing.assert_array_equal(tile(path, "grid", axes="3,0", at="0,7,2,0"), values["grid"][:, 7, 2].T)
+            np.testing.assert_array_equal(tile(path, "grid", axes="2,3", at="39,44,0,0"), values["grid"][39, 44])
+            self.assertEqual(ask("value", path=path, field="close", at="3,4").json()["text"], "154.0")
+            line = ask("profile", path=path, field="at.y", axis=0, at="0,9").json()
+            np.testing.assert_array_equal(line["values"], values["at"]["y"][:, 9])
+            rows = ask("rows", path=path, field="close", axes="0,1", row=1, rows=2, column=3, columns=2).json()["rows"]
+            self.assertEqual(rows, [["53.0", "54.0"], ["103.0", "104.0"]])
+        self.tessera("set", "fields.zarr::close", "0:16,0:15", "7", "--quiet")
+        self.assertEqual(tile("fields.zarr", "close")[3, 4], 7)  # the new version of the chunk
+        np.testing.assert_array_equal(tile("fields.zarr", "at.y"), values["at"]["y"])
+        for field, code in (("nothing", 404), ("name", 501)):
+            self.assertEqual(server.get(f"api/tile?path=fields.zarr&field={field}&axes=0,1&level=0,0&tile=0,0").status, code)
+        self.assertEqual(server.get("api/value?path=&field=x&at=0,0").status, 400)
+
+    def test_names_that_are_not_utf8(self):
+        name = b"caf\xe9.npy"
+        folder = self.folder / "named"
+        folder.mkdir()
+        np.save(self.path("x.npy"), self.numbers)
+        os.rename(os.fsencode(self.path("x.npy")), os.path.join(os.fsencode(folder), name))
+        server = self.serve("named")
+        self.assertEqual(server.get("api/first").json(), {"path": "caf\\xe9.npy", "encoded": "caf%E9.npy"})
+        child = server.get("api/tree").json()["children"][0]
+        self.assertEqual((child["name"], child["path"], child["shape"]), ("caf\\xe9.npy", "caf\\xe9.npy", [300, 410]))
+        for route in "info", "picture":
+            self.assertEqual(server.get(f"api/{route}?path=caf%e9.npy").json()["path"], "caf\\xe9.npy")
+        self.assertEqual(server.get("v2/caf%e9.npy/0.0").body[:820], self.numbers[0].tobytes())
+
     def test_a_profile_is_a_line(self):
         line = self.json("profile", path="numbers", axis=1, at="5,0", width=1000)
         np.testing.assert_array_equal(line["values"], self.numbers[5])
 
     def test_bad_requests_are_errors_in_json(self):
         for parameters in ({"level": "0,0", "tile": "9,9"}, {"level": "0", "tile": "0,0"}, {"level": "0,99", "tile": "0,0"}):
-            with self.assertRaises(urllib.error.HTTPError) as caught:
-                self.tile(**parameters)
-            self.assertEqual(caught.exception.code, 400)
-            self.assertIn("message", json.load(caught.exception))
+            answer = self.get("tile", code=400, path="numbers", axes="0,1", **parameters)
+            self.assertIn("message", answer.json())
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

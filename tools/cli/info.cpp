@@ -1,13 +1,14 @@
 // tessera info
+#include <array_facts.h>
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
-#include <tessera/json.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
 #include <CLI/CLI.hpp>
@@ -48,19 +49,6 @@ std::string fill_text(const ArrayMetadata& metadata) {
     return value;
 }
 
-Value fill_json(const ArrayMetadata& metadata) {
-    const FillValue& fill = metadata.fill;
-    if (!fill.error.empty() || !fill.bytes) return nullptr;
-    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
-    const bool variable = metadata.dtype.is_variable();
-    return element_to_json(metadata.dtype, variable ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data());
-}
-
-/// The fields of a structure as NumPy's descr; null for other dtypes.
-Value fields_json(const DType& dtype) {
-    return dtype.kind() == Kind::structure ? dtype.descr() : Value::array();
-}
-
 std::string abbreviated(std::string text, std::size_t most = 100) {
     if (text.size() <= most) return text;
     while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;  // not inside a character
@@ -95,23 +83,6 @@ std::string order_text(const std::vector<CodecConfig>& codecs) {
     return order == reversed ? "F" : "transposed " + order.dump();
 }
 
-Value codec_list(const std::vector<CodecConfig>& codecs) {
-    Value list = Value::array();
-    for (const CodecConfig& codec : codecs) {
-        Value one = Value::object();
-        one.set("name", codec.name);
-        one.set("configuration", codec.configuration);
-        list.push_back(std::move(one));
-    }
-    return list;
-}
-
-Value dimension_list(const ArrayMetadata& metadata) {
-    Value list = Value::array();
-    for (const auto& name : metadata.dimension_names) list.push_back(name ? Value(*name) : Value());
-    return list;
-}
-
 void add_attributes(Facts& facts, const Value& attributes) {
     facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
@@ -136,16 +107,17 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("kind", "array");
     report.set("format", array.dialect().name);
     report.set("dtype", array.dtype().to_string());
-    report.set("fields", fields_json(array.dtype()));
+    report.set("fields", serve::fields_json(array.dtype()));
     report.set("shape", shape_value(array.shape()));
     report.set("chunks", shape_value(layout.chunks));
     if (!layout.shards.empty()) report.set("shards", shape_value(layout.shards));
     report.set("order", order_text(layout.codecs));
     report.set("codec", codecs_text(layout.codecs));
-    report.set("codecs", codec_list(metadata.codecs));
+    report.set("codecs", serve::codecs_json(metadata.codecs));
     report.set("separator", metadata.keys.separator);
-    if (!metadata.dimension_names.empty()) report.set("dimension_names", dimension_list(metadata));
-    report.set("fill_value", fill_json(metadata));
+    if (!metadata.dimension_names.empty())
+        report.set("dimension_names", dimension_names_json(metadata.dimension_names));
+    report.set("fill_value", serve::fill_json(metadata));
     report.set("fill_spelling", metadata.fill.spelling ? Value(metadata.fill.spelling->dump()) : Value());
     report.set("chunks_stored", stored.chunks);
     report.set("chunks_possible", stored.chunks_possible);
@@ -222,7 +194,8 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     facts.add("format", fmt::format("{}: {}", array.dialect().name, array.dialect().about));
     add_dtype(facts, array.dtype());
     add_shape(facts, array.shape());
-    if (!metadata.dimension_names.empty()) facts.add("dimensions", dimension_list(metadata).dump());
+    if (!metadata.dimension_names.empty())
+        facts.add("dimensions", dimension_names_json(metadata.dimension_names).dump());
     add_layout(facts, metadata);
     facts.add("fill value", fill_text(metadata));
     add_stored(facts, stored, logical, !array.shards().empty());
@@ -373,7 +346,7 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         report.set("file_bytes", fs::file_size(path.path));
         if (source) {
             report.set("dtype", source->info().dtype.to_string());
-            report.set("fields", fields_json(source->info().dtype));
+            report.set("fields", serve::fields_json(source->info().dtype));
             report.set("shape", shape_value(source->info().shape));
         }
         report.set("header", header);

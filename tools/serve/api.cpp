@@ -1,17 +1,16 @@
 // Listings and facts of nodes as JSON, for the page and for programs.
 #include <fmt/format.h>
 #include <tessera/convert.h>
-#include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
-#include <tessera/json.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <utility>
 
+#include "array_facts.h"
 #include "http.h"
 #include "served.h"
 #include "zarr_array.h"
@@ -31,25 +30,6 @@ Value shape_value(const Shape& shape) {
     return list;
 }
 
-Value fill_value(const ArrayMetadata& metadata) {
-    const FillValue& fill = metadata.fill;
-    if (!fill.error.empty() || !fill.bytes) return nullptr;
-    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
-    const bool variable = metadata.dtype.is_variable();
-    return element_to_json(metadata.dtype, variable ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data());
-}
-
-Value codec_list(const std::vector<CodecConfig>& codecs) {
-    Value list = Value::array();
-    for (const CodecConfig& codec : codecs) {
-        Value one = Value::object();
-        one.set("name", codec.name);
-        one.set("configuration", codec.configuration);
-        list.push_back(std::move(one));
-    }
-    return list;
-}
-
 /// Names of dimensions from metadata or attributes; null where there are none.
 Value dimension_list(const ServedNode& node, const Value& attributes) {
     if (node.array) {
@@ -62,7 +42,7 @@ Value dimension_list(const ServedNode& node, const Value& attributes) {
 
 void add_elements(Value& value, const ArrayInfo& info) {
     value.set("dtype", info.dtype.to_string());
-    value.set("fields", info.dtype.kind() == Kind::structure ? info.dtype.descr() : Value::array());
+    value.set("fields", fields_json(info.dtype));
     value.set("shape", shape_value(info.shape));
     value.set("logical_bytes", byte_count(info.shape, info.dtype.size()));
 }
@@ -83,9 +63,9 @@ void add_array(Value& value, const ServedNode& node, bool count_stored) {
     const ChunkLayout layout = chunk_layout(metadata);
     value.set("chunks", shape_value(layout.chunks));
     if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
-    value.set("codecs", codec_list(metadata.codecs));
+    value.set("codecs", codecs_json(metadata.codecs));
     value.set("separator", metadata.keys.separator);
-    value.set("fill_value", fill_value(metadata));
+    value.set("fill_value", fill_json(metadata));
     if (!metadata.unknown.as_object().empty()) value.set("unknown_members", metadata.unknown);
     Value remarks = Value::array();
     for (const std::string& remark : node.array->dialect().remarks(metadata)) remarks.push_back(remark);
@@ -108,7 +88,7 @@ void add_file(Value& value, const ServedNode& node) {
 HttpResponse answer_info(Served& served, const HttpRequest& request) {
     const NodePointer node = served.node(request.parameter("path").value_or(""));
     Value value = Value::object();
-    value.set("path", utf8_text(node->path));
+    set_path(value, node->path);
     value.set("kind", kind_name(node->kind));
     value.set("format", node->format.empty() ? Value() : Value(node->format));
     Value attributes = Value::object();
@@ -155,14 +135,14 @@ HttpResponse answer_tree(Served& served, const HttpRequest& request) {
         const std::string path = node->path.empty() ? child.name : node->path + "/" + child.name;
         Value value = Value::object();
         value.set("name", utf8_text(child.name));
-        value.set("path", utf8_text(path));
+        set_path(value, path);
         value.set("kind", kind_name(child.kind));
         value.set("format", child.format.empty() ? Value() : Value(child.format));
         if (children.size() <= most_opened) add_facts(value, served, path);
         list.push_back(std::move(value));
     }
     Value value = Value::object();
-    value.set("path", utf8_text(node->path));
+    set_path(value, node->path);
     value.set("kind", kind_name(node->kind));
     value.set("format", node->format.empty() ? Value() : Value(node->format));
     value.set("children", std::move(list));

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "target.h"
+
 namespace tessera::serve {
 
 std::optional<std::string_view> HttpRequest::parameter(std::string_view name) const {
@@ -90,6 +92,12 @@ std::string utf8_text(std::string_view text) {
         }
     }
     return shown;
+}
+
+void set_path(Value& value, std::string_view path) {
+    std::string text = utf8_text(path);
+    if (text != path) value.set("encoded", percent_encoded(path));
+    value.set("path", std::move(text));
 }
 
 std::string content_tag(ByteSpan content) {

@@ -82,6 +82,9 @@ struct HttpResponse {
 [[nodiscard]] HttpResponse response_for(const Error& error);
 /// Text as UTF-8: bytes of a name that are none become \xNN.
 [[nodiscard]] std::string utf8_text(std::string_view text);
+/// Sets "path" to the text of a node's path; and where that is not the path itself, "encoded" to what a request names
+/// it by.
+void set_path(Value& value, std::string_view path);
 /// A hash of content, as an entity tag.
 [[nodiscard]] std::string content_tag(ByteSpan content);
 

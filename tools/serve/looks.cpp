@@ -138,14 +138,26 @@ Value attribute_of(const Value& attributes, std::initializer_list<const char*> k
     return nullptr;
 }
 
+/// The fields, of nested structures too, that can be shown as pictures or lines: "close", "position.x".
+void add_pictured(Value& names, const DType& dtype, const std::string& before) {
+    for (const Field& field : dtype.fields()) {
+        if (field.unnamed) continue;
+        if (has_picture(field.dtype)) names.push_back(before + field.name);
+        if (field.dtype.kind() == Kind::structure && field.shape.empty()) {
+            add_pictured(names, field.dtype, before + field.name + ".");
+        }
+    }
+}
+
 /// The first array below a group that can be shown as a picture; else the first array at all.
 class FirstArray {
 public:
     explicit FirstArray(Served& served) : served_(served) {}
 
-    Value find() {
+    /// Its path.
+    std::optional<std::string> find() {
         look(*served_.node(""), 0);
-        return best_ ? Value(*best_) : Value(nullptr);
+        return best_;
     }
 
 private:
@@ -178,12 +190,16 @@ private:
 }  // namespace
 
 HttpResponse answer_first(Served& served, const HttpRequest& /*request*/) {
-    return json_response(Value{{"path", FirstArray(served).find()}});
+    Value value = Value::object();
+    value.set("path", nullptr);
+    if (const auto path = FirstArray(served).find()) set_path(value, *path);
+    return json_response(value);
 }
 
 HttpResponse answer_picture(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const ArraySource& source = node->source();
+    const Shown shown = shown_by(served, request);
+    const NodePointer& node = shown.node;
+    const ArraySource& source = *shown.source;
     const ArrayInfo info = source.info();
     const int rank = info.shape.rank();
     const auto names = dimension_names_of(source);
@@ -197,23 +213,25 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
         middle.push_back(info.shape[d] / 2);
     }
     // The last two dimensions of more than one element, as in pictures.
-    std::vector<int> shown;
-    for (int d = rank - 1; d >= 0 && shown.size() < 2; --d) {
-        if (info.shape[d] > 1) shown.insert(shown.begin(), d);
+    std::vector<int> across;
+    for (int d = rank - 1; d >= 0 && across.size() < 2; --d) {
+        if (info.shape[d] > 1) across.insert(across.begin(), d);
     }
-    for (int d = rank - 1; d >= 0 && shown.size() < 2; --d) {
-        if (std::ranges::find(shown, d) == shown.end()) shown.insert(std::ranges::upper_bound(shown, d), d);
+    for (int d = rank - 1; d >= 0 && across.size() < 2; --d) {
+        if (std::ranges::find(across, d) == across.end()) across.insert(std::ranges::upper_bound(across, d), d);
     }
-    for (const int d : shown) axes.push_back(d);
+    for (const int d : across) axes.push_back(d);
     Value fields = Value::array();
+    Value pictures = Value::array();
     if (info.dtype.kind() == Kind::structure) {
         for (const Field& field : info.dtype.fields()) fields.push_back(field.name);
+        add_pictured(pictures, info.dtype, "");
     }
     Value missing = Value::array();
     if (pictured && rank >= 2) {
-        for (const double v : served.shelf().source(node)->missing()) missing.push_back(number_or_null(v));
+        for (const double v : served.shelf().source(shown)->missing()) missing.push_back(number_or_null(v));
     }
-    return json_response(Value{{"path", node->path},
+    return json_response(Value{{"path", utf8_text(node->path)},
                                {"shape", dims(info.shape)},
                                {"chunks", dims(info.chunks)},
                                {"dtype", info.dtype.to_string()},
@@ -222,6 +240,7 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
                                                                                : "text"},
                                {"complex", info.dtype.kind() == Kind::complex},
                                {"fields", std::move(fields)},
+                               {"pictures", std::move(pictures)},
                                {"names", std::move(labels)},
                                {"axes", std::move(axes)},
                                {"middle", std::move(middle)},
@@ -233,8 +252,8 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
 }
 
 HttpResponse answer_value(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const ArraySource& source = node->source();
+    const Shown shown = shown_by(served, request);
+    const ArraySource& source = *shown.source;
     const Index at = index_of(request, source.info().shape);
     const NDArray element = read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
     return json_response(
@@ -242,8 +261,8 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
 }
 
 HttpResponse answer_rows(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const ArraySource& source = node->source();
+    const Shown shown = shown_by(served, request);
+    const ArraySource& source = *shown.source;
     const ArrayInfo info = source.info();
     const int rank = info.shape.rank();
     Region region(index_of(request, info.shape), Shape::filled(rank, 1));
@@ -281,8 +300,8 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
 }
 
 HttpResponse answer_profile(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const ArraySource& source = node->source();
+    const Shown shown = shown_by(served, request);
+    const ArraySource& source = *shown.source;
     const Shape shape = source.info().shape;
     const Index at = index_of(request, shape);
     const std::int64_t axis = request.integer("axis", 0, 0, std::max(0, shape.rank() - 1));

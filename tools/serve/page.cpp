@@ -24,11 +24,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> types{{
 }};
 
 HttpResponse file_response(std::string_view name) {
-    const auto found = std::ranges::find(page_files(), name, &PageFile::name);
-    if (found == page_files().end()) return not_found_response();
     HttpResponse response;
     for (const auto& [ending, type] : types) {
         if (name.ends_with(ending)) response.type = type;
+    }
+    const auto found = std::ranges::find(page_files(), name, &PageFile::name);
+    if (found == page_files().end()) {
+        // Without Leaflet at build time the page says so itself; an error on the console would say less.
+        if (name != "leaflet.min.js" && name != "leaflet.css") return not_found_response();
+        return response;
     }
     response.body = HttpBody::constant(found->content);
     // Two programs that serve at one address one after the other have pages of their own: it is asked each time.

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,6 +24,7 @@
 #include <utility>
 
 #include "access.h"
+#include "chunk_sizes.h"
 #include "dispatch.h"
 #include "exchange.h"
 #include "listener.h"
@@ -38,6 +41,8 @@ constexpr std::size_t longest_queue = 2048;
 /// Of one connection: its headers and what the library needs to parse them.
 constexpr std::size_t connection_memory = 48U << 10U;
 constexpr std::size_t send_block = 32U << 10U;
+/// Bytes that wait in the system for a client to take them: a client that takes none holds no more than these.
+constexpr int most_unsent = 128 << 10;
 constexpr unsigned idle_seconds = 30;
 /// Responses of this size are sent even where many clients do not take theirs.
 constexpr std::uint64_t small_response = 1U << 20U;
@@ -121,6 +126,7 @@ struct ServerState {
     std::atomic<bool> closed = false;
     Workers workers;
     Parking parking{workers};
+    ChunkSizes sizes;
     Watch watch;
     std::atomic<int> busy = 0;  ///< requests that are computed now
     MHD_Daemon* daemon = nullptr;
@@ -189,6 +195,8 @@ void on_connection(void* closure, MHD_Connection* connection, void** context, MH
     Watch& watch = static_cast<ServerState*>(closure)->watch;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const int unsent = most_unsent;
+        (void)::setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
         *context = &watch.add(info->connect_fd);
     } else if (*context != nullptr) {
         watch.remove(*static_cast<Watched*>(std::exchange(*context, nullptr)));
@@ -295,7 +303,9 @@ void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connecti
     full.headers["Retry-After"] = "1";
     if (closed) return finish(*exchange, connection, std::move(full));
     // Chunks may be large: while many wait to be sent, no more are made.
-    if (is_chunk(exchange->request) && !has_room(exchange->expected_size)) {
+    const bool chunk = is_chunk(exchange->request);
+    if (chunk && exchange->expected_size == 0) exchange->expected_size = sizes.guess(exchange->request.segments);
+    if (chunk && !has_room(exchange->expected_size)) {
         if (!wait_for_memory(exchange, connection)) finish(*exchange, connection, std::move(full));
         return;
     }
@@ -305,6 +315,7 @@ void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connecti
     const std::uint64_t size = response.body.in_memory() && !exchange->head ? response.body.size() : 0;
     const bool short_of_memory = response.status == 503 && !exchange->stop.stop_requested();
     if (size > small_response) exchange->expected_size = size;
+    if (chunk && !exchange->head && response.status == 200) sizes.note(exchange->request.segments, size);
     if ((short_of_memory && !alone) || (size > small_response && !alone && !has_room(size))) {
         if (short_of_memory) static_cast<void>(watch.free_memory());
         if (!short_of_memory) response = std::move(full);

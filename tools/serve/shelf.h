@@ -10,6 +10,7 @@
 #include <tessera/tile.h>
 
 #include "served.h"
+#include "shown.h"
 
 namespace tessera::serve {
 
@@ -20,12 +21,12 @@ public:
         : cache_(std::make_shared<TileCache>(options.max_memory / 2)) {}  // the other half is for reading
 
     /// The tiles of an array: those of before, as long as the node is the same version. Throws as TileSource.
-    [[nodiscard]] std::shared_ptr<const TileSource> source(const std::shared_ptr<const ServedNode>& node);
+    [[nodiscard]] std::shared_ptr<const TileSource> source(const Shown& shown);
     [[nodiscard]] const TileCache& cache() const { return *cache_; }
 
 private:
     struct Open {
-        std::shared_ptr<const ServedNode> node;
+        Shown shown;
         std::shared_ptr<const TileSource> source;
     };
     std::shared_ptr<TileCache> cache_;

@@ -35,8 +35,8 @@ void describe(HttpResponse& response, const DType& dtype, const Shape& shape) {
 }
 
 HttpResponse answer_tile(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const auto source = served.shelf().source(node);
+    const Shown shown = shown_by(served, request);
+    const auto source = served.shelf().source(shown);
     const Index levels = numbers_of(request, "level", 2);
     const Index place = numbers_of(request, "tile", 2);
     for (const std::int64_t level : levels) {
@@ -44,7 +44,7 @@ HttpResponse answer_tile(Served& served, const HttpRequest& request) {
             throw invalid_argument(fmt::format("level: expected 0 to {}, found {}", most_tile_level, level));
         }
     }
-    const Tile tile = source->tile({.slice = slice_of(request, node->source().info().shape.rank()),
+    const Tile tile = source->tile({.slice = slice_of(request, shown.source->info().shape.rank()),
                                     .row_level = static_cast<int>(levels[0]),
                                     .column_level = static_cast<int>(levels[1]),
                                     .row = place[0],
@@ -68,10 +68,10 @@ HttpResponse answer_tile(Served& served, const HttpRequest& request) {
 }
 
 HttpResponse answer_preview(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const auto source = served.shelf().source(node);
+    const Shown shown = shown_by(served, request);
+    const auto source = served.shelf().source(shown);
     const TilePreview preview =
-        source->preview(slice_of(request, node->source().info().shape.rank()), served.io(request));
+        source->preview(slice_of(request, shown.source->info().shape.rank()), served.io(request));
     HttpResponse response;
     NDArray values = NDArray::copy_of(preview.values.view());
     if constexpr (native_order == ByteOrder::big) {
@@ -92,9 +92,9 @@ int covering_level(std::int64_t length) {
 }
 
 HttpResponse answer_histogram(Served& served, const HttpRequest& request) {
-    const auto node = served.node(request.parameter("path").value_or(""));
-    const auto source = served.shelf().source(node);
-    const Shape shape = node->source().info().shape;
+    const Shown shown = shown_by(served, request);
+    const auto source = served.shelf().source(shown);
+    const Shape shape = shown.source->info().shape;
     const TileSlice slice = slice_of(request, shape.rank());
     const std::int64_t bins = request.integer("bins", 64, 1, 4096);
     TileRequest wanted{.slice = slice, .with = reduction_of(request)};
@@ -141,21 +141,23 @@ constexpr Route routes[] = {
 
 }  // namespace
 
-std::shared_ptr<const TileSource> TileShelf::source(const std::shared_ptr<const ServedNode>& node) {
+std::shared_ptr<const TileSource> TileShelf::source(const Shown& shown) {
     {
         const std::lock_guard lock(mutex_);
         for (auto it = open_.begin(); it != open_.end(); ++it) {
-            if (it->node->path != node->path || it->node->version != node->version) continue;
+            if (it->shown.node->path != shown.node->path || it->shown.field != shown.field) continue;
+            if (it->shown.node->version != shown.node->version) continue;
             open_.splice(open_.begin(), open_, it);
             return open_.front().source;
         }
     }
-    // The node keeps its source, and the tiles keep the node.
-    const std::shared_ptr<const ArraySource> elements(node, &node->source());
-    auto made = std::make_shared<const TileSource>(elements, cache_, node->path + '\0' + node->version);
+    const std::string identity = shown.node->path + '\0' + shown.field + '\0' + shown.node->version;
+    auto made = std::make_shared<const TileSource>(shown.source, cache_, identity);
     const std::lock_guard lock(mutex_);
-    std::erase_if(open_, [&](const Open& open) { return open.node->path == node->path; });
-    open_.push_front({node, made});
+    std::erase_if(open_, [&](const Open& open) {
+        return open.shown.node->path == shown.node->path && open.shown.field == shown.field;
+    });
+    open_.push_front({shown, made});
     if (open_.size() > most_sources) open_.pop_back();
     return made;
 }

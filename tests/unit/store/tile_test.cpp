@@ -193,6 +193,7 @@ TEST(Tiles, EqualWindowsWorkedOutOneByOne) {
         ArrayOptions options{.shape = shape, .chunks = chunks, .dtype = dtype};
         if (filled) options.fill_value = Value(round % 2 == 0 ? 7 : 0);
         options.format = round % 3 == 0 ? "v2" : "v3";
+        if (round % 2 == 1) options.codec = "zstd:1";  // whole chunks are decoded
         Array array = Array::create(memory_store(), "", options);
         // The last rows stay absent.
         Region written = Region::whole(shape);
@@ -265,6 +266,37 @@ TEST(Tiles, NoChunkIsDecodedTwice) {
         EXPECT_EQ(cache->chunks_decoded(), 100) << level;
     }
     EXPECT_LE(cache->bytes(), std::uint64_t{64} << 20U);
+}
+
+TEST(Tiles, SlicesOfAChunkDecodeItOnce) {
+    const Shape shape{21, 90, 70};
+    Array array = Array::create(
+        memory_store(), "",
+        {.shape = shape, .chunks = {8, 40, 30}, .dtype = DType("<i4"), .codec = "zstd:1", .format = "v3"});
+    array.write("", counting(shape).view());
+    const auto cache = std::make_shared<TileCache>(64 << 20);
+    const TileSource source(std::make_shared<Array>(array), cache, "a");
+    const auto look = [&](const TileSlice& slice, int level) {
+        expect_tiles(source, Reference(array, slice), {.slice = slice, .row_level = level, .column_level = level});
+    };
+    for (std::int64_t z = 0; z < 8; ++z) look({.rows = 1, .columns = 2, .at = {z, 0, 0}}, static_cast<int>(z % 4));
+    EXPECT_EQ(cache->chunks_decoded(), 9);
+    for (const std::int64_t x : {0, 29}) look({.rows = 0, .columns = 1, .at = {0, 0, x}}, 0);
+    EXPECT_EQ(cache->chunks_decoded(), 9 + 6);
+    look({.rows = 2, .columns = 0, .at = {0, 85, 0}}, 0);  // the last ones, which are cut
+    array.write("0, 85:, :", NDArray::copy_of(array.read("1, 85:, :")).view());
+    look({.rows = 1, .columns = 2, .at = {0, 0, 0}}, 0);
+    EXPECT_GT(cache->chunks_decoded(), 9 + 6);
+}
+
+TEST(Tiles, ASmallCacheKeepsWhatIsLookedAt) {
+    const auto cache = std::make_shared<TileCache>(300'000);  // the finer cells of all chunks would take twice as much
+    const TileSource source(std::make_shared<Array>(counting_array({1000, 1000}, {100, 100})), cache, "a");
+    for (const int level : {4, 4, 5, 4}) {
+        EXPECT_FALSE(source.tile({.row_level = level, .column_level = level}).sampled);
+        EXPECT_EQ(cache->chunks_decoded(), 100) << level;
+        EXPECT_LE(cache->bytes(), 300'000U);
+    }
 }
 
 TEST(Tiles, TheCacheStaysWithinItsBytes) {

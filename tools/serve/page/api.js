@@ -7,12 +7,21 @@ export class ApiError extends Error {
   }
 }
 
+/** What requests name nodes by whose paths are no text: bytes that are not UTF-8. */
+const encodings = new Map();
+
+export function known({ path, encoded }) {
+  if (encoded) encodings.set(path, encoded);
+}
+
 export function address(route, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== undefined && value !== null) query.set(name, String(value));
   }
-  const text = query.toString().replaceAll('%2C', ',').replaceAll('%2F', '/');
+  const encoded = encodings.get(parameters.path);
+  if (encoded) query.delete('path');
+  const text = (encoded ? `path=${encoded}&` : '') + query.toString().replaceAll('%2C', ',').replaceAll('%2F', '/');
   return text ? `${route}?${text}` : route;
 }
 

@@ -1,6 +1,6 @@
 // The page: what is chosen in the tree is shown as a picture, a line, a table, a map of chunks, or in words.
 
-import { aborted, json } from './api.js';
+import { aborted, json, known } from './api.js';
 import { ChunkMap } from './chunks.js';
 import { colours, css, loadColours, nanColour, numberText } from './colour.js';
 import { details, readDetails } from './details.js';
@@ -49,7 +49,11 @@ class Page {
       const wishes = parseLink(location.hash);
       const tree = this.tree.load();
       let path = wishes.path;
-      if (path === undefined) path = (await json('api/first')).path;
+      if (path === undefined) {
+        const first = await json('api/first');
+        known(first);
+        path = first.path;
+      }
       await tree;
       await this.open(path ?? '', wishes);
     } catch (error) {
@@ -79,13 +83,18 @@ class Page {
     byId('menu').setAttribute('aria-expanded', 'false');
     try {
       const node = await json('api/info', { path }, opening.signal);
-      const info = node.shape ? await json('api/picture', { path }, opening.signal) : null;
+      const whole = node.shape ? await json('api/picture', { path }, opening.signal) : null;
+      // What is shown of structures is one of their fields, but for a table of all.
+      const field = whole?.pictures.includes(wishes.field) ? wishes.field : whole?.pictures[0] ?? null;
+      const info = field === null ? whole : await json('api/picture', { path, field }, opening.signal);
       if (opening.signal.aborted) return;
       this.slice?.hide();
       this.node = node;
       this.info = info;
+      this.whole = whole;
       this.pointer = null;
       view.path = path;
+      view.field = field;
       this.tree.select(path);
       this.heading();
       if (info) this.prepare(wishes);
@@ -96,7 +105,7 @@ class Page {
   }
 
   heading() {
-    const { node, info } = this;
+    const { node, whole: info } = this;
     const parts = view.path === '' ? [] : view.path.split('/');
     const name = parts.at(-1) ?? (info ? 'Array' : 'All arrays');
     byId('name').textContent = name;
@@ -124,27 +133,33 @@ class Page {
     view.along = axis(wishes.along ?? -1) ? wishes.along : view.axes[1] ?? 0;
     byId('with').value = view.with;
     byId('map-name').value = view.map;
+    this.fieldControl();
     this.axisControls();
     this.sliders();
     this.legend();
     byId('value').textContent = '–';
-    byId('index').textContent = 'Move over the picture';
     this.profile.clear();
   }
 
   // ---- tabs
 
   available() {
-    const { info } = this;
+    const { info, whole } = this;
     if (!info) return ['details'];
     const empty = info.shape.includes(0);
     const pictured = info.kind === 'number' || info.kind === 'bool';
     const found = [];
     if (pictured && info.shape.length >= 2 && !empty && this.slice) found.push('picture');
     if (pictured && info.shape.length === 1 && !empty) found.push('line');
-    if (!empty) found.push('table');
-    if (info.mapped && info.shape.length > 0 && !empty) found.push('chunks');
+    if (!empty && this.columned()) found.unshift('table');
+    else if (!empty) found.push('table');
+    if (whole.mapped && whole.shape.length > 0 && !empty) found.push('chunks');
     return [...found, 'details'];
+  }
+
+  /** Whether the table has a column for each field. */
+  columned() {
+    return this.whole.kind === 'structure' && this.whole.shape.length < 2;
   }
 
   tabs(wished) {
@@ -153,7 +168,7 @@ class Page {
       el('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `panel-${name}`, onclick: () => this.tab(name),
                      onkeydown: (event) => this.tabKey(event, names, name) }, tabNames[name])));
     this.tab(names.includes(wished) ? wished : names[0]);
-    const wants = this.info && this.info.shape.length >= 2 && !window.L;
+    const wants = this.info && this.info.shape.length >= 2 && ['number', 'bool'].includes(this.info.kind) && !window.L;
     if (wants) this.fail(new Error('This build of Tessera has no Leaflet, so there are no pictures here: install libjs-leaflet and build again.'));
   }
 
@@ -175,15 +190,17 @@ class Page {
       button?.setAttribute('tabindex', other === name ? '0' : '-1');
     }
     document.body.dataset.tab = name;
+    if (!this.pointer) byId('index').textContent = `Point at the ${name === 'line' ? 'line' : 'picture'}`;
     const rank = this.info?.shape.length ?? 0;
-    byId('tool-slice').hidden = rank < 2;
-    document.body.classList.toggle('no-tools', name === 'details' || (rank < 2 && name !== 'line'));
+    const fields = (this.whole?.pictures.length ?? 0) > 0;
+    byId('tool-slice').hidden = rank < 2 && !fields;
+    document.body.classList.toggle('no-tools', name === 'details' || (name === 'table' && this.columned()) || (rank < 2 && name !== 'line'));
     this.refresh();
     this.saveLink();
   }
 
   refresh() {
-    const slice = { path: view.path, axes: view.axes, at: view.at, version: this.info?.version };
+    const slice = { path: view.path, field: view.field, axes: view.axes, at: view.at, version: this.info?.version };
     if (view.tab === 'picture') {
       this.slice.show(this.info, view, view.where);
     } else {
@@ -191,8 +208,8 @@ class Page {
       this.slice?.hide();
     }
     if (view.tab === 'line') this.showLine();
-    if (view.tab === 'table') this.table.show(this.info, slice);
-    if (view.tab === 'chunks') this.chunks.show(this.info, slice);
+    if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
+    if (view.tab === 'chunks') this.chunks.show(this.whole, this.whole.shape.length === this.info.shape.length ? slice : { ...slice, axes: this.whole.axes, at: this.whole.middle });
     if (view.tab === 'details') this.showDetails();
   }
 
@@ -215,7 +232,7 @@ class Page {
       this.askValue([index]);
     });
     try {
-      const line = await json('api/profile', { path: view.path, axis: 0, width: 1024 }, this.opening.signal);
+      const line = await json('api/profile', { path: view.path, field: view.field, axis: 0, width: 1024 }, this.opening.signal);
       this.linePlot.show(line, null, `All elements along ${line.name}`);
     } catch (error) {
       this.fail(error);
@@ -235,6 +252,7 @@ class Page {
       this.slice?.repaint();
       this.showRange();
     });
+    byId('field').addEventListener('change', (event) => this.setField(event.target.value));
     byId('with').addEventListener('change', (event) => {
       view.with = event.target.value;
       this.slice?.update();
@@ -262,9 +280,25 @@ class Page {
     byId('theme').addEventListener('click', () => this.theme(true));
   }
 
+  fieldControl() {
+    const { pictures } = this.whole;
+    byId('field').replaceChildren(...pictures.map((name) => el('option', { value: name, selected: view.field === name }, name)));
+    byId('field-label').hidden = pictures.length === 0;
+  }
+
+  /** Another field of the same elements; the place stays, where it has the same dimensions. */
+  setField(field) {
+    const same = this.whole.shape.length === this.info.shape.length;
+    const where = !same ? null : view.tab === 'picture' && this.slice?.layer ? this.slice.where() : view.where;
+    this.open(view.path, { field, tab: view.tab, axes: same ? view.axes : undefined, at: same ? view.at : undefined, where, with: view.with, along: view.along });
+  }
+
   axisControls() {
     const { names, shape } = this.info;
-    if (shape.length < 2) return;
+    if (shape.length < 2) {
+      byId('axes').replaceChildren();
+      return;
+    }
     const picker = (which, label) =>
       el('label', {}, label, el('select', { id: which === 0 ? 'axis-rows' : 'axis-columns', onchange: (event) => this.setAxis(which, Number(event.target.value)) },
                                 ...names.map((name, d) => el('option', { value: d, selected: view.axes[which] === d }, name))));
@@ -366,7 +400,8 @@ class Page {
       return el('span', { class: 'key' }, box, name);
     };
     const missing = this.info?.missing.filter((v) => v !== null) ?? [];
-    byId('legend').replaceChildren(item('NaN', css(nanColour())),
+    const gaps = /[fcMmV]\d|bfloat/.test(this.info?.dtype ?? '');
+    byId('legend').replaceChildren(gaps ? item(/[Mm]\d/.test(this.info.dtype) ? 'NaT' : 'NaN', css(nanColour())) : '',
                                    missing.length ? item(`missing (${missing.map((v) => numberText(v)).join(', ')})`, 'rgba(128,128,128,.3)') : '');
     void colours;
   }
@@ -394,7 +429,7 @@ class Page {
     this.reading?.abort();
     this.reading = new AbortController();
     try {
-      const answer = await json('api/value', { path: view.path, at: at.join(',') }, this.reading.signal);
+      const answer = await json('api/value', { path: view.path, field: view.field, at: at.join(',') }, this.reading.signal);
       const place = byId('value');
       place.textContent = this.info.units ? `${answer.text} ${this.info.units}` : answer.text;
       place.classList.remove('old');
@@ -410,7 +445,7 @@ class Page {
     if (!this.pointer || view.tab !== 'picture') return;
     const at = this.index();
     try {
-      const line = await this.profiles.read({ path: view.path, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
+      const line = await this.profiles.read({ path: view.path, field: view.field, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
       if (line) this.profile.show(line, at[view.along], `Along ${line.name} at [${at.join(', ')}]`);
     } catch (error) {
       byId('value').title = error.message;
@@ -426,6 +461,7 @@ class Page {
     const numbers = this.info && this.info.shape.length >= 2;
     const shown = {
       path: view.path,
+      field: view.field,
       tab: view.tab,
       axes: numbers ? view.axes : null,
       at: this.info && this.info.shape.length > 2 ? view.at : null,

@@ -150,7 +150,7 @@ export class SliceView {
   }
 
   parameters() {
-    return { path: this.view.path, axes: this.view.axes.join(','), at: this.view.at.join(',') };
+    return { path: this.view.path, field: this.view.field, axes: this.view.axes.join(','), at: this.view.at.join(',') };
   }
 
   // ---- the preview
@@ -211,11 +211,13 @@ export class SliceView {
       { ...this.parameters(), level: `${row.level},${column.level}`, tile: `${row.tile},${column.tile}`,
         with: row.level + column.level > 0 ? this.view.with : 'nearest', v: this.info.version },
       (data) => {
+        const better = canvas.data !== undefined && done === null;
         canvas.data = data;
         canvas.draw();
         done?.(null, canvas);
         done = null;
         if (data.left > 0) this.report();
+        else if (better) this.loaded();
       },
       (error) => {
         done?.(error, canvas);

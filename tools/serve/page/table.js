@@ -23,10 +23,11 @@ export class Table {
     this.later = settled(() => this.ask(), 60);
     this.scroller.addEventListener('scroll', () => this.draw());
     this.scroller.addEventListener('keydown', (event) => this.key(event));
+    this.scroller.addEventListener('wheel', (event) => this.wheel(event), { passive: false });
     new ResizeObserver(() => this.draw()).observe(element);
   }
 
-  /** `slice`: {path, axes, at, version}; a structure has its fields as columns. */
+  /** `slice`: {path, field, axes, at, version}; a structure has its fields as columns. */
   show(info, slice) {
     this.info = info;
     this.slice = slice;
@@ -45,6 +46,7 @@ export class Table {
     this.columnFactor = Math.max(1, (this.columns * this.cellWidth) / mostHeight);
     this.filler.style.height = `${Math.min(this.rows * rowHeight, mostHeight)}px`;
     this.filler.style.width = `${Math.min(this.columns * this.cellWidth, mostHeight) + 84}px`;
+    this.exact = null;
     this.scroller.scrollTo(0, 0);
     this.scroller.setAttribute('aria-rowcount', this.rows + 1);
     this.scroller.setAttribute('aria-colcount', this.columns + 1);
@@ -56,12 +58,42 @@ export class Table {
     return this.flat ? (this.info.label ?? 'value') : String(column);
   }
 
+  /** Rows and columns that fit in whole. */
+  room() {
+    return { rows: Math.max(1, Math.floor(this.scroller.clientHeight / rowHeight) - 1),
+             columns: Math.max(1, Math.floor((this.scroller.clientWidth - 84) / this.cellWidth)) };
+  }
+
+  /** Of `count` rows or columns the first one in view. Where the filler is too short for all, its ends are theirs. */
+  first(scroll, most, count, fitting, size, factor) {
+    if (factor === 1) return Math.max(0, Math.min(Math.floor(scroll / size), count - 1));
+    return Math.max(0, Math.min(Math.round((scroll / Math.max(1, most)) * (count - fitting)), count - 1));
+  }
+
   view() {
-    const { scrollTop, scrollLeft, clientHeight, clientWidth } = this.scroller;
-    const row = Math.min(Math.floor((scrollTop * this.rowFactor) / rowHeight), Math.max(0, this.rows - 1));
-    const column = Math.min(Math.floor((scrollLeft * this.columnFactor) / this.cellWidth), Math.max(0, this.columns - 1));
+    const { scrollTop, scrollLeft, clientHeight, clientWidth, scrollHeight, scrollWidth } = this.scroller;
+    const room = this.room();
+    // A pixel may stand for many rows: where a key or the wheel led, the row is known better.
+    const row = this.exact?.top === scrollTop ? this.exact.row
+                                              : this.first(scrollTop, scrollHeight - clientHeight, this.rows, room.rows, rowHeight, this.rowFactor);
+    const column = this.exact?.left === scrollLeft ? this.exact.column
+                                                   : this.first(scrollLeft, scrollWidth - clientWidth, this.columns, room.columns, this.cellWidth, this.columnFactor);
     return { row, column, rows: Math.min(Math.ceil(clientHeight / rowHeight) + 1, this.rows - row),
              columns: Math.min(Math.ceil(clientWidth / this.cellWidth) + 1, this.columns - column) };
+  }
+
+  /** Shows a row and a column first, as far as there are enough after them. */
+  go(row, column) {
+    const room = this.room();
+    const { clientHeight, clientWidth, scrollHeight, scrollWidth } = this.scroller;
+    row = Math.max(0, Math.min(Math.round(row), this.rows - room.rows));
+    column = Math.max(0, Math.min(Math.round(column), this.columns - room.columns));
+    const place = (index, count, fitting, most, size, factor) =>
+      (factor === 1 ? index * size : Math.round((index / Math.max(1, count - fitting)) * most));
+    this.scroller.scrollTo(place(column, this.columns, room.columns, scrollWidth - clientWidth, this.cellWidth, this.columnFactor),
+                           place(row, this.rows, room.rows, scrollHeight - clientHeight, rowHeight, this.rowFactor));
+    this.exact = { row, column, top: this.scroller.scrollTop, left: this.scroller.scrollLeft };
+    this.draw();
   }
 
   pageOf(row, column) {
@@ -121,7 +153,7 @@ export class Table {
       await Promise.all([...wanted].filter((page) => !pages.has(page)).map(async (page) => {
         const [row, column] = page.split(',').map(Number);
         const answer = await json('api/rows', {
-          path: this.slice.path, axes: this.flat ? null : this.slice.axes.join(','),
+          path: this.slice.path, field: this.slice.field, axes: this.flat ? null : this.slice.axes.join(','),
           at: this.info.shape.length > 0 ? this.slice.at.join(',') : null, row: row * pageRows, rows: pageRows,
           column: this.flat ? null : column * pageColumns, columns: this.flat ? null : pageColumns, v: this.slice.version,
         }, signal);
@@ -138,14 +170,24 @@ export class Table {
   }
 
   key(event) {
-    const page = this.scroller.clientHeight - 2 * rowHeight;
-    const moves = { ArrowDown: [rowHeight, 0], ArrowUp: [-rowHeight, 0], ArrowRight: [0, this.cellWidth], ArrowLeft: [0, -this.cellWidth],
-                    PageDown: [page, 0], PageUp: [-page, 0], Home: [-Infinity, 0], End: [Infinity, 0] };
+    const page = Math.max(1, this.room().rows - 1);
+    const moves = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1], PageDown: [page, 0], PageUp: [-page, 0],
+                    Home: [-this.rows, 0], End: [this.rows, 0] };
     const move = moves[event.key];
-    if (!move) return;
+    if (!move || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
-    const height = this.filler.offsetHeight + rowHeight;
-    const top = this.scroller.scrollTop + (Number.isFinite(move[0]) ? move[0] / this.rowFactor : move[0] > 0 ? height : -height);
-    this.scroller.scrollTo(this.scroller.scrollLeft + move[1] / this.columnFactor, top);
+    const { row, column } = this.view();
+    this.go(row + move[0], column + move[1]);
+  }
+
+  /** The wheel moves by rows where the filler would move by many more. */
+  wheel(event) {
+    if (this.rowFactor === 1 || event.ctrlKey || event.shiftKey || event.deltaY === 0) return;
+    event.preventDefault();
+    this.turned = (this.turned ?? 0) + event.deltaY * [1, rowHeight, rowHeight * this.room().rows][event.deltaMode];
+    const rows = Math.trunc(this.turned / rowHeight);
+    this.turned -= rows * rowHeight;
+    const { row, column } = this.view();
+    if (rows !== 0) this.go(row + rows, column);
   }
 }

@@ -1,6 +1,6 @@
 // The tree of groups and arrays: opened level by level, and used by arrow keys as trees are.
 
-import { json } from './api.js';
+import { json, known } from './api.js';
 import { byId, el, shapeText, shortLength, typeText } from './dom.js';
 
 const root = byId('tree');
@@ -44,6 +44,7 @@ export class Tree {
       this.activate(item);
     });
     this.items.set(node.path, item);
+    known(node);
     return item;
   }
 

@@ -2,6 +2,7 @@
 
 export const view = {
   path: null,
+  field: null,   // of structures
   axes: [0, 1],
   at: [],
   with: 'mean',
@@ -27,6 +28,7 @@ export function parseLink(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ''));
   const wishes = {};
   if (given.has('path')) wishes.path = given.get('path');
+  if (given.has('field')) wishes.field = given.get('field');
   for (const [name, allowed] of Object.entries(words)) {
     if (allowed.includes(given.get(name))) wishes[name] = given.get(name);
   }
@@ -47,6 +49,7 @@ export function parseLink(hash) {
 export function linkOf(shown) {
   const parts = [['path', shown.path]];
   const add = (name, value) => value !== null && value !== undefined && value !== '' && parts.push([name, value]);
+  add('field', shown.field);
   add('tab', shown.tab);
   add('axes', shown.axes?.join(','));
   add('at', shown.at?.join(','));
