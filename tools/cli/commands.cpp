@@ -333,8 +333,17 @@ constexpr Command table[] = {
      "Example:\n"
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
-    {"undo", edit, "take the last batch of edits back", "undo PATH [options]",
-     "Undone twice, it is there again. Refused when something that the batch wrote was changed since.\n\n"
+    {"undo", edit, "take the last change of an array back", "undo PATH [options]",
+     "The last `edit`, `calc --in-place`, `set`, `append`, `resize`, `attrs` or `dims`, whichever came last. Undone "
+     "twice, it\n"
+     "is there again. One that was interrupted is taken back as far as it came. Refused when something that it wrote "
+     "was\n"
+     "changed since.\n"
+     "Old values are hard links in .tessera/undo of the array, until its next change; `info` says what room they take, "
+     "and\n"
+     "--no-undo of these commands keeps none. Without hard links, in an archive, of groups, and of what programs with "
+     "the\n"
+     "library write there is no undo.\n\n"
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},
@@ -342,7 +351,9 @@ constexpr Command table[] = {
      "A line for each command that changed PATH or an array or group below it: the time (UTC), the user and the host, "
      "and\n"
      "its words. It is plain text in `.tessera/log`; commands write it, programs with the library do not. --no-log\n"
-     "leaves a command out. A log is for people and no proof: whoever may write the array may write it, too.\n\n"
+     "leaves a command out. A log is for people and no proof: whoever may write the array may write it, too.\n"
+     "What was removed, and archives and array files, are noted in the group that they lie in, if it has metadata. Not\n"
+     "noted are those that lie elsewhere, what `mv` takes out of a group, bags, and what other programs do.\n\n"
      "Example:\n"
      "  tessera log survey.zarr",
      declare_log},
