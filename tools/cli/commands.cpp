@@ -267,6 +267,8 @@ constexpr Command table[] = {
      "the name of a dtype: float32(a). Constants: pi, e, nan, inf, True, False.\n"
      "Operands are broadcast, and dtypes promoted as in NumPy 2: float32 stays float32 beside numbers. Integers wrap;\n"
      "int64 beside uint64, and numbers that do not fit, are refused.\n"
+     "Datetimes and timedeltas: + and - of them, comparisons, minimum, maximum, fmin, fmax, clip, where, isnat, NaT, and\n"
+     "datetime64('2020-01-31'), timedelta64(5, 'D'), in the largest unit that divides both. All else is refused.\n"
      "The result is made as `copy` makes one. With --in-place, OUT is changed as one batch, which `undo` takes "
      "back.\n\n"
      "Examples:\n"
