@@ -38,6 +38,7 @@ struct LastChange {
     std::string record;  ///< key of the record
     std::string_view kind;
     std::vector<Done> done;
+    Buffer counted = {};  ///< see KeptChanges
 };
 
 std::string changes_key(std::string_view prefix) {
@@ -63,11 +64,12 @@ bool follows(const KeyValueStore& store, std::string_view prefix, const Done& be
 LastChange last_changes(const KeyValueStore& store, std::string_view prefix, const ByteSource& file,
                         const std::string& name) {
     LastChange last{.record = changes_key(prefix), .kind = "command", .done = {}};
-    const KeptChanges read = read_kept_changes(file, join_key(store.name(), last.record));
+    KeptChanges read = read_kept_changes(file, join_key(store.name(), last.record));
     if (!read.refusal.empty()) {
         throw unsupported(fmt::format("{}: the last change{} cannot be taken back: {}", name,
                                       read.what.empty() ? "" : " (" + read.what + ")", read.refusal));
     }
+    last.counted = std::move(read.counted);
     std::map<std::string_view, std::size_t> places;
     for (const KeptChange& change : read.changes) {
         Done done{.entry = {.kind = change.erases ? Entry::Kind::erase : Entry::Kind::put,

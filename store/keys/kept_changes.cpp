@@ -41,6 +41,7 @@
 #include <utility>
 
 #include "beneath.h"
+#include "copy_bytes.h"
 #include "keys.h"
 #include "versions.h"
 
@@ -65,6 +66,16 @@ std::uint64_t random_id() {
     return std::uint64_t{random()} << 32U | random();
 }
 
+/// Cut between characters of UTF-8, so that the first line of a record is no longer than readers take.
+std::string shortened(std::string text) {
+    constexpr std::size_t most = 4096;
+    if (text.size() <= most) return text;
+    std::size_t end = most;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    text.resize(end);
+    return text + "…";
+}
+
 std::string errno_text(int error) {
     return std::generic_category().message(error);
 }
@@ -79,7 +90,7 @@ std::string kept_name(std::uint64_t id, std::uint64_t number) {
 
 ChangeKeeper::ChangeKeeper(std::string_view prefix, std::string what, bool keep, OpenFolder open)
     : below_(prefix.empty() ? std::string() : fmt::format("{}/", prefix)),
-      what_(std::move(what)),
+      what_(shortened(std::move(what))),
       keep_(keep),
       open_(std::move(open)),
       id_(random_id()) {}
@@ -267,49 +278,76 @@ std::string why_incomplete(const Value& header) {
     return {};
 }
 
-/// Calls each(line, number) for every line that ends.
-template <class Each>
-void for_each_whole_line(std::string_view text, const Each& each) {
-    std::size_t number = 1;
-    for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
-        each(text.substr(0, end), number++);
-        text.remove_prefix(end + 1);
+/// Takes a record in line by line.
+class RecordReader {
+public:
+    RecordReader(std::string_view name, std::uint64_t size) : name_(name), size_(size) {}
+
+    void take(std::string_view line) {
+        ++number_;
+        const Value value = object_of(line, name_, number_);
+        try {
+            take_value(value);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::budget || e.code() == ErrorCode::unsupported) {
+                throw e.within(std::string(name_));
+            }
+            no_record(name_, number_);
+        }
     }
-}
+
+    [[nodiscard]] std::size_t line() const { return number_ + 1; }
+
+    KeptChanges finish() {
+        if (header_.is_null()) no_record(name_, 1);
+        if (!ended_ && read_.refusal.empty()) read_.refusal = why_incomplete(header_);
+        return std::move(read_);
+    }
+
+private:
+    void take_value(const Value& value) {
+        if (number_ == 1) {
+            read_header(read_, value);
+            header_ = value;
+            read_.counted = Buffer(static_cast<std::size_t>(2 * size_));
+        } else if (const Value* why = value.find("lost")) {
+            read_.refusal = "not all that it changed could be kept: " + why->as_string();
+        } else if (const Value* end = value.find("end")) {
+            ended_ = end->as_uint64() == read_.changes.size();
+            if (!ended_) throw corrupt("another number of changes");
+        } else {
+            read_.changes.push_back(change_of(value));
+        }
+    }
+
+    std::string_view name_;
+    std::uint64_t size_;
+    std::size_t number_ = 0;
+    KeptChanges read_;
+    Value header_;
+    bool ended_ = false;
+};
 
 }  // namespace
 
 KeptChanges read_kept_changes(const ByteSource& file, std::string_view name) {
-    const Buffer bytes = read_all(file);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    KeptChanges read;
-    Value header;
-    bool ended = false;
-    // A line without an end was being written when its process was killed: that change did not happen.
-    for_each_whole_line(text, [&](std::string_view line, std::size_t number) {
-        const Value value = object_of(line, name, number);
-        try {
-            if (number == 1) {
-                header = value;
-                read_header(read, header);
-            } else if (const Value* why = value.find("lost")) {
-                read.refusal = "not all that it changed could be kept: " + why->as_string();
-            } else if (const Value* end = value.find("end")) {
-                ended = end->as_uint64() == read.changes.size();
-                if (!ended) throw corrupt("another number of changes");
-            } else {
-                read.changes.push_back(change_of(value));
-            }
-        } catch (const Error& e) {
-            if (e.code() == ErrorCode::budget || e.code() == ErrorCode::unsupported) {
-                throw e.within(std::string(name));
-            }
-            no_record(name, number);
+    constexpr std::size_t longest = std::size_t{64} << 10U;
+    RecordReader reader(name, file.size());
+    std::string begun;  // of a line, in an earlier piece
+    for_each_piece(file, [&](ByteSpan bytes) {
+        std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+            begun += rest.substr(0, end);
+            if (begun.size() > longest) no_record(name, reader.line());
+            reader.take(begun);
+            begun.clear();
+            rest.remove_prefix(end + 1);
         }
+        if (begun.size() + rest.size() > longest) no_record(name, reader.line());
+        begun += rest;
     });
-    if (header.is_null()) no_record(name, 1);
-    if (!ended && read.refusal.empty()) read.refusal = why_incomplete(header);
-    return read;
+    // A line without an end was being written when its process was killed: that change did not happen.
+    return reader.finish();
 }
 
 std::string description_of(const ByteSource& file) {

@@ -83,6 +83,7 @@ struct KeptChanges {
     std::string what;
     std::string refusal;  ///< why they cannot be taken back; empty if they can
     std::vector<KeptChange> changes;
+    Buffer counted;  ///< as much memory as the list and what is made of it take, so that the budget binds
 };
 
 /// The name of a kept value in the folder.

@@ -107,7 +107,7 @@ Array open_to_edit(Session& session, const std::string& path) {
 }
 
 Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo) {
-    return Undoable(array, {.keep_old = !no_undo, .what = session.words()});
+    return Undoable(array, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
 }
 
 namespace {
