@@ -71,7 +71,7 @@ std::string staged_key(std::string_view prefix, std::uint64_t number) {
 }
 
 std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number) {
-    return join_key(join_key(prefix, undo_folder), kept_name(id, number));
+    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), id, number);  // kept_name()
 }
 
 void sort_batch(Journal& journal, std::string_view document) {
