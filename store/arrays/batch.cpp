@@ -24,9 +24,7 @@
 // An array that is opened read-only is not finished: the changes are laid over its store (StagedStore again). The same
 // happens if the directory is not writable, so that the lock cannot be taken.
 //
-// undo() is a batch too, whose staged values are links to the old ones. It first checks that every value is still the
-// one that the batch put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the
-// value had to be copied to another file system, it compares the bytes.
+// undo() is a batch too: see undo.cpp.
 //
 // A recorded batch that cannot be put in place would block all writers. give_up_batch() reverts it: a batch that
 // restores the old values replaces its journal, in one step, and is applied instead.
@@ -50,29 +48,44 @@
 
 namespace tessera {
 
-namespace {
-
 using Entry = Journal::Entry;
-
-constexpr std::string_view batch_folder = ".tessera/batch";
-constexpr std::string_view undo_folder = ".tessera/undo";
 
 std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));
 }
 
-/// The journal in a folder; nullopt if there is none.
-std::optional<Journal> read_journal(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
+std::optional<Journal> journal_in(const KeyValueStore& store, std::string_view prefix, std::string_view folder) {
     const std::string key = journal_key(prefix, folder);
     const auto file = store.open(key);
     if (file == nullptr) return std::nullopt;
-    return tessera::read_journal(*file, join_key(store.name(), key));
+    return read_journal(*file, join_key(store.name(), key));
 }
+
+void keep_value(KeyValueStore& store, const std::string& from, const std::string& key) {
+    if (store.link(key, store, from) || store.contains(key)) return;
+    if (const auto value = store.open(from)) copy_bytes(*value, store, key);
+}
+
+std::string staged_key(std::string_view prefix, std::uint64_t number) {
+    return fmt::format("{}/{}", join_key(prefix, batch_folder), number);
+}
+
+std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number) {
+    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), id, number);  // kept_name()
+}
+
+void sort_batch(Journal& journal, std::string_view document) {
+    std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
+        return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
+    });
+}
+
+namespace {
 
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
 /// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
-    auto journal = read_journal(store, prefix, batch_folder);
+    auto journal = journal_in(store, prefix, batch_folder);
     if (journal) {
         require_applicable(store, prefix, join_key(prefix, batch_folder), *journal,
                            join_key(store.name(), journal_key(prefix, batch_folder)));
@@ -93,21 +106,6 @@ std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::st
     }
 }
 
-/// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
-void keep(KeyValueStore& store, const std::string& from, const std::string& key) {
-    if (store.link(key, store, from) || store.contains(key)) return;
-    if (const auto value = store.open(from)) copy_bytes(*value, store, key);
-}
-
-std::string staged_key(std::string_view prefix, std::uint64_t number) {
-    return fmt::format("{}/{}", join_key(prefix, batch_folder), number);
-}
-
-/// Where the old value of entry number `i` is kept.
-std::string kept_key(std::string_view prefix, const Journal& journal, std::size_t i) {
-    return fmt::format("{}/{:016x}.{}", join_key(prefix, undo_folder), journal.id, i);
-}
-
 /// Whether an entry's value is at its key, as far as the staged values tell.
 bool is_moved(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
     return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, entry.number));
@@ -117,14 +115,14 @@ void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journa
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
         const Entry& entry = journal.entries[i];
         if (!entry.had_old || is_moved(store, prefix, entry)) continue;
-        keep(store, join_key(prefix, entry.key), kept_key(prefix, journal, i));
+        keep_value(store, join_key(prefix, entry.key), kept_key(prefix, journal.id, i));
     }
 }
 
 /// Removes the kept old values of a batch that will not happen.
 void forget_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
-        if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal, i));
+        if (journal.entries[i].had_old) store.erase(kept_key(prefix, journal.id, i));
     }
 }
 
@@ -148,7 +146,9 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
 
 void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     const std::string undo = join_key(prefix, undo_folder);
-    store.erase(journal_key(prefix, undo_folder));  // from now on it is outdated
+    for (const std::string_view record : {std::string_view("journal"), changes_name}) {
+        store.erase(join_key(undo, record));  // from now on it is outdated
+    }
     store.sync();
     put_in_place(store, prefix, journal);
     store.sync();
@@ -167,10 +167,14 @@ void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal
     store.sync();
 }
 
-std::uint64_t new_id() {
+}  // namespace
+
+std::uint64_t new_batch_id() {
     std::random_device random;
     return std::uint64_t{random()} << 32 | random();
 }
+
+namespace {
 
 /// The stamp of a value, of the same kind as `like`.
 std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::string& key, const ValueStamp& like) {
@@ -180,12 +184,15 @@ std::optional<ValueStamp> stamp_like(const KeyValueStore& store, const std::stri
     return value ? std::optional(content_stamp(*value)) : std::nullopt;
 }
 
-/// Whether the value at an entry's key is still as the batch left it.
+}  // namespace
+
 bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
     const std::string key = join_key(prefix, entry.key);
     if (entry.kind == Entry::Kind::erase) return !store.contains(key);
     return stamp_like(store, key, entry.stamp) == entry.stamp;
 }
+
+namespace {
 
 /// Checks every target of the batch and keeps the old values. Its staged values are in place.
 void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
@@ -202,15 +209,16 @@ void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
 /// Whether this batch is the recorded one; also true if that is unknown.
 bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     try {
-        const auto recorded = read_journal(store, prefix, batch_folder);
+        const auto recorded = journal_in(store, prefix, batch_folder);
         return recorded && recorded->id == journal.id;
     } catch (const Error&) {
         return true;
     }
 }
 
-/// Records a batch, which makes it happen, and applies it. Its staged values are in place.
-void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+}  // namespace
+
+void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     const auto forget = [&] {
         try {
             forget_old_values(store, prefix, journal);
@@ -256,15 +264,17 @@ void record(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     }
 }
 
+namespace {
+
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
 /// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
 Journal way_back(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
-    Journal back{.id = new_id(), .keeps_old = false, .gives_up = true, .entries = {}};
+    Journal back{.id = new_batch_id(), .keeps_old = false, .gives_up = true, .entries = {}};
     for (std::size_t i = journal.entries.size(); i-- > 0;) {
         const Entry& entry = journal.entries[i];
         const std::string key = join_key(prefix, entry.key);
         const auto now = store.stamp(key);
-        const std::string kept = kept_key(prefix, journal, i);
+        const std::string kept = kept_key(prefix, journal.id, i);
         if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
         if (entry.had_old && !store.contains(kept)) {
             if (!is_moved(store, prefix, entry) && !is_as_left(store, prefix, entry)) continue;
@@ -278,13 +288,6 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
                                 .key = entry.key});
     }
     return back;
-}
-
-/// Values first, then the metadata document, then erasures.
-void sort_entries(Journal& journal, std::string_view document) {
-    std::ranges::stable_sort(journal.entries, {}, [&](const Entry& e) {
-        return e.kind == Entry::Kind::erase ? 2 : e.key == document ? 1 : 0;
-    });
 }
 
 /// Moves a folder to `.tessera/damaged` under a free name; returns its place.
@@ -359,18 +362,19 @@ std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::s
         if (entry.kind == Entry::Kind::erase) continue;
         const std::string staged = staged_key(prefix, entry.number);
         store.erase(staged);  // from an earlier attempt
-        keep(store, kept_key(prefix, *journal, i), staged);
+        keep_value(store, kept_key(prefix, journal->id, i), staged);
         entry.stamp = store.stamp(staged).value_or(ValueStamp{});
     }
-    sort_entries(back, document);
-    record(store, prefix, back);
+    sort_batch(back, document);
+    record_batch(store, prefix, back);
     return std::ssize(back.entries);
 }
 
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
-    // While the journal of an earlier batch exists, the kept values belong to it, and undo() may need them.
-    const bool kept =
-        !store.contains(journal_key(prefix, undo_folder)) && !store.list(join_key(prefix, undo_folder)).keys.empty();
+    // While there is a record of earlier changes, the kept values belong to it, and undo() may need them.
+    const std::string undo = join_key(prefix, undo_folder);
+    const bool kept = !store.contains(journal_key(prefix, undo_folder)) &&
+                      !store.contains(join_key(undo, changes_name)) && !store.list(undo).keys.empty();
     const std::string aside = set_aside(store, prefix, batch_folder);
     if (kept) (void)set_aside(store, prefix, undo_folder);
     store.sync();
@@ -421,142 +425,6 @@ std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store
     }
     finish_batch(*store, prefix);
     return store;
-}
-
-// ---- Edit
-
-struct Edit::State {
-    std::shared_ptr<KeyValueStore> store;
-    std::string prefix;
-    EditOptions options;
-    StoreLock lock;
-    std::shared_ptr<StagedStore> staged;
-    std::optional<Array> array;
-    bool over = false;
-    int process = process_number();
-};
-
-Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_unique<State>()) {
-    state_->store = ArrayAccess::state(array)->store;
-    state_->prefix = ArrayAccess::state(array)->prefix;
-    state_->options = options;
-    if (!ArrayAccess::state(array)->published) {
-        throw invalid_argument(fmt::format("{}: an array that is not complete yet has no batches", array.name()));
-    }
-    state_->lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
-    const std::string folder = join_key(state_->prefix, batch_folder);
-    state_->store->erase_below(folder);  // leftovers of a batch that never happened
-    state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder);
-    state_->array = ArrayAccess::open_settled(state_->staged, state_->prefix);
-}
-
-Edit::~Edit() {
-    if (!state_ || state_->over) return;
-    if (state_->process != process_number()) return;  // a forked child has a copy of the batch, but not the batch
-    try {
-        state_->array.reset();
-        state_->store->erase_below(join_key(state_->prefix, batch_folder));
-    } catch (const Error&) {
-        // Without a journal it is nothing: the next opening discards it.
-    }
-}
-
-Edit::Edit(Edit&&) noexcept = default;
-Edit& Edit::operator=(Edit&&) noexcept = default;
-
-Array& Edit::array() {
-    if (state_->over) throw invalid_argument(fmt::format("{}: the batch is over", state_->store->name()));
-    return *state_->array;
-}
-
-std::int64_t Edit::commit() {
-    (void)array();
-    const std::string_view document = state_->array->dialect().metadata_key;
-    Journal journal{
-        .id = new_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
-    if (!journal.entries.empty()) {
-        try {
-            record(*state_->store, state_->prefix, journal);
-        } catch (const Error& e) {
-            state_->over = e.code() == ErrorCode::recorded;  // then the staged values are still needed
-            throw;
-        }
-    } else {
-        state_->store->erase_below(join_key(state_->prefix, batch_folder));
-    }
-    state_->over = true;
-    state_->lock.unlock();
-    return static_cast<std::int64_t>(journal.entries.size());
-}
-
-namespace {
-
-/// Removes the staged values of a failed batch. The caller has the shape lock.
-void discard_staged(KeyValueStore& store, const std::string& folder) {
-    try {
-        store.erase_below(folder);
-    } catch (const Error&) {
-        // Without a journal it is nothing: the next opening discards it.
-    }
-}
-
-/// Stages the batch that reverts the last one, and returns its journal.
-Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Journal& last, const std::string& name) {
-    Journal journal{.id = new_id(), .keeps_old = true, .entries = {}};
-    for (std::size_t i = last.entries.size(); i-- > 0;) {
-        const Entry& done = last.entries[i];
-        if (!is_as_left(store, prefix, done)) {
-            throw invalid_argument(fmt::format(
-                "{}: {} was changed after the batch; taking the batch back would lose that", name, done.key));
-        }
-        const bool now = done.kind == Entry::Kind::put;
-        if (!now && !done.had_old) continue;
-        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
-                    .had_old = now,
-                    .number = i,
-                    .stamp = {},
-                    .key = done.key};
-        if (done.had_old) {
-            const std::string old = kept_key(prefix, last, i);
-            const std::string staged = staged_key(prefix, i);
-            keep(store, old, staged);
-            const auto stamp = store.stamp(staged);
-            if (!stamp) {
-                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the batch cannot be taken back",
-                                          name, old, done.key));
-            }
-            entry.stamp = *stamp;
-        }
-        journal.entries.push_back(std::move(entry));
-    }
-    return journal;
-}
-
-}  // namespace
-
-std::int64_t undo(const Array& array) {
-    KeyValueStore& store = *ArrayAccess::state(array)->store;
-    const std::string& prefix = ArrayAccess::state(array)->prefix;
-    const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
-    const auto last = read_journal(store, prefix, undo_folder);
-    if (!last) {
-        throw not_found(
-            fmt::format("{}: no batch of edits to take back: only the last one can be, and only with what "
-                        "it kept in .tessera/undo",
-                        array.name()));
-    }
-    require_own_keys(store, prefix, *last, join_key(store.name(), journal_key(prefix, undo_folder)));
-    const std::string batch = join_key(prefix, batch_folder);
-    store.erase_below(batch);
-    try {
-        Journal journal = stage_undo(store, prefix, *last, array.name());
-        sort_entries(journal, array.dialect().metadata_key);
-        record(store, prefix, journal);
-        return static_cast<std::int64_t>(journal.entries.size());
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::recorded) discard_staged(store, batch);
-        throw;
-    }
 }
 
 }  // namespace tessera

@@ -3,12 +3,43 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <tessera/key_value_store.h>
 
+#include "journal.h"
+#include "kept_changes.h"
+
 namespace tessera {
+
+/// Where a batch lies until it is in place, below the array.
+inline constexpr std::string_view batch_folder = ".tessera/batch";
+
+// ---- for what makes batches: Edit and undo()
+
+[[nodiscard]] std::string journal_key(std::string_view prefix, std::string_view folder);
+/// The journal in a folder; nullopt if there is none.
+[[nodiscard]] std::optional<Journal> journal_in(const KeyValueStore& store, std::string_view prefix,
+                                                std::string_view folder);
+[[nodiscard]] std::uint64_t new_batch_id();
+/// Where the new value of an entry is staged.
+[[nodiscard]] std::string staged_key(std::string_view prefix, std::uint64_t number);
+/// Where the old value of change number `number` is kept.
+[[nodiscard]] std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number);
+/// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.
+void keep_value(KeyValueStore& store, const std::string& from, const std::string& key);
+/// Whether the value at an entry's key is still as the batch left it.
+[[nodiscard]] bool is_as_left(const KeyValueStore& store, std::string_view prefix, const Journal::Entry& entry);
+/// Orders the entries: values first, then the metadata document, then erasures.
+void sort_batch(Journal& journal, std::string_view document);
+/// Records a batch, which makes it happen, and applies it. Its values are staged, and the caller holds the shape lock
+/// exclusively. If it throws Error(recorded), the batch takes effect all the same; after any other error nothing has
+/// changed.
+void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal);
+
+// ---- for what finds one
 
 /// Whether a batch of the array at `prefix` was committed but not yet applied, because its program was stopped. Checks
 /// only one key.

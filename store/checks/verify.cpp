@@ -281,7 +281,9 @@ bool Verifier::check_own(const std::string& path) {
     check_temporaries(path, own);
     for (const std::string_view name : {"lock", "batch", "damaged", "undo", "log"})
         check_place(path, join_key(own, name));
-    if (holds(listing.prefixes, "undo")) check_place(path, join_key(own, "undo/journal"));
+    if (holds(listing.prefixes, "undo")) {
+        for (const std::string_view name : {"undo/journal", "undo/changes"}) check_place(path, join_key(own, name));
+    }
     for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
     add({.kind = FindingKind::leftover,

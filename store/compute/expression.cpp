@@ -164,6 +164,7 @@ private:
         }
         if (is_digit(c) || c == '.') return parse_number();
         if (begins_name(c)) return parse_name();
+        if (c == '\'' || c == '"') return parse_text();
         throw error(at_, "a name, a number or '(' was expected");
     }
 
@@ -208,6 +209,18 @@ private:
             throw error(begin, "a number within float64 was expected");
         }
         return literal(begin, v);
+    }
+
+    /// Text between quotes, without escapes.
+    Node parse_text() {
+        const std::size_t end = text_.find(text_[at_], at_ + 1);
+        if (end == std::string_view::npos) throw error(at_, "the quote is not closed");
+        auto node = std::make_unique<Expression>();
+        node->type = Expression::Type::text;
+        node->at = at_;
+        node->name = text_.substr(at_ + 1, end - at_ - 1);
+        at_ = end + 1;
+        return node;
     }
 
     Node parse_name() {

@@ -16,11 +16,11 @@ using Literal = std::variant<bool, std::int64_t, std::uint64_t, double>;
 
 /// A node of an expression's tree.
 struct Expression {
-    enum class Type : std::uint8_t { literal, name, call };
+    enum class Type : std::uint8_t { literal, name, call, text };
     Type type = Type::literal;
     std::size_t at = 0;  ///< its position in the text
     Literal literal = {};
-    std::string name;  ///< of an operand, or of a NumPy function: operators are "add", "less" …
+    std::string name;  ///< of an operand, or of a NumPy function: operators are "add", "less" …; of a text its content
     std::vector<std::unique_ptr<Expression>> arguments;
 };
 

@@ -110,10 +110,14 @@ Kernel where(Number number) {
     return with_type(number, [](auto v) -> Kernel { return run_where<decltype(v)>; });
 }
 
+Kernel of_times_only(Number /*number*/) {
+    return nullptr;
+}
+
 using Operands = Function::Operands;
 using Result = Function::Result;
 
-constexpr std::array<Function, 57> table{{
+constexpr std::array<Function, 58> table{{
     {"add", 2, Operands::same, Result::same, two<Add>},
     {"subtract", 2, Operands::same, Result::same, two<Subtract>},
     {"multiply", 2, Operands::same, Result::same, two<Multiply>},
@@ -147,6 +151,7 @@ constexpr std::array<Function, 57> table{{
     {"isnan", 1, Operands::same, Result::boolean, one<IsNan>},
     {"isinf", 1, Operands::same, Result::boolean, one<IsInf>},
     {"isfinite", 1, Operands::same, Result::boolean, one<IsFinite>},
+    {"isnat", 1, Operands::same, Result::boolean, of_times_only},
     {"real", 1, Operands::same, Result::real, one<Real>},
     {"imag", 1, Operands::same, Result::real, one<Imaginary>},
     {"conj", 1, Operands::same, Result::same, one<Conjugate>},

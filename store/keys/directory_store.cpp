@@ -34,6 +34,7 @@
 #include "directory_store.h"
 #include "directory_tree.h"
 #include "file_writer.h"
+#include "kept_changes.h"
 #include "keys.h"
 #include "seal_mark.h"
 #include "versions.h"
@@ -141,7 +142,8 @@ public:
             [this](std::string_view key) {
                 Spot place = spot(key, Make::no);
                 return HeldFiles::Spot{std::move(place.folder), place.fd};
-            });
+            },
+            keeper_.load());
     }
 
     bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
@@ -181,6 +183,7 @@ public:
         require_writable("removing", key);
         const Spot place = spot(key, Make::no);
         if (!place.is_there()) return false;
+        if (ChangeKeeper* const keeper = keeper_) keeper->before(place.fd, place.name.c_str(), nullptr, key);
         if (::unlinkat(place.fd, place.name.c_str(), 0) == 0) {
             sync_.changed(root_, key);
             return true;
@@ -452,6 +455,19 @@ public:
         if (const int root = root_.exchange(-1); root >= 0) ::close(root);
     }
 
+    [[nodiscard]] std::shared_ptr<const ChangeKeeper> keep_changes(std::string_view prefix, std::string what,
+                                                                   bool keep) {
+        require_prefix(prefix);
+        const auto open = [this, folder = join_key(prefix, undo_folder)](bool make) {
+            return own_folder(folder, make);
+        };
+        keeper_ = new ChangeKeeper(prefix, std::move(what), keep, open);
+        return {keeper_.load(), [this](const ChangeKeeper* keeper) {
+                    keeper_ = nullptr;
+                    delete keeper;
+                }};
+    }
+
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
         each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
@@ -554,6 +570,12 @@ void rest_together(std::span<KeyValueStore* const> stores) {
     for (KeyValueStore* const store : stores) {
         if (auto* directory = dynamic_cast<DirectoryStore*>(store)) directory->rest();
     }
+}
+
+std::shared_ptr<const ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix, std::string what,
+                                                 bool keep) {
+    auto* directory = dynamic_cast<DirectoryStore*>(&store);
+    return directory == nullptr ? nullptr : directory->keep_changes(prefix, std::move(what), keep);
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

@@ -1,7 +1,9 @@
 // An existing directory as a store. Private to the store module.
 #pragma once
 
+#include <memory>
 #include <span>
+#include <string>
 
 #include <tessera/key_value_store.h>
 
@@ -18,6 +20,12 @@ void sync_together(std::span<KeyValueStore* const> stores);
 /// The same for stores that are idle and of which no lock is held. Closes their descriptors, which are reopened by name
 /// later.
 void rest_together(std::span<KeyValueStore* const> stores);
+
+/// Keeps what changes through a directory_store() replace in the array at `prefix`, as long as the result lives, which
+/// must not outlive the store; see ChangeKeeper. At most one at a time for each store. Null for other stores. Sinks
+/// that were created meanwhile must not be used afterwards.
+[[nodiscard]] std::shared_ptr<const class ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix,
+                                                                     std::string what, bool keep);
 
 /// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);

@@ -327,6 +327,20 @@ bool DirectoryTree::leads_on(int directory, const dirent& entry) {
            (::fstatat(directory, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode));
 }
 
+Descriptor DirectoryTree::own_folder(const std::string& path, bool make) const {
+    constexpr mode_t for_all = 0777;
+    const int root = find_root();
+    const auto open = [&] { return Descriptor(open_below(root, path, folder_flags, options_.follow_links)); };
+    Descriptor folder = open();
+    if (folder || !make || errno != ENOENT || own_part(path) == path.npos) return folder;
+    const std::size_t slash = path.rfind('/');
+    const Descriptor above =
+        slash == path.npos ? Descriptor(open_at(root, ".", folder_flags)) : own_folder(path.substr(0, slash), make);
+    if (!above) return folder;
+    (void)::mkdirat(above.get(), path.substr(slash + 1).c_str(), for_all);  // 0 without a '/'
+    return open();
+}
+
 FileWriter DirectoryTree::writer(std::string_view key) const {
     require_key(key);
     require_writable("writing", key);
@@ -339,7 +353,8 @@ FileWriter DirectoryTree::writer(std::string_view key) const {
         fd = create_temporary(place, temporary);
     }
     if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
-    return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key), sync_};
+    return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key),
+            sync_, keeper_.load()};
 }
 
 Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name) {

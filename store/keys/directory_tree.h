@@ -71,6 +71,8 @@ protected:
     [[nodiscard]] Folder folder_at(int root, std::string_view path, Make make) const;
     /// Creates a folder and missing ones above it, and opens it.
     [[nodiscard]] Descriptor make_folder(int root, std::string_view path, Make make) const;
+    /// Opens a folder of Tessera's own, and makes it if `make`, without a wait for the disk; on failure none.
+    [[nodiscard]] Descriptor own_folder(const std::string& path, bool make) const;
     /// Whether the path of a key contains no link.
     [[nodiscard]] bool is_direct(std::string_view key) const;
     static bool leads_to_folder(const Spot& place) { return is_directory(place.fd, place.name.c_str()); }
@@ -147,6 +149,7 @@ protected:
     mutable FolderCache folders_;
     mutable FolderSync sync_;
     mutable std::atomic<int> root_ = -1;
+    std::atomic<ChangeKeeper*> keeper_ = nullptr;  ///< not owned; keeps what is replaced and removed
 
 private:
     [[nodiscard]] int open_root() const;

@@ -45,6 +45,7 @@
 #include <utility>
 
 #include "beneath.h"
+#include "kept_changes.h"
 #include "keys.h"
 #include "versions.h"
 
@@ -160,14 +161,15 @@ void FolderSync::sync_folder(int root, const std::string& folder) const {
 }
 
 FileWriter::FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
-                       std::string name, FolderSync& sync)
+                       std::string name, FolderSync& sync, ChangeKeeper* keeper)
     : root_(root),
       folder_(std::move(folder)),
       fd_(std::move(fd)),
       temporary_(std::move(temporary)),
       key_(std::move(key)),
       name_(std::move(name)),
-      sync_(sync) {}
+      sync_(sync),
+      keeper_(keeper) {}
 
 FileWriter::FileWriter(FileWriter&& o) noexcept
     : root_(o.root_),
@@ -177,6 +179,7 @@ FileWriter::FileWriter(FileWriter&& o) noexcept
       key_(std::move(o.key_)),
       name_(std::move(o.name_)),
       sync_(o.sync_),
+      keeper_(o.keeper_),
       held_(o.held_),
       end_(o.end_) {}
 
@@ -221,6 +224,7 @@ void FileWriter::finish() {
         return;
     }
     const char* const name = key_.c_str() + (key_.rfind('/') + 1);  // 0 without a '/'
+    if (keeper_ != nullptr) keeper_->before(folder(), name, temporary_.c_str(), key_);
     if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
     sync_.changed(root_, key_);
@@ -273,6 +277,7 @@ bool HeldFiles::place(std::string_view key) {
     const Spot spot = spot_(key);
     const std::string name(key.substr(key.rfind('/') + 1));  // 0 without a '/'
     if (spot.fd < 0) throw io_error("writing", join_key(store_, key), ENOENT);
+    if (keeper_ != nullptr) keeper_->before(spot.fd, name.c_str(), temporary.c_str(), key);
     if (::renameat(spot.fd, temporary.c_str(), spot.fd, name.c_str()) != 0) {
         throw io_error("writing", join_key(store_, key), errno);
     }

@@ -61,15 +61,17 @@ private:
     std::string last_ = none;        ///< the folder added last
 };
 
+class ChangeKeeper;
 class HeldFiles;
 
 /// A value being written under a temporary name. Destruction without finish() removes the file.
 class FileWriter final : public ByteSink {
 public:
     /// `fd` is the open file `temporary` in `folder`, the folder of `key` (null for the root), where finish() renames
-    /// it. `root` must stay open and `sync` alive. `name` is the key's path, for messages.
+    /// it. `root` must stay open, `sync` and `keeper` alive. `name` is the key's path, for messages. `keeper`, if not
+    /// null, keeps the value that is replaced.
     FileWriter(int root, FolderCache::Folder folder, Descriptor fd, std::string temporary, std::string key,
-               std::string name, FolderSync& sync);
+               std::string name, FolderSync& sync, ChangeKeeper* keeper);
     FileWriter(FileWriter&& o) noexcept;
     FileWriter& operator=(FileWriter&&) = delete;
     ~FileWriter() override;
@@ -94,6 +96,7 @@ private:
     std::string key_;
     std::string name_;
     FolderSync& sync_;
+    ChangeKeeper* keeper_;
     HeldFiles* held_ = nullptr;
     std::uint64_t end_ = 0;
 };
@@ -108,8 +111,15 @@ public:
     using Writer = std::function<FileWriter(std::string_view key)>;
     using SpotOf = std::function<Spot(std::string_view key)>;
     /// `root` is the store's descriptor and `store` its path. `writer` begins a file, `spot` finds the folder of a key.
-    HeldFiles(const std::atomic<int>& root, const std::string& store, FolderSync& sync, Writer writer, SpotOf spot)
-        : root_(root), store_(store), sync_(sync), writer_(std::move(writer)), spot_(std::move(spot)) {}
+    /// `keeper`, if not null, keeps the values that are replaced.
+    HeldFiles(const std::atomic<int>& root, const std::string& store, FolderSync& sync, Writer writer, SpotOf spot,
+              ChangeKeeper* keeper)
+        : root_(root),
+          store_(store),
+          sync_(sync),
+          writer_(std::move(writer)),
+          spot_(std::move(spot)),
+          keeper_(keeper) {}
     HeldFiles(const HeldFiles&) = delete;
     HeldFiles& operator=(const HeldFiles&) = delete;
     ~HeldFiles() override;
@@ -128,6 +138,7 @@ private:
     FolderSync& sync_;
     Writer writer_;
     SpotOf spot_;
+    ChangeKeeper* keeper_;
     std::mutex mutex_;
     std::map<std::string, std::string, std::less<>> temporaries_;  ///< by key
     std::string last_ = "/";                                       ///< folder whose file system is known; "/" is none

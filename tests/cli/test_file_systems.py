@@ -51,7 +51,7 @@ class Batches(ProgramTest):
         self.refused("edit", "x.zarr", "--script", "script", says=["x.zarr", "nothing was changed", "2/2", "directory"])
         self.assertEqual(digest(self.root), before)
         self.assertFalse((self.root / ".tessera/batch/journal").exists())
-        self.assertEqual(list((self.root / ".tessera").glob("undo/*")), [])
+        self.assertEqual([p.name for p in (self.root / ".tessera").glob("undo/*")], ["changes"])  # of a `set` before
         self.tessera("set", "x.zarr", "0,0", "9", "--quiet")
         (self.root / "2/2/inside").rmdir()
         (self.root / "2/2").rmdir()
@@ -102,7 +102,10 @@ class Batches(ProgramTest):
             $T verify x.zarr > verified
             $T undo x.zarr --quiet; $T export x.zarr 5.npy --quiet
             $T undo x.zarr --quiet; $T export x.zarr again.npy --quiet
+            mv x.zarr/.tessera/undo undo
             $T set x.zarr 16,16 7 --quiet
+            if $T undo x.zarr 2> no_link; then exit 9; fi
+            rm -r x.zarr/.tessera/undo; mv undo x.zarr/.tessera/undo
             if $T undo x.zarr 2> refused; then exit 9; fi
             $T get x.zarr 16,16 > got
             ls -A x.zarr/3 > left
@@ -111,6 +114,7 @@ class Batches(ProgramTest):
         self.assertEqual(result.stderr, "")
         for name, value in [("1.npy", 1), ("5.npy", 5), ("again.npy", 1)]:
             np.testing.assert_array_equal(np.load(self.folder / name), np.full((20, 20), value, "<i4"))
+        self.assertIn("no hard link could be made (Invalid cross-device link)", (self.folder / "no_link").read_text())
         self.assertIn("3/3 was changed after the batch", (self.folder / "refused").read_text())
         self.assertEqual((self.folder / "got").read_text().strip(), "7")
         self.assertEqual((self.folder / "left").read_text().split(), ["0", "1", "2", "3"])
@@ -142,8 +146,12 @@ class Batches(ProgramTest):
         self.check(5, array)
         self.tessera("undo", array, "--quiet")
         self.check(1, array)
+        (array / ".tessera/undo").rename(place / "undo")
         self.tessera("set", array, "0,0", "55", "--quiet")
         self.tessera("set", array, "0,1", "66", "--quiet")
+        self.refused("undo", array, says="no nanoseconds")
+        shutil.rmtree(array / ".tessera/undo")
+        (place / "undo").rename(array / ".tessera/undo")
         self.refused("undo", array, says="was changed after the batch")
         self.assertEqual(self.tessera("get", array, "0,0:3").split(), ["[55", "66", "1]"])
         self.tessera("verify", array)

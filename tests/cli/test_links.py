@@ -70,7 +70,7 @@ class Links(ProgramTest):
                 before = digest(self.folder)
             self.refused(*words, says=says)
             self.assertEqual(digest(self.folder), before, words)
-        self.assertEqual(sorted(os.listdir(self.folder / "a/.tessera")), ["lock", "log"])
+        self.assertEqual(sorted(os.listdir(self.folder / "a/.tessera")), ["lock", "log", "undo"])
         self.tessera("set", "a", "0,0", "5", "--quiet")  # what no link leads to
         self.tessera("append", "a", np_file, "--quiet")
         self.tessera("attrs", "a", "set", "k", "1", "--quiet")

@@ -70,6 +70,29 @@ class Log(ProgramTest):
             self.tessera("copy", "a", file, "--quiet")
         self.assertEqual([p.name for p in self.folder.iterdir() if p.name == ".tessera"], [])
 
+    def test_what_has_no_log_is_noted_in_its_group(self):
+        self.save("a.npy", np.arange(12).reshape(3, 4))
+        self.tessera("group", "g", "--quiet")
+        self.tessera("group", "g/sub", "--quiet")
+        self.tessera("import", "a.npy", "g/a", "--quiet")
+        self.assertEqual(self.lines("g"), [["group", "g", "--quiet"]])
+        commands = [["rm", "g/a", "--quiet"], ["export", "a.npy", "g/b.npz", "--quiet"], ["rm", "./g//sub/", "--quiet"],
+                    ["unstack", "a.npy", "g/step-{}.npy", "--quiet"], ["copy", "a.npy", "g/c.zip", "--quiet"],
+                    ["copy", "a.npy", "g/c.zip", "--quiet", "--overwrite"]]
+        for command in commands:
+            self.tessera(*command)
+        self.tessera("export", "a.npy", "g/d.npy", "--quiet", "--no-log")
+        self.refused("export", "a.npy", "g/d.npy")
+        self.refused("rm", "g/nothing")
+        self.assertEqual(self.lines("g")[1:], commands)
+        self.assertEqual(len(self.tessera("log", "g").splitlines()), 1 + len(commands))
+        # A folder that is no group gets no log, and neither does one that is not there any more.
+        self.tessera("unstack", "a.npy", "frames/step-{}.npy", "--quiet")
+        for file in ("b.npz", "c.zip", "d.npy", *(f"step-{n}.npy" for n in range(3))):
+            (self.folder / "g" / file).unlink()
+        self.tessera("rm", "g", "--recursive", "--quiet")
+        self.assertEqual([p for p in (self.folder, self.folder / "frames") if (p / ".tessera").exists()], [])
+
     def test_nothing_else_looks_at_it(self):
         self.save("a.npy", np.arange(12).reshape(3, 4))
         for name, words in ("with", []), ("without", ["--no-log"]):

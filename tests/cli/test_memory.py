@@ -97,8 +97,27 @@ class Lists(MemoryTest):
     def test_the_journal_of_undo(self):
         for size in (100 << 20, 100 << 30):
             self.sparse("a.zarr/.tessera/undo/journal", size)
+            (self.folder / "a.zarr/.tessera/undo/changes").unlink(missing_ok=True)
             self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/journal"])
             self.within(16, "get", "a.zarr")
+
+    def test_the_record_of_a_command(self):
+        record = self.folder / "a.zarr/.tessera/undo/changes"
+        header, change, _ = record.read_text().splitlines()
+        for size in (100 << 20, 100 << 30):
+            self.sparse("a.zarr/.tessera/undo/changes", size)
+            self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/changes", "line 1"])
+            self.within(16, "info", "a.zarr")
+            with open(record, "r+") as file:
+                file.write(header + "\n")
+            self.refused_within(16, "undo", "a.zarr", says=["a.zarr/.tessera/undo/changes"])
+        with open(record, "w") as file:
+            file.write(header + "\n")
+            for n in range(200_000):
+                file.write(change.replace('"n":0', f'"n":{n}') + "\n")
+        self.refused_within(16, "undo", "a.zarr", says=["--max-memory"])
+        record.write_text(f"{header}\n{change}\n")
+        self.within(16, "undo", "a.zarr")
 
     def test_a_seal(self):
         self.tessera("seal", "a.zarr", "--quiet")

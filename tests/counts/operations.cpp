@@ -291,6 +291,16 @@ const std::map<std::string, std::function<Operation()>>& operations() {
              return write_all(tiles_options(), elements<std::uint16_t>({512, 512}), Durability::commit);
          }},
         {"write_5_boxes", [] { return write_boxes(cube(), 50, 5); }},
+        {"write_box", [] { return write_boxes(tiles(Durability::commit), 50, 1); }},
+        {"write_box_undoable",
+         [] {
+             return Operation([s = tiles(Durability::commit)](int round) mutable {
+                 NDArray box(s.in->dtype(), {50, 50});
+                 std::memset(box.bytes().data(), 2 + round, box.bytes().size());
+                 const Undoable kept(s.array);
+                 s.array.write({place(s.in->shape(), 50, 0), box.shape()}, box, one_thread);
+             });
+         }},
         {"write_5_durable_boxes", [] { return write_boxes(tiles(Durability::commit), 50, 5); }},
         {"write_1000_points",
          [] {

@@ -17,7 +17,8 @@ using namespace tessera;
 // What the language asks of the program.
 namespace tessera::cli {
 
-Session::Session(const CommonOptions& common) : common_(common), memory_(nullptr) {}
+Session::Session(const CommonOptions& common, std::string words)
+    : common_(common), words_(std::move(words)), memory_(nullptr) {}
 Session::~Session() = default;
 
 IoOptions Session::io() {
@@ -46,6 +47,6 @@ void fuzz_one(ByteSpan input) {
     Array array = Array::create(memory_store(), "",
                                 {.shape = {6, 4}, .chunks = {2, 2}, .dtype = "<i4", .codec = "none", .format = "v3"});
     std::istringstream script(std::string(reinterpret_cast<const char*>(input.data()), input.size()));
-    cli::Session session({});
+    cli::Session session({}, {});
     (void)cli::run_script(session, array, script, "the script");
 }

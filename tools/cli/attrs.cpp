@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "command.h"
+#include "edit.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct AttrsOptions {
     std::string path, action, key, json;
+    bool no_undo = false;
 };
 
 Value parse_attribute(const std::string& text) {
@@ -42,6 +44,25 @@ Attributes attributes_at(const std::string& path, const StoreOptions& options) {
         throw not_found(absence_message(*place.store, place.prefix, "array or group"));
     }
     return Group::open(std::move(place.store), place.prefix).attributes();
+}
+
+/// Attributes to be changed. Of an array, what is replaced is kept while this lives.
+struct Changing {
+    Attributes attributes;
+    std::optional<Undoable> keeping;
+};
+
+Changing attributes_to_change(const Session& session, const AttrsOptions& o) {
+    Place place = find_place(o.path, session.store());
+    if (probe_dialect(*place.store, place.prefix) == nullptr) return {attributes_at(o.path, session.store()), {}};
+    const Array array = Array::open(std::move(place.store), place.prefix);
+    return {array.attributes(), keep_for_undo(session, array, o.no_undo)};
+}
+
+void set_names(const Session& session, const AttrsOptions& o, Array& array,
+               const std::vector<std::optional<std::string>>& names) {
+    const Undoable keeping = keep_for_undo(session, array, o.no_undo);
+    array.set_dimension_names(names);
 }
 
 /// The array at a path, if `key` names a member of its metadata rather than an attribute. In v3, dimension names are
@@ -91,14 +112,14 @@ void copy_attributes(Session& session, const AttrsOptions& o) {
                                      own == dimensions_attribute ? "; `tessera dims` names dimensions" : ""));
         }
     }
-    attributes_at(o.path, session.store()).merge(values);
+    attributes_to_change(session, o).attributes.merge(values);
 }
 
 /// Runs the action if it is mv or copy; returns whether it was.
 bool move_or_copy(Session& session, const AttrsOptions& o) {
     if (o.action == "mv") {
         if (o.key.empty() || o.json.empty()) throw invalid_argument("attrs PATH mv OLD NEW: two names are needed");
-        attributes_at(o.path, session.store()).rename(o.key, o.json);
+        attributes_to_change(session, o).attributes.rename(o.key, o.json);
     } else if (o.action == "copy") {
         if (o.key.empty() || !o.json.empty()) throw invalid_argument("attrs PATH copy FROM: one path is needed");
         copy_attributes(session, o);
@@ -138,21 +159,21 @@ int attrs(Session& session, const AttrsOptions& o) {
         require(true, true);
         const Value value = parse_attribute(o.json);
         if (auto named = array_of_names(o.path, o.key, session.store())) {
-            named->set_dimension_names(names_from(value));
+            set_names(session, o, *named, names_from(value));
             session.note(
                 fmt::format("{}: dimension_names is set in the array's metadata: in v3 it is no attribute", o.path));
         } else {
-            attributes_at(o.path, session.store()).set(o.key, value);
+            attributes_to_change(session, o).attributes.set(o.key, value);
         }
         note_stale(session, {o.path});
         report_change(session, o);
     } else if (o.action == "rm") {
         require(true, false);
         auto named = array_of_names(o.path, o.key, session.store());
-        if (attributes_at(o.path, session.store()).erase(o.key)) {
+        if (attributes_to_change(session, o).attributes.erase(o.key)) {
             // an attribute of that name, perhaps from another program
         } else if (named && !named->metadata().dimension_names.empty()) {
-            named->set_dimension_names({});
+            set_names(session, o, *named, {});
         } else {
             throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
         }
@@ -173,6 +194,7 @@ Run declare_attrs(CLI::App& app) {
     app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
     app.add_option("KEY", o->key, "the attribute's name; for copy what has the attributes")->option_text(" ");
     app.add_option("JSON", o->json, "its new value; for mv its new name")->option_text(" ");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return attrs(session, *o); }); };
 }
 

@@ -34,6 +34,7 @@ struct CalcCommand {
     std::string expression;
     std::vector<std::string> operands;  ///< "a=x.zarr"
     bool in_place = false;
+    bool no_undo = false;
 };
 
 struct Operands {
@@ -118,7 +119,7 @@ int calc_in_place(Session& session, const CalcCommand& o) {
             : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
-        Edit edit(array);
+        Edit edit(array, {.keep_old = !o.no_undo});
         edit.array().require_direct(selection);
         SelectionSink sink(edit.array(), selection);
         IoOptions io = session.io();
@@ -137,14 +138,15 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     report_value.set("elements", count);
     report_value.set("values_changed", changed);
     report(session, report_value,
-           fmt::format("calculated {} of {}; `tessera undo` takes it back", count_text(count, "element"),
-                       o.out.destination));
+           fmt::format("calculated {} of {}{}", count_text(count, "element"), o.out.destination,
+                       o.no_undo ? "" : "; `tessera undo` takes it back"));
     return exit_done;
 }
 
 int calc(Session& session, const CalcCommand& given) {
     if (given.in_place) return calc_in_place(session, given);
     CalcCommand o = given;
+    if (o.no_undo) throw invalid_argument("--no-undo: only with --in-place");
     if (o.out.selection)
         throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
     Operands operands = open_operands(o.operands);
@@ -176,6 +178,7 @@ Run declare_calc(CLI::App& app) {
     app.add_option("NAME=PATH", o->operands, "the operands: arrays, array files, members and fields")->option_text(" ");
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     app.add_option("--sel", o->out.selection, "with --in-place: change only this part: '10:20, ::2'")
         ->option_text("SELECTION");
     app.add_option("--dtype", o->out.dtype, "convert the result: f4, '<i2'")->option_text("DTYPE");

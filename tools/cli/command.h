@@ -33,12 +33,14 @@ struct CommonOptions {
 /// One run of a command: its common options, interruption and progress.
 class Session {
 public:
-    explicit Session(const CommonOptions& common);
+    /// `words` is the command as it was typed.
+    Session(const CommonOptions& common, std::string words);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
     [[nodiscard]] const CommonOptions& options() const { return common_; }
+    [[nodiscard]] const std::string& words() const { return words_; }
     /// Options for opening the places that the command changes.
     [[nodiscard]] StoreOptions store() const {
         return {.durability = common_.durability,
@@ -56,6 +58,7 @@ public:
 
 private:
     CommonOptions common_;
+    std::string words_;
     MemoryScope memory_;  ///< applies --max-memory to the whole command
     std::unique_ptr<class Interrupt> interrupt_;
     std::unique_ptr<class ProgressBar> progress_;

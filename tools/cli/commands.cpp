@@ -267,6 +267,8 @@ constexpr Command table[] = {
      "the name of a dtype: float32(a). Constants: pi, e, nan, inf, True, False.\n"
      "Operands are broadcast, and dtypes promoted as in NumPy 2: float32 stays float32 beside numbers. Integers wrap;\n"
      "int64 beside uint64, and numbers that do not fit, are refused.\n"
+     "Datetimes and timedeltas: + and - of them, comparisons, minimum, maximum, fmin, fmax, clip, where, isnat, NaT, and\n"
+     "datetime64('2020-01-31'), timedelta64(5, 'D'), in the largest unit that divides both. All else is refused.\n"
      "The result is made as `copy` makes one. With --in-place, OUT is changed as one batch, which `undo` takes "
      "back.\n\n"
      "Examples:\n"
@@ -333,8 +335,17 @@ constexpr Command table[] = {
      "Example:\n"
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
-    {"undo", edit, "take the last batch of edits back", "undo PATH [options]",
-     "Undone twice, it is there again. Refused when something that the batch wrote was changed since.\n\n"
+    {"undo", edit, "take the last change of an array back", "undo PATH [options]",
+     "The last `edit`, `calc --in-place`, `set`, `append`, `resize`, `attrs` or `dims`, whichever came last. Undone "
+     "twice, it\n"
+     "is there again. One that was interrupted is taken back as far as it came. Refused when something that it wrote "
+     "was\n"
+     "changed since.\n"
+     "Old values are hard links in .tessera/undo of the array, until its next change; `info` says what room they take, "
+     "and\n"
+     "--no-undo of these commands keeps none. Without hard links, in an archive, of groups, and of what programs with "
+     "the\n"
+     "library write there is no undo.\n\n"
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},
@@ -342,7 +353,9 @@ constexpr Command table[] = {
      "A line for each command that changed PATH or an array or group below it: the time (UTC), the user and the host, "
      "and\n"
      "its words. It is plain text in `.tessera/log`; commands write it, programs with the library do not. --no-log\n"
-     "leaves a command out. A log is for people and no proof: whoever may write the array may write it, too.\n\n"
+     "leaves a command out. A log is for people and no proof: whoever may write the array may write it, too.\n"
+     "What was removed, and archives and array files, are noted in the group that they lie in, if it has metadata. Not\n"
+     "noted are those that lie elsewhere, what `mv` takes out of a group, bags, and what other programs do.\n\n"
      "Example:\n"
      "  tessera log survey.zarr",
      declare_log},

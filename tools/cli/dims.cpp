@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command.h"
+#include "edit.h"
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
@@ -25,6 +26,7 @@ struct DimsOptions {
     std::string path;
     std::optional<std::string> names;
     bool remove = false;
+    bool no_undo = false;
 };
 
 /// The names in the metadata or the attribute; null if there are none.
@@ -68,6 +70,7 @@ int dims(Session& session, const DimsOptions& o) {
     if (o.names && o.remove) throw invalid_argument("--remove: NAMES were given, too");
     Array array = Array::open(o.path, changes ? session.store() : StoreOptions{.read_only = true});
     if (changes) {
+        const Undoable keeping = keep_for_undo(session, array, o.no_undo);
         about_path(o.path, [&] {
             array.set_dimension_names(o.remove ? std::vector<std::optional<std::string>>{} : parse_names(*o.names));
         });
@@ -94,6 +97,7 @@ Run declare_dims(CLI::App& app) {
     app.add_option("NAMES", o->names, "one for each dimension: time,y,x (default: show those that there are)")
         ->option_text(" ");
     app.add_flag("--remove", o->remove, "take the names away");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return dims(session, *o); }); };
 }
 

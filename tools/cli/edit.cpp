@@ -27,14 +27,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Adds to the error of a cancelled edit what it left behind.
+/// Adds to the error of a cancelled edit what it left behind, and to that of a full disk what would help.
 template <class Edit>
-void run_edit(const std::string& left, const Edit& edit) {
+void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit) {
     try {
         edit();
     } catch (const Error& e) {
+        const std::string_view text = e.what();
+        if (keeping.has_kept() && e.code() == ErrorCode::io && text.find("No space left") != text.npos) {
+            throw Error(e.code(), fmt::format("{}; with --no-undo nothing is kept of what is replaced", text));
+        }
         if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled("interrupted; " + left);
+        throw cancelled(fmt::format("interrupted; {}{}", left,
+                                    keeping.has_kept() ? "; `tessera undo` takes back what was changed" : ""));
     }
 }
 
@@ -101,6 +106,10 @@ Array open_to_edit(Session& session, const std::string& path) {
     return array;
 }
 
+Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo) {
+    return Undoable(array, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
+}
+
 namespace {
 
 template <class Target>
@@ -126,21 +135,24 @@ namespace {
 
 struct SetOptions {
     std::string path, selection, value;
+    bool no_undo = false;
 };
 
 /// Returns the selection that was set.
 template <class Target>
-Selection set_in(Session& session, const SetOptions& o, Target array) {
+Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
-    run_edit("a part of the selection is already written", [&] { set_any(session, array, selection, o.value); });
+    run_edit("a part of the selection is already written", keeping,
+             [&] { set_any(session, array, selection, o.value); });
     return selection;
 }
 
 int set(Session& session, const SetOptions& o) {
     const ArrayPath path = split_array_path(o.path);  // "table.zarr::close" is one field
     Array array = open_to_edit(session, path.member ? path.path.string() : o.path);
-    const Selection selection =
-        path.member ? set_in(session, o, array.field(*path.member)) : set_in(session, o, std::move(array));
+    const Undoable keeping = keep_for_undo(session, array, o.no_undo);
+    const Selection selection = path.member ? set_in(session, o, keeping, array.field(*path.member))
+                                            : set_in(session, o, keeping, std::move(array));
     const std::int64_t count = element_count(selection.shape());
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -152,13 +164,15 @@ int set(Session& session, const SetOptions& o) {
 
 struct AppendOptions {
     std::string path, file, axis = "0";
+    bool no_undo = false;
 };
 
 int append(Session& session, const AppendOptions& o) {
     Array array = open_to_edit(session, o.path);
+    const Undoable keeping = keep_for_undo(session, array, o.no_undo);
     const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
     const Shape before = array.shape();
-    run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()),
+    run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()), keeping,
              [&] { append_file(session, array, o.file, axis); });
     note_stale(session, {o.path});
     Value value = Value::object();
@@ -173,13 +187,15 @@ int append(Session& session, const AppendOptions& o) {
 
 struct ResizeOptions {
     std::string path, shape;
+    bool no_undo = false;
 };
 
 int resize(Session& session, const ResizeOptions& o) {
     Array array = open_to_edit(session, o.path);
+    const Undoable keeping = keep_for_undo(session, array, o.no_undo);
     const Shape shape = parse_shape_option("SHAPE", o.shape);
     const Shape before = array.shape();
-    run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path),
+    run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path), keeping,
              [&] { array.resize(shape, session.io()); });
     note_stale(session, {o.path});
     Value value = Value::object();
@@ -197,6 +213,7 @@ Run declare_set(CLI::App& app) {
     app.add_option("PATH", o->path, "an array, or a field of one: table.zarr::close")->required()->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
     app.add_option("VALUE", o->value, "one value for every element, or an array file")->required()->option_text(" ");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return set(session, *o); }); };
 }
 
@@ -205,6 +222,7 @@ Run declare_append(CLI::App& app) {
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
     app.add_option("--axis", o->axis, "the dimension that grows (default 0)")->option_text("N");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return append(session, *o); }); };
 }
 
@@ -212,6 +230,7 @@ Run declare_resize(CLI::App& app) {
     auto o = std::make_shared<ResizeOptions>();
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("SHAPE", o->shape, "its new lengths, such as 2000000,1000")->required()->option_text(" ");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return resize(session, *o); }); };
 }
 

@@ -1,9 +1,10 @@
-// The actions of `set` and `append`, also used by scripts.
+// The actions of `set` and `append`, also used by scripts, and what commands keep for `undo`.
 #pragma once
 
 #include <string>
 
 #include <tessera/array.h>
+#include <tessera/edit.h>
 #include <tessera/selection.h>
 
 #include "command.h"
@@ -12,6 +13,11 @@ namespace tessera::cli {
 
 /// Opens an array for changes, and notes which program will not be able to read them.
 [[nodiscard]] Array open_to_edit(Session& session, const std::string& path);
+
+/// What the options --no-undo of commands say.
+inline constexpr const char* no_undo_text = "keep nothing of what is replaced: `tessera undo` cannot take it back";
+/// Keeps what the command changes through `array`, unless --no-undo.
+[[nodiscard]] Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo);
 
 /// Writes `value` (one value as text, or the name of an array file) to all selected elements.
 void set_elements(Session& session, Array& array, const Selection& selection, const std::string& value);

@@ -5,6 +5,7 @@
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/file_system.h>
@@ -173,6 +174,18 @@ void add_set_aside(Facts& facts, const std::string& path, const SetAside& set_as
                                        count_text(set_aside.files, "file"), bytes_text(set_aside.bytes), path));
 }
 
+/// Adds a line about what is kept for `undo`, if anything.
+void add_undo(Facts& facts, const std::string& how, const KeptForUndo& kept) {
+    if (kept.bytes == 0) return;
+    facts.add("kept for undo", fmt::format("{} in .tessera/undo, {}; {} takes the last change back",
+                                           count_text(kept.values, "old value"), bytes_text(kept.bytes), how));
+}
+
+void add_undo(Value& report, const KeptForUndo& kept) {
+    report.set("undo_values", kept.values);
+    report.set("undo_bytes", kept.bytes);
+}
+
 /// Counting a million chunks takes a second, and querying their sizes takes several. Beyond this many, sizes are
 /// estimated.
 constexpr std::int64_t most_sizes = 50'000;
@@ -185,6 +198,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     const SetAside set_aside = set_aside_in(*place.store, place.prefix);
     if (session.options().json) {
         Value report = info_array_value(path, array, stored, logical, set_aside);
+        add_undo(report, kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
         add_parity(report, path, session.io());
         print_json(report);
         return exit_done;
@@ -206,6 +220,8 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
                                              grouped(static_cast<std::uint64_t>(stored.strays))));
     }
     add_set_aside(facts, path, set_aside);
+    add_undo(facts, fmt::format("`tessera undo {}`", path),
+             kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
     add_parity(facts, path, session.io());
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
@@ -231,8 +247,14 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     const ConsolidatedState consolidated = group.consolidated_state();
     const bool zip = !fs::is_directory(path);
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
-    for (const tessera::Node& node : hierarchy.nodes)
-        set_aside += set_aside_in(*place.store, join_key(place.prefix, node.path));
+    KeptForUndo kept;
+    for (const tessera::Node& node : hierarchy.nodes) {
+        const std::string at = join_key(place.prefix, node.path);
+        set_aside += set_aside_in(*place.store, at);
+        const KeptForUndo more = kept_for_undo(*place.store, at).value_or(KeptForUndo{});
+        kept.values += more.values;
+        kept.bytes += more.bytes;
+    }
     require_present(place);  // else some of this is about a directory that is being removed
     if (session.options().json) {
         Value report = Value::object();
@@ -248,6 +270,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("consolidated", state_name(consolidated));
         report.set("set_aside_files", set_aside.files);
         report.set("set_aside_bytes", set_aside.bytes);
+        add_undo(report, kept);
         add_parity(report, path, session.io());
         print_json(report);
         return exit;
@@ -272,6 +295,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         add_attributes(facts, attributes);
     }
     add_set_aside(facts, path, set_aside);
+    add_undo(facts, "of each array `tessera undo`", kept);
     add_parity(facts, path, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();

@@ -37,10 +37,12 @@ const std::vector<Changing>& changing_commands() {
     static const std::vector<Changing> table{
         {"create", "PATH"},
         {"import", "PATH"},
+        {"export", "FILE"},
         {"copy", "DST"},
         {"rechunk", "DST"},
         {"stack", "FILES…"},
         {"concat", "FILES…"},
+        {"unstack", "DST"},
         {"calc", "OUT"},
         {"reduce", "DST"},
         {"coarsen", "DST"},
@@ -55,6 +57,7 @@ const std::vector<Changing>& changing_commands() {
         {"snapshot", "PATH", {"create", "restore", "accept", "rm"}},
         {"group", "PATH"},
         {"mv", "DST"},
+        {"rm", "PATH"},
         {"consolidate", "PATH", {}, {"--check"}},
         {"repair", "PATH"},
         {"seal", "PATH", {}, {"--bagit"}},
@@ -86,6 +89,12 @@ std::string quoted(const std::string& word) {
 
 }  // namespace
 
+std::string command_text(const std::vector<std::string>& words) {
+    std::string command = "tessera";
+    for (const std::string& word : words) command += " " + quoted(word);
+    return command;
+}
+
 ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) : words_(std::move(words)) {
     const auto& table = changing_commands();
     const auto row = std::ranges::find(table, command.get_name(), &Changing::command);
@@ -101,16 +110,31 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
     }
 }
 
+namespace {
+
+/// The folder of a path, if that is a group with metadata; empty if not.
+fs::path group_around(const fs::path& path) {
+    fs::path named = path.lexically_normal();
+    if (!named.has_filename()) named = named.parent_path();
+    const fs::path above = named.has_parent_path() ? named.parent_path() : fs::path(".");
+    if (!fs::is_directory(above)) return {};
+    const Place place = find_place(above.string(), {.read_only = true});
+    return probe_group_dialect(*place.store, place.prefix) != nullptr ? above : fs::path();
+}
+
+}  // namespace
+
 void ChangeNote::write() const noexcept {
     try {
-        if (!directory_ || !fs::is_directory(*directory_)) return;   // an archive, or an array file
-        if (place_beside(*directory_, {.read_only = true})) return;  // a bag has nothing in it that it does not list
-        if (!before_.empty() && read_log(*directory_).empty()) {
-            for (const LogLine& line : before_) append_log(*directory_, line);
+        if (!directory_) return;
+        // An archive, an array file, what was removed: the group around it knows.
+        const fs::path place = fs::is_directory(*directory_) ? *directory_ : group_around(*directory_);
+        if (place.empty() || place_beside(place, {.read_only = true}))
+            return;  // a bag has nothing that it does not list
+        if (place == *directory_ && !before_.empty() && read_log(place).empty()) {
+            for (const LogLine& line : before_) append_log(place, line);
         }
-        std::string command = "tessera";
-        for (const std::string& word : words_) command += " " + quoted(word);
-        append_log(*directory_, log_line(std::move(command)));
+        append_log(place, log_line(command_text(words_)));
     } catch (const std::exception&) {
         return;  // what was done is done
     }

@@ -14,6 +14,9 @@ class App;
 
 namespace tessera::cli {
 
+/// A command as a shell takes it: "tessera set grid.zarr '0:10, :' 5".
+[[nodiscard]] std::string command_text(const std::vector<std::string>& words);
+
 /// The directory that a command is about to change, and its log if that may be replaced with it.
 class ChangeNote {
 public:

@@ -14,6 +14,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "command.h"
 #include "help.h"
@@ -52,8 +53,9 @@ std::uint64_t beside(std::uint64_t max_memory) {
 
 }  // namespace
 
-Session::Session(const CommonOptions& common)
+Session::Session(const CommonOptions& common, std::string words)
     : common_(common),
+      words_(std::move(words)),
       memory_(std::make_shared<MemoryAccount>(common.max_memory, beside(common.max_memory))),
       wait_notice_(std::make_unique<WaitNotice>(*this)) {}
 Session::~Session() = default;
@@ -281,7 +283,7 @@ int run(int argc, char** argv) {
     }
 
     allow_outside_references(texts.allow_outside);
-    Session session(texts.parsed());
+    Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
         std::optional<ChangeNote> note;

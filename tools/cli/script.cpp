@@ -3,6 +3,7 @@
 
 #include <tessera/edit.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
@@ -53,15 +54,20 @@ int edit(Session& session, const ScriptOptions& o) {
 }
 
 int undo_last(Session& session, const std::string& path) {
-    const std::int64_t changed = undo(Array::open(path, session.store()));
+    Place place = find_place(path, session.store());
+    const auto kept = kept_for_undo(*place.store, place.prefix);
+    const std::int64_t changed = undo(Array::open(std::move(place.store), place.prefix));
+    const bool command = kept && !kept->what.empty();
     note_stale(session, {path});
     Value value = Value::object();
     value.set("path", path_value(path));
+    value.set("taken_back", command ? path_value(kept->what) : Value());
     value.set("values_changed", changed);
     if (session.options().json) {
         print_json(value);
     } else if (!session.options().quiet) {
-        print(printable(fmt::format("{}: the last batch is taken back, {} written or removed", path,
+        print(printable(fmt::format("{}: {} is taken back, {} written or removed", path,
+                                    command ? fmt::format("`{}`", kept->what) : "the last batch",
                                     count_text(changed, "file"))) +
               "\n");
     }
@@ -76,7 +82,7 @@ Run declare_edit(CLI::App& app) {
     app.add_option("--script", o->script, "a file of edits, one per line; - reads the standard input")
         ->required()
         ->option_text("FILE");
-    app.add_flag("--no-undo", o->no_undo, "do not keep the old values for `tessera undo`");
+    app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return edit(session, *o); };
 }
 

@@ -208,7 +208,7 @@ TEST(Edit, UndoRefusesToLoseWhatCameAfter) {
     const TemporaryFolder folder;
     const auto store = directory_store(folder / "a");
     Array array = make(store, kinds[0]);
-    expect_error(ErrorCode::not_found, "no batch of edits to take back", [&] { undo(array); });
+    expect_error(ErrorCode::not_found, "nothing to take back", [&] { undo(array); });
     Edit edit(array);
     change(edit.array());
     edit.commit();
@@ -228,7 +228,7 @@ TEST(Edit, CanForgetTheOldValues) {
     Edit edit(array, {.keep_old = false});
     change(edit.array());
     edit.commit();
-    expect_error(ErrorCode::not_found, "no batch of edits to take back", [&] { undo(array); });
+    expect_error(ErrorCode::not_found, "nothing to take back", [&] { undo(array); });
     EXPECT_TRUE(store->list(".tessera/undo").keys.empty());
 }
 

@@ -12,23 +12,11 @@
 
 #include "convert.h"
 #include "handle.h"
+#include "wishes.h"
 
 namespace tessera::python {
 
 namespace {
-
-ArrayWishes wishes_of(const py::dict& options) {
-    ArrayWishes w;
-    const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
-    if (given("chunks")) w.chunks = shape_from_python(options["chunks"]);
-    if (options.contains("shards")) w.shards = shape_from_python(options["shards"]);
-    if (given("codec")) w.codec = py::cast<std::string>(options["codec"]);
-    if (given("order")) w.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
-    if (given("format")) w.format = py::cast<std::string>(options["format"]);
-    if (given("separator")) w.separator = py::cast<std::string>(options["separator"]);
-    if (options.contains("fill_value")) w.fill = value_from_python(options["fill_value"]);
-    return w;
-}
 
 /// Options of a copy.
 struct CopyWay {
@@ -139,6 +127,20 @@ std::vector<std::string> copy_tree(const py::object& from, const py::object& to,
 }
 
 }  // namespace
+
+ArrayWishes wishes_of(const py::dict& options) {
+    ArrayWishes w;
+    const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
+    if (given("chunks")) w.chunks = shape_from_python(options["chunks"]);
+    if (options.contains("shards")) w.shards = shape_from_python(options["shards"]);
+    if (given("codec")) w.codec = py::cast<std::string>(options["codec"]);
+    if (given("order")) w.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
+    if (given("format")) w.format = py::cast<std::string>(options["format"]);
+    if (given("separator")) w.separator = py::cast<std::string>(options["separator"]);
+    if (given("dims")) w.dimension_names = py::cast<std::vector<std::optional<std::string>>>(options["dims"]);
+    if (options.contains("fill_value")) w.fill = value_from_python(options["fill_value"]);
+    return w;
+}
 
 void bind_copies(py::module_& module) {
     py::class_<CopyWay>(module, "CopyWay")

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_tessera, module) {
     tessera::python::bind_groups(module);
     tessera::python::bind_open(module);
     tessera::python::bind_copies(module);
+    tessera::python::bind_computed(module);
     tessera::python::bind_checks(module);
     tessera::python::bind_keys(module);
     tessera::python::bind_chunks(module);

@@ -16,6 +16,7 @@ Open whatever lies there, index it as NumPy, and write it back safely from many 
 =====================  ==========================================================
 opening and making     open, create, create_group, save, load
 copying                copy, convert, refs
+computing              calc, reduce, coarsen, stack, concat
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, serve
@@ -32,6 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._array import Array, Cached, Converted, Edit
+from ._compute import calc, coarsen, concat, reduce, stack
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._group import Group, Members
@@ -48,8 +50,8 @@ __all__ = [
     "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
-    "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "refs", "repair",
-    "remove_snapshot", "restore", "save", "seal", "serve", "snapshot", "snapshots", "stats", "undo", "verify",
+    "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "reduce", "refs", "repair",
+    "remove_snapshot", "restore", "save", "seal", "serve", "snapshot", "snapshots", "stack", "stats", "undo", "verify",
     "zarr_view",
 ]
 

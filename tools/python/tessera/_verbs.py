@@ -623,7 +623,9 @@ def remove_snapshot(path: Any, name: str) -> None:
 
 
 def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
-    """Take the last batch (:meth:`Array.edit`) back; undone twice, it is there again.
+    """Take the last batch (:meth:`Array.edit`), or the last change by the program, back; undone twice, it is there again.
+
+    Assignments in Python are not kept for it, unless they are made in a batch.
 
     Parameters
     ----------

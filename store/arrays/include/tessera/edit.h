@@ -1,8 +1,11 @@
-// Edit: a batch of changes to one array that take effect all together or not at all.
+// Edit: a batch of changes to one array that take effect all together or not at all. Undoable, undo(): taking back.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <tessera/array.h>
 
@@ -42,9 +45,46 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Reverts the last batch of an array, as a batch of its own: a second undo() restores it. Throws not_found if there is
-/// none to revert, and invalid_argument, naming the value, if something that the batch wrote has changed since. Returns
-/// the number of values that changed.
+struct UndoOptions {
+    bool keep_old = true;   ///< false: keep nothing, and forget what earlier changes kept
+    std::string what = {};  ///< describes the changes, for a person: a command's words
+};
+
+/// Keeps, for undo(), what changes to one array replace, as hard links, from construction to destruction. They take
+/// effect one by one, as without it. Concerns the changes made through `array`, its copies and its attributes, and no
+/// other handle. The first change replaces what was kept before; so if none is made, the one before can still be
+/// undone. Keeping costs a few system calls for each value, never waits for the disk, and never makes a change fail:
+/// where it is impossible (no hard links, times without nanoseconds, other stores than a directory), undo() says so.
+/// Thread rule: constructed and destroyed while no thread changes the array through it; at most one at a time for each
+/// handle.
+class Undoable {
+public:
+    explicit Undoable(const Array& array, const UndoOptions& options = {});
+    ~Undoable();
+    Undoable(Undoable&&) noexcept;
+    Undoable& operator=(Undoable&&) noexcept;
+
+    /// Whether something was changed, and all of it was kept so far: whether undo() would take that back.
+    [[nodiscard]] bool has_kept() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// Reverts the last change of an array that was kept, a batch or what an Undoable kept, as a batch of its own: a second
+/// undo() restores it. An interrupted change is reverted as far as it came. Throws not_found if there is none to
+/// revert, unsupported if it could not be kept or still goes on, and invalid_argument, naming the value, if something
+/// that it wrote has changed since. Returns the number of values that changed.
 std::int64_t undo(const Array& array);
+
+/// What is kept for undo().
+struct KeptForUndo {
+    std::string what;         ///< UndoOptions::what; empty for a batch
+    std::int64_t values = 0;  ///< old values
+    std::uint64_t bytes = 0;  ///< of all files; those that a snapshot links too take no room of their own
+};
+/// Of the array at a prefix; nullopt if nothing is kept. Asks for the size of each file.
+[[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

@@ -1,0 +1,221 @@
+// undo(): takes back the last batch of edits, or the last changes that an Undoable kept.
+//
+// Both leave old values in `.tessera/undo`, and a record of which they are: a batch its journal (batch.cpp), other
+// changes theirs (kept_changes.cpp). There is one of the two at most, because the later one removes the earlier.
+//
+// Taking back is a batch, whose staged values are links to the old ones. It first checks that every value is still the
+// one that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value
+// had to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
+// happened; then the old value is still in place, and stays.
+#include <fmt/format.h>
+#include <tessera/edit.h>
+#include <tessera/error.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "array_state.h"
+#include "batch.h"
+#include "directory_store.h"
+#include "journal_check.h"
+
+namespace tessera {
+
+namespace {
+
+using Entry = Journal::Entry;
+
+/// A change to be taken back: what was done last at a key, and where the value from before is kept.
+struct Done {
+    Entry entry;
+    std::string kept;         ///< if the entry had an old value
+    bool may_not_be = false;  ///< the change may not have happened
+};
+
+struct LastChange {
+    std::string record;  ///< key of the record
+    std::string_view kind;
+    std::vector<Done> done;
+    Buffer counted = {};  ///< see KeptChanges
+};
+
+std::string changes_key(std::string_view prefix) {
+    return join_key(join_key(prefix, undo_folder), changes_name);
+}
+
+/// Whether what a change replaced is what the one before it at the same key left, or found.
+bool follows(const KeyValueStore& store, std::string_view prefix, const Done& before, const std::string& kept,
+             bool had_old) {
+    const bool nothing = before.entry.kind == Entry::Kind::erase;
+    if (!had_old) return nothing || !before.entry.had_old;
+    const auto old = store.stamp(kept);
+    return (!nothing && old == before.entry.stamp) ||
+           (before.entry.had_old && old == store.stamp(join_key(prefix, before.kept)));
+}
+
+[[noreturn]] void changed_since(std::string_view name, std::string_view key, std::string_view kind) {
+    throw invalid_argument(
+        fmt::format("{}: {} was changed after the {}; taking the {} back would lose that", name, key, kind, kind));
+}
+
+/// The changes in the record of an Undoable, one for each key.
+LastChange last_changes(const KeyValueStore& store, std::string_view prefix, const ByteSource& file,
+                        const std::string& name) {
+    LastChange last{.record = changes_key(prefix), .kind = "command", .done = {}};
+    KeptChanges read = read_kept_changes(file, join_key(store.name(), last.record));
+    if (!read.refusal.empty()) {
+        throw unsupported(fmt::format("{}: the last change{} cannot be taken back: {}", name,
+                                      read.what.empty() ? "" : " (" + read.what + ")", read.refusal));
+    }
+    last.counted = std::move(read.counted);
+    std::map<std::string_view, std::size_t> places;
+    for (const KeptChange& change : read.changes) {
+        Done done{.entry = {.kind = change.erases ? Entry::Kind::erase : Entry::Kind::put,
+                            .had_old = change.had_old,
+                            .number = 0,
+                            .stamp = change.stamp,
+                            .key = change.key},
+                  .kept = kept_key(prefix, read.id, change.number),
+                  .may_not_be = true};
+        const auto [place, first] = places.emplace(change.key, last.done.size());
+        if (first) {
+            last.done.push_back(std::move(done));
+            continue;
+        }
+        Done& before = last.done[place->second];
+        if (!follows(store, prefix, before, done.kept, change.had_old)) changed_since(name, change.key, last.kind);
+        before.entry.kind = done.entry.kind;
+        before.entry.stamp = done.entry.stamp;
+    }
+    return last;
+}
+
+/// What can be taken back. Throws not_found.
+LastChange last_change(const KeyValueStore& store, std::string_view prefix, const std::string& name) {
+    if (const auto file = store.open(changes_key(prefix))) return last_changes(store, prefix, *file, name);
+    const auto journal = journal_in(store, prefix, undo_folder);
+    if (!journal) {
+        throw not_found(fmt::format(
+            "{}: nothing to take back: only the last change can be, and only with what it kept in .tessera/undo",
+            name));
+    }
+    LastChange last{.record = journal_key(prefix, undo_folder), .kind = "batch", .done = {}};
+    for (std::size_t i = 0; i < journal->entries.size(); ++i) {
+        last.done.push_back({.entry = journal->entries[i], .kept = kept_key(prefix, journal->id, i)});
+    }
+    return last;
+}
+
+/// Throws corrupt if the record names anything but parts of the array, because the array may come from an untrusted
+/// sender.
+void require_own(const KeyValueStore& store, std::string_view prefix, const LastChange& last) {
+    Journal all{.id = 0, .keeps_old = false, .entries = {}};
+    for (const Done& done : last.done) {
+        all.entries.push_back(done.entry);
+        all.entries.back().number = all.entries.size();
+    }
+    require_own_keys(store, prefix, all, join_key(store.name(), last.record));
+}
+
+/// Whether the value at the key is still the one from before the change.
+bool is_as_before(const KeyValueStore& store, std::string_view prefix, const Done& done) {
+    const auto now = store.stamp(join_key(prefix, done.entry.key));
+    return done.entry.had_old ? now && now == store.stamp(done.kept) : !now;
+}
+
+/// Stages the batch that reverts the last change, and returns its journal.
+Journal stage_undo(KeyValueStore& store, std::string_view prefix, const LastChange& last, const std::string& name) {
+    Journal journal{.id = new_batch_id(), .keeps_old = true, .entries = {}};
+    for (std::size_t i = last.done.size(); i-- > 0;) {
+        const Entry& done = last.done[i].entry;
+        if (last.done[i].may_not_be && is_as_before(store, prefix, last.done[i])) continue;
+        if (!is_as_left(store, prefix, done)) changed_since(name, done.key, last.kind);
+        const bool now = done.kind == Entry::Kind::put;
+        if (!now && !done.had_old) continue;
+        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
+                    .had_old = now,
+                    .number = i,
+                    .stamp = {},
+                    .key = done.key};
+        if (done.had_old) {
+            const std::string& old = last.done[i].kept;
+            const std::string staged = staged_key(prefix, i);
+            keep_value(store, old, staged);
+            const auto stamp = store.stamp(staged);
+            if (!stamp) {
+                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the {} cannot be taken back", name,
+                                          old, done.key, last.kind));
+            }
+            entry.stamp = *stamp;
+        }
+        journal.entries.push_back(std::move(entry));
+    }
+    return journal;
+}
+
+}  // namespace
+
+std::int64_t undo(const Array& array) {
+    KeyValueStore& store = *ArrayAccess::state(array)->store;
+    const std::string& prefix = ArrayAccess::state(array)->prefix;
+    const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
+    const LastChange last = last_change(store, prefix, array.name());
+    require_own(store, prefix, last);
+    const std::string batch = join_key(prefix, batch_folder);
+    store.erase_below(batch);
+    try {
+        Journal journal = stage_undo(store, prefix, last, array.name());
+        sort_batch(journal, array.dialect().metadata_key);
+        if (journal.entries.empty()) {
+            store.erase_below(join_key(prefix, undo_folder));
+        } else {
+            record_batch(store, prefix, journal);
+        }
+        return static_cast<std::int64_t>(journal.entries.size());
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::recorded) {
+            try {
+                store.erase_below(batch);
+            } catch (const Error&) {
+                // Without a journal it is nothing: the next opening discards it.
+            }
+        }
+        throw;
+    }
+}
+
+std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix) {
+    std::optional<KeptForUndo> kept;
+    store.for_each(join_key(prefix, undo_folder), [&](std::string_view name, const auto& size) {
+        if (!kept) kept.emplace();
+        kept->bytes += size();
+        if (name != changes_name && name != "journal") ++kept->values;
+    });
+    if (!kept) return kept;
+    if (const auto file = store.open(changes_key(prefix))) kept->what = description_of(*file);
+    return kept;
+}
+
+// ---- Undoable
+
+struct Undoable::State {
+    std::shared_ptr<ArrayState> array;
+    std::shared_ptr<const ChangeKeeper> keeper;  ///< ends before the store
+};
+
+Undoable::Undoable(const Array& array, const UndoOptions& options) : state_(std::make_unique<State>()) {
+    state_->array = ArrayAccess::state(array);
+    state_->keeper = keep_changes(*state_->array->store, state_->array->prefix, options.what, options.keep_old);
+}
+
+bool Undoable::has_kept() const {
+    return state_->keeper != nullptr && state_->keeper->has_kept();
+}
+
+Undoable::~Undoable() = default;
+Undoable::Undoable(Undoable&&) noexcept = default;
+Undoable& Undoable::operator=(Undoable&&) noexcept = default;
+
+}  // namespace tessera

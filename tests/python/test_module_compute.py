@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""tessera.calc, reduce, coarsen, stack, concat: compared with NumPy, in memory and as files of every kind."""
+import os
+
+import module
+import numpy as np
+from module import raises, tessera
+
+RANDOM = np.random.default_rng(20261130)
+FORMS = ["a.npy", "v2", "v3", "a.npz::x", "a.zip"]
+
+
+def stored(values, form):
+    if form in ("v2", "v3"):
+        tessera.save("a.zarr", values, chunks=tuple(max(1, n // 2) for n in values.shape), format=form, overwrite=True)
+        return "a.zarr"
+    if form == "a.zip":
+        tessera.save("z.zarr", values, chunks=tuple(max(1, n // 3) for n in values.shape), format="v2", overwrite=True)
+        tessera.copy("z.zarr", "a.zip", overwrite=True)
+        return "a.zip"
+    tessera.save(form, values, overwrite=True)
+    return form
+
+
+def made(function, *words, out, **options):
+    """The result in memory, which is the same as the one that is written."""
+    fast = function(None, *words, **options) if function is tessera.calc else function(*words, **options)
+    placed = function(out, *words, overwrite=True, **options) if function is tessera.calc else function(
+        *words, out, overwrite=True, **options)
+    assert placed is None
+    written = tessera.load(out)
+    assert written.dtype == fast.dtype and np.array_equal(written, fast, equal_nan=fast.dtype.kind in "fc")
+    return fast
+
+
+def test_random_cases():
+    for n in range(60):
+        values = RANDOM.integers(-100, 100, RANDOM.integers(1, 12, int(RANDOM.integers(1, 4)))).astype(
+            ["<i4", "<f4", ">i2", "<f8", "u1"][n % 5])
+        path = stored(values, FORMS[n % len(FORMS)])
+        out = ["o.zarr", "o.npy", "o.zip"][n % 3]
+        native = values.astype(values.dtype.newbyteorder("="))
+        operand = tessera.open(path) if n % 2 else path
+        wanted = np.where(native > 3, native, 2) + native
+        got = made(tessera.calc, "where(a > 3, a, 2) + b", {"a": operand, "b": values}, out=out)
+        assert got.dtype == wanted.dtype and np.array_equal(got, wanted)
+        axis = int(RANDOM.integers(-values.ndim, values.ndim))
+        got = made(tessera.reduce, operand, how="max", axis=axis, keepdims=True, out=out)
+        assert np.array_equal(got, values.max(axis=axis, keepdims=True))
+        got = made(tessera.coarsen, operand, by=[2] * values.ndim, how="nearest", out=out)
+        assert np.array_equal(got, values[(slice(None, None, 2),) * values.ndim])
+        got = made(tessera.stack, [operand, path], axis=axis, out=out)
+        assert np.array_equal(got, np.stack([values, values], axis=axis))
+        got = made(tessera.concat, [operand, path], axis=axis, out=out)
+        assert np.array_equal(got, np.concatenate([values, values], axis=axis))
+
+
+def test_reductions():
+    values = RANDOM.normal(size=(7, 5, 3)).astype("f4")
+    values[2, 3, 1] = np.nan
+    for how, wanted in [("min", np.min), ("max", np.max), ("argmin", np.argmin), ("median", np.median)]:
+        assert np.array_equal(tessera.reduce(values, how=how, axis=1), wanted(values, axis=1), equal_nan=True), how
+    np.testing.assert_allclose(tessera.reduce(values, how="std", axis=(0, 2), skip_nan=True),
+                               np.nanstd(values.astype("f8"), axis=(0, 2)), rtol=1e-6)
+    assert tessera.reduce(values, how="count") == values.size - 1
+    assert tessera.reduce(np.array([1, 2], "u1"), how="sum").dtype == np.uint64
+    with raises(tessera.InvalidArgument, "axis"):
+        tessera.reduce(values, how="max", axis=3)
+    with raises(tessera.InvalidArgument, "axis=()"):
+        tessera.reduce(values, how="max", axis=())
+    with raises(tessera.InvalidArgument, "std"):
+        tessera.reduce(values, how="variance")
+
+
+def test_what_a_new_array_takes_from_its_source():
+    a = tessera.create("a.zarr", (10, 8), "<f4", (3, 4), format="v3", dims=["y", "x"])
+    a[:] = np.arange(80).reshape(10, 8)
+    tessera.calc("b.zarr", "a * 2", {"a": a})
+    b = tessera.open("b.zarr")
+    assert (b.format, b.chunks, b.dims, b.dtype) == ("v3", (3, 4), ("y", "x"), np.dtype("<f4"))
+    tessera.reduce(a, "c.zarr", how="mean", axis=0)
+    assert tessera.open("c.zarr").dims == ("x",)
+    tessera.coarsen(a, "d.zarr", by=(2, 2), chunks=(5, 1), codec="zstd:3", format="v2", dims=["r", "s"], fill_value=3)
+    d = tessera.open("d.zarr")
+    assert (d.format, d.chunks, d.dims, d.fill_value) == ("v2", (5, 1), ("r", "s"), 3)
+    tessera.calc("e.npy", "a + 0.6", {"a": a}, dtype="i2", cast="round")
+    assert np.array_equal(np.load("e.npy"), np.rint(a[:] + np.float32(0.6)).astype("i2"))
+    tessera.create_group("g")
+    tessera.calc("g/x", "a", {"a": "e.npy"})
+    assert tessera.open("g/x").format == "v3"
+    assert np.array_equal(tessera.calc(None, "t - u", {"t": np.array(["2020-01-02"], "M8[D]"), "u": np.array(["2020"], "M8[Y]")}),
+                          np.array([1], "m8[D]"))
+
+
+def test_what_is_refused():
+    values = np.arange(6)
+    tessera.save("a.zarr", values)
+    before = sorted(os.listdir())
+    with raises(tessera.InvalidArgument, "overlap"):
+        tessera.calc("a.zarr", "a + 1", {"a": "a.zarr"}, overwrite=True)
+    with raises(tessera.InvalidArgument, "overlap"):
+        tessera.stack(["a.zarr"], "./a.zarr/b")
+    with raises(tessera.InvalidArgument, "unknown name 'c'"):
+        tessera.calc("o.npy", "a + c", {"a": values})
+    with raises(tessera.InvalidArgument, "do not broadcast"):
+        tessera.calc("o.npy", "a + c", {"a": values, "c": np.arange(4)})
+    with raises(TypeError, "unexpected argument 'chunk'"):
+        tessera.calc("o.zarr", "a", {"a": values}, chunk=3)
+    with raises(tessera.InvalidArgument, "NumPy array"):
+        tessera.calc(None, "a", {"a": values}, chunks=3)
+    with raises(tessera.InvalidArgument, "no arrays"):
+        tessera.stack([])
+    with raises(tessera.InvalidArgument, "glob"):
+        tessera.stack("*.npy")
+    np.save("b.npy", np.arange(7))
+    with raises(tessera.InvalidArgument, "b.npy"):
+        tessera.stack(["a.zarr", "b.npy"], "o.zarr")
+    with raises(tessera.NotFound, "gone.npy"):
+        tessera.concat(["a.zarr", "gone.npy"], "o.zarr")
+    with raises(tessera.AlreadyExists, "b.npy"):
+        tessera.calc("b.npy", "a", {"a": values})
+    assert sorted(os.listdir()) == sorted([*before, "b.npy"])
+
+
+def test_stopped_it_leaves_nothing():
+    tessera.save("a.zarr", np.zeros((40, 1000)), chunks=(1, 1000))
+
+    def stop(done, total):
+        raise ValueError("enough")
+
+    for function, words, options in [(tessera.calc, ("o.zarr", "a + 1", {"a": "a.zarr"}), {}),
+                                     (tessera.concat, (["a.zarr"], "o.zarr"), {})]:
+        with raises(ValueError, "enough"):
+            function(*words, progress=stop, threads=1, **options)
+        assert not os.path.exists("o.zarr")
+
+
+if __name__ == "__main__":
+    module.run(dict(globals()))

@@ -1,0 +1,189 @@
+// Arrays that are computed from others, or put together of them: into memory, or written as a copy is.
+#include <pybind11/stl.h>
+
+#include <tessera/array_file.h>
+#include <tessera/calc.h>
+#include <tessera/cast.h>
+#include <tessera/coarsen.h>
+#include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
+#include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/joined_source.h>
+#include <tessera/picture.h>
+#include <tessera/reduce.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "convert.h"
+#include "handle.h"
+#include "wishes.h"
+
+namespace tessera::python {
+
+namespace {
+
+using Source = std::shared_ptr<const ArraySource>;
+using Names = std::vector<std::optional<std::string>>;
+
+/// An operand: an open array, a NumPy array, which the caller keeps alive, or the path of anything else.
+Source operand_from(const py::object& given) {
+    if (py::isinstance<ArrayHandle>(given)) {
+        const auto parts = py::cast<ArrayHandle&>(given).parts();
+        return {parts, &parts->readable()};
+    }
+    if (py::isinstance<py::array>(given)) {
+        const auto values = py::reinterpret_borrow<py::array>(given);
+        return view_source(view_to_read(values, dtype_from_numpy(values.dtype())), "a NumPy array");
+    }
+    const std::string path = path_from_python(given);
+    const py::gil_scoped_release released;
+    return open_source(path);
+}
+
+/// A shared source as one of its own.
+class SharedSource final : public ArraySource {
+public:
+    explicit SharedSource(Source of) : of_(std::move(of)) {}
+    [[nodiscard]] ArrayInfo info() const override { return of_->info(); }
+    [[nodiscard]] const std::string& name() const override { return of_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return of_->attribute_values(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        of_->read_into(region, out, io);
+    }
+
+private:
+    Source of_;
+};
+
+/// What is made of a source, and how.
+struct ComputedWay {
+    py::object to;     ///< None: a NumPy array
+    py::dict options;  ///< of the new array
+    bool overwrite = false;
+    py::object dtype;  ///< None: the source's
+    std::string cast = "same_kind";
+};
+
+/// What the new array takes from what it is computed from, where the options say nothing.
+struct Like {
+    const ArraySource* format = nullptr;
+    Shape chunks = {};
+    Names names = {};
+};
+
+py::object into_memory(const ArraySource& source, const WorkOptions& work) {
+    const ArrayInfo info = source.info();
+    if (info.dtype.is_variable()) {
+        throw unsupported("elements of variable length are not computed into memory: give a destination");
+    }
+    const py::array made = empty_array(dtype_to_numpy(info.dtype), info.shape);
+    const MutableArrayView view = view_to_write(made, info.dtype);
+    Work(work).run([&](const IoOptions& io) { source.read_into(Region::whole(info.shape), view, io); });
+    return made;
+}
+
+py::object made_of(std::unique_ptr<ArraySource> source, const Like& like, const ComputedWay& way,
+                   const WorkOptions& work) {
+    if (!way.dtype.is_none()) {
+        source = std::make_unique<CastSource>(std::move(source), dtype_from_argument(way.dtype), parse_cast(way.cast));
+    }
+    if (way.to.is_none()) return into_memory(*source, work);
+    const std::string to = path_from_python(way.to);
+    const int rank = source->info().shape.rank();
+    HierarchyOptions options{.arrays = wishes_of(way.options), .overwrite = way.overwrite};
+    if (way.options.contains("deflate")) options.deflate_level = py::cast<int>(way.options["deflate"]);
+    if (named_array_file_format(to) == nullptr) {
+        const auto* array = dynamic_cast<const Array*>(like.format);
+        if (!options.arrays.format && array != nullptr && format_above(to) == nullptr) {
+            options.arrays.format = array->dialect().name;
+        }
+        if (!options.arrays.chunks && rank > 0 && like.chunks.rank() == rank) options.arrays.chunks = like.chunks;
+        if (!options.arrays.dimension_names && rank > 0 && std::cmp_equal(like.names.size(), rank)) {
+            options.arrays.dimension_names = like.names;
+        }
+    }
+    options.store = PlaceOptions{.read_only = false}.store();
+    Work(work).run([&](const IoOptions& io) {
+        options.io = io;
+        if (io.max_memory > 0) options.io.max_memory /= 2;  // the other half is for the computing source
+        (void)copy_hierarchy(*source, to, options);
+    });
+    return py::none();
+}
+
+py::object calculate(const std::string& expression, const py::dict& operands, const ComputedWay& way,
+                     const WorkOptions& work) {
+    std::vector<CalcOperand> arrays;
+    for (const auto& [name, value] : operands) {
+        arrays.push_back({py::cast<std::string>(name), operand_from(py::reinterpret_borrow<py::object>(value))});
+    }
+    const std::vector<CalcOperand> used = arrays;  // keeps them
+    auto source = calc_source(expression, std::move(arrays));
+    const ArrayInfo info = source->info();
+    Like like{.format = used.empty() ? nullptr : used.front().array.get(), .chunks = info.chunks, .names = {}};
+    for (const CalcOperand& operand : used) {
+        if (like.names.empty() && operand.array->info().shape == info.shape) {
+            like.names = dimension_names_of(*operand.array);
+        }
+    }
+    return made_of(std::move(source), like, way, work);
+}
+
+py::object reduced(const py::object& array, const std::string& with, const std::vector<int>& axes, bool keep_dims,
+                   bool skip_nan, const ComputedWay& way, const WorkOptions& work) {
+    const Source of = operand_from(array);
+    Like like{.format = of.get(), .chunks = {}, .names = dimension_names_of(*of)};
+    const auto rank = static_cast<int>(like.names.size());
+    for (int d = rank - 1; d >= 0 && !keep_dims; --d) {
+        if (!axes.empty() && std::ranges::count(axes, d) + std::ranges::count(axes, d - rank) == 0) continue;
+        like.names.erase(like.names.begin() + d);
+    }
+    const ReduceOptions options{
+        .with = parse_reduction(with), .axes = axes, .keep_dimensions = keep_dims, .skip_nan = skip_nan};
+    return made_of(reduce_source(std::make_unique<SharedSource>(of), options), like, way, work);
+}
+
+py::object coarsened_array(const py::object& array, const py::object& by, const std::string& with,
+                           const ComputedWay& way, const WorkOptions& work) {
+    const Source of = operand_from(array);
+    const Like like{.format = of.get(), .chunks = {}, .names = dimension_names_of(*of)};
+    return made_of(coarsen_source(std::make_unique<SharedSource>(of), shape_from_python(by), parse_coarsening(with)),
+                   like, way, work);
+}
+
+py::object joined(const py::list& arrays, int axis, bool new_axis, const ComputedWay& way, const WorkOptions& work) {
+    if (arrays.empty()) throw invalid_argument("no arrays are given");
+    std::vector<std::string> names;
+    for (const auto& array : arrays) names.push_back(path_from_python(py::reinterpret_borrow<py::object>(array)));
+    const Source first = operand_from(arrays[0]);
+    const int rank = first->info().shape.rank();
+    JoinOptions options{.axis = axis, .new_axis = new_axis};
+    if (options.axis < 0) options.axis += rank + (new_axis ? 1 : 0);
+    std::unique_ptr<ArraySource> source;
+    {
+        const py::gil_scoped_release released;
+        source = join_sources(
+            names, [](const std::string& name) { return open_source(name); }, options);
+    }
+    const Like like{.format = first.get(), .chunks = {}, .names = new_axis ? Names{} : dimension_names_of(*first)};
+    return made_of(std::move(source), like, way, work);
+}
+
+}  // namespace
+
+void bind_computed(py::module_& module) {
+    py::class_<ComputedWay>(module, "ComputedWay")
+        .def(py::init([](py::object to, py::dict options, bool overwrite, py::object dtype, std::string cast) {
+            return ComputedWay{std::move(to), std::move(options), overwrite, std::move(dtype), std::move(cast)};
+        }));
+    module.def("calc", &calculate);
+    module.def("reduce", &reduced);
+    module.def("coarsen", &coarsened_array);
+    module.def("join", &joined);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,13 @@
+// What a new array is to be like, where it differs from its source.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <tessera/array_plan.h>
+
+namespace tessera::python {
+
+/// By Python's names: chunks, shards, codec, order, format, separator, fill_value, dims.
+[[nodiscard]] ArrayWishes wishes_of(const pybind11::dict& options);
+
+}  // namespace tessera::python
