@@ -78,7 +78,8 @@ class Undo(ProgramTest):
         before = digest(self.folder / "t.zarr")
         self.tessera("set", "t.zarr::b", "2:5", "1.5", "--quiet")
         said = self.tessera("undo", "t.zarr")
-        self.assertEqual(said, "t.zarr: `tessera set t.zarr::b 2:5 1.5 --quiet` is taken back, 1 file written or removed\n")
+        self.assertEqual(said, "t.zarr: `tessera set t.zarr::b 2:5 1.5 --quiet` is taken back, 1 file written or removed; another undo "
+                               "makes it again\n")
         self.assertEqual(digest(self.folder / "t.zarr"), before)
 
     def test_only_the_last_change_is_taken_back(self):

@@ -66,7 +66,7 @@ int undo_last(Session& session, const std::string& path) {
     if (session.options().json) {
         print_json(value);
     } else if (!session.options().quiet) {
-        print(printable(fmt::format("{}: {} is taken back, {} written or removed", path,
+        print(printable(fmt::format("{}: {} is taken back, {} written or removed; another undo makes it again", path,
                                     command ? fmt::format("`{}`", kept->what) : "the last batch",
                                     count_text(changed, "file"))) +
               "\n");
