@@ -53,8 +53,9 @@ bool MemoryAccount::try_take(std::uint64_t bytes) noexcept {
 
 void MemoryAccount::take(std::uint64_t bytes) {
     if (try_take(bytes)) return;
-    // The second time what was kept the first time goes, too.
-    for (int round = 0; round < 2; ++round) {
+    // Each time more goes: what is worth most is dropped last, and by halves.
+    constexpr int rounds = 8;
+    for (int round = 0; round < rounds; ++round) {
         SpareMemory::drop_all();
         if (try_take(bytes)) return;
     }

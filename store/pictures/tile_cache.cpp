@@ -99,11 +99,17 @@ void TileStore::make_room() {
     std::vector<NDArray> idle;
     const std::lock_guard lock(mutex_);
     idle.swap(idle_);
-    const bool only_wanted =
-        std::ranges::all_of(order_.begin() + 1, order_.end(), [](const auto& o) { return o.empty(); });
-    for (std::size_t worth = only_wanted ? wanted_plane : wanted_plane + 1; worth < order_.size(); ++worth) {
+    const std::uint64_t before = bytes_;
+    for (std::size_t worth = wanted_plane + 1; worth < order_.size(); ++worth) {
         for (const std::string& key : order_[worth]) dropped.push_back(take(key));
         order_[worth].clear();
+    }
+    if (bytes_ < before || !idle.empty()) return;
+    constexpr std::uint64_t little = std::uint64_t{1} << 20;
+    auto& wanted = order_[wanted_plane];
+    while (!wanted.empty() && (bytes_ > before / 2 || before < little)) {
+        dropped.push_back(take(wanted.back()));
+        wanted.pop_back();
     }
 }
 

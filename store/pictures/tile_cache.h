@@ -55,7 +55,7 @@ private:
         int worth = wanted_plane;
         std::list<std::string>::iterator place;
     };
-    /// Drops idle memory and what is not wanted; all, if there is no such thing.
+    /// Drops idle memory and what is not wanted; if there is no such thing, half of what is, the oldest first.
     void make_room();
     /// Removes an entry from all but the order.
     [[nodiscard]] std::shared_ptr<const TilePlane> take(const std::string& key);

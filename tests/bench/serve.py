@@ -148,7 +148,8 @@ def make_square(folder):
     for first in range(0, side, 500):
         plain[first:first + 500] = smooth(min(500, side - first), side, first, random)
     del plain
-    tessera(folder, "import", "square.npy", "square.zarr", "--chunks", "1000,1000", "--codec", "blosc:lz4:5:shuffle", "--format", "v2")
+    tessera(folder, "import", "square.npy", "square.zarr", "--chunks", "1000,1000", "--codec", "blosc:lz4:5:shuffle",
+            "--format", "v2")
     tessera(folder, "import", "square.npy", "zstd.zarr", "--chunks", "1000,1000", "--codec", "zstd:1", "--format", "v3")
     os.remove(folder / "square.npy")
 

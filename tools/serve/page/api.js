@@ -1,5 +1,7 @@
 // Requests to the server, relative to the page, so that the token in the page's address goes with them.
 
+const mostTries = 4;
+
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -27,11 +29,15 @@ export function address(route, parameters) {
 
 async function get(url, signal) {
   let response;
-  try {
-    response = await fetch(url, { signal });
-  } catch (error) {
-    if (error.name === 'AbortError') throw error;
-    throw new ApiError(0, 'The server does not answer. It may have been stopped.');
+  for (let tries = 1; ; ++tries) {
+    try {
+      response = await fetch(url, { signal });
+    } catch (error) {
+      if (error.name === 'AbortError') throw error;
+      throw new ApiError(0, 'The server does not answer. It may have been stopped.');
+    }
+    if (response.status !== 503 || tries === mostTries) break;
+    await new Promise((resolve) => setTimeout(resolve, 1000));  // others have the memory now
   }
   if (response.ok) return response;
   let message = `The server answered ${response.status}.`;
