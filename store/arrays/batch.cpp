@@ -48,7 +48,11 @@
 
 namespace tessera {
 
+namespace {
+
 using Entry = Journal::Entry;
+
+}  // namespace
 
 std::string journal_key(std::string_view prefix, std::string_view folder) {
     return fmt::format("{}/journal", join_key(prefix, folder));

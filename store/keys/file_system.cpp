@@ -26,7 +26,8 @@ constexpr std::string_view two_renames =
     "both beside it under hidden names";
 constexpr std::string_view coarse_times =
     "it keeps times to whole seconds or two: versions of a chunk are told apart by their content";
-constexpr std::string_view no_links = "it has no hard links: snapshots and `undo` of batches copy chunks, other commands cannot be undone";
+constexpr std::string_view no_links =
+    "it has no hard links: snapshots and `undo` of batches copy chunks, other commands cannot be undone";
 constexpr std::string_view one_case = "it takes names that differ in case only for one name";
 constexpr std::string_view own_rules = "what it promises is up to the program behind it";
 

@@ -92,6 +92,64 @@ def test_what_a_new_array_takes_from_its_source():
                           np.array([1], "m8[D]"))
 
 
+def test_unstacked():
+    for n, form in enumerate(FORMS):
+        values = RANDOM.integers(0, 99, (5, 12, 3)).astype(["<i4", ">f8"][n % 2])
+        path = stored(values, form)
+        for axis, end in ((0, "npy"), (1, "zarr"), (-1, "npz")):
+            paths = tessera.unstack(tessera.open(path) if n % 2 else path, f"{n}{axis}/step-{{}}.{end}", axis=axis)
+            assert [os.path.basename(p) for p in paths] == sorted(os.listdir(f"{n}{axis}")), "in natural order"
+            assert len(paths) == values.shape[axis] and (len(paths) < 10 or paths[0].endswith(f"step-00.{end}"))
+            assert np.array_equal(tessera.stack(paths, axis=axis), values)
+    values = np.arange(6).reshape(2, 3)
+    tessera.save("a.zarr", values, overwrite=True)
+    open("f-1.npy", "w").close()
+    with raises(tessera.AlreadyExists, "f-1.npy"):
+        tessera.unstack("a.zarr", "f-{}.npy")
+    assert not os.path.exists("f-0.npy")
+    tessera.unstack("a.zarr", "f-{}.npy", overwrite=True)
+    assert np.array_equal(np.load("f-1.npy"), values[1])
+    for pattern in ("f.npy", "{}/f.npy"):
+        with raises(tessera.InvalidArgument, "where the numbers go"):
+            tessera.unstack("a.zarr", pattern)
+    with raises(IndexError):
+        tessera.unstack("a.zarr", "g-{}.npy", axis=2)
+    with raises(tessera.Error):
+        tessera.unstack("a.zarr", "g/{}.zarr", chunks=(1, 1))  # of two dimensions, where one is left
+    assert os.listdir("g") == []
+
+
+def test_pyramids():
+    values = RANDOM.integers(0, 1000, (3, 700, 520)).astype("u2")
+    tessera.save("a.zarr", values, chunks=(1, 100, 100), format="v2", dims=["c", "y", "x"])
+    tessera.pyramid("a.zarr", "p.zarr", scale=(1, 2, 3), units=(None, "meter", "meter"))
+    group = tessera.open("p.zarr")
+    assert sorted(name for name in group) == ["0", "1", "2"]
+    assert np.array_equal(tessera.load("p.zarr/0"), values)
+    assert np.array_equal(tessera.load("p.zarr/1"), tessera.coarsen(values, by=(1, 2, 2)))
+    assert np.array_equal(tessera.load("p.zarr/2"), tessera.coarsen(values, by=(1, 4, 4)))
+    assert tessera.open("p.zarr/1").dims == ("c", "y", "x") and tessera.open("p.zarr/1").chunks == (1, 100, 100)
+    image = group.attrs["ome"]
+    assert image["version"] == "0.5"
+    sets = image["multiscales"][0]["datasets"]
+    assert [one["path"] for one in sets] == ["0", "1", "2"]
+    assert sets[1]["coordinateTransformations"][0] == {"type": "scale", "scale": [1.0, 4.0, 6.0]}
+    tessera.pyramid(values[0], "q.zip", format="v2", levels=2, how="max", axes=("y", "x"), chunks=(64, 64))
+    assert tessera.open("q.zip").attrs["multiscales"][0]["version"] == "0.4"
+    assert np.array_equal(tessera.load("q.zip/1"), tessera.coarsen(values[0], by=(2, 2), how="max"))
+    with raises(tessera.AlreadyExists, "p.zarr"):
+        tessera.pyramid("a.zarr", "p.zarr")
+    with raises(tessera.InvalidArgument, "overlap"):
+        tessera.pyramid("a.zarr", "a.zarr/p")
+    with raises(tessera.InvalidArgument, "scale"):
+        tessera.pyramid("a.zarr", "r.zarr", scale=(1, 2))
+    with raises(tessera.Error):
+        tessera.pyramid(np.zeros(5), "r.zarr")
+    with raises(TypeError, "shards"):
+        tessera.pyramid(values, "r.zarr", shards=(1, 2, 3))
+    assert not os.path.exists("r.zarr")
+
+
 def test_what_is_refused():
     values = np.arange(6)
     tessera.save("a.zarr", values)

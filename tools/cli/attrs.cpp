@@ -47,12 +47,12 @@ Attributes attributes_at(const std::string& path, const StoreOptions& options) {
 }
 
 /// Attributes to be changed. Of an array, what is replaced is kept while this lives.
-struct Changing {
+struct AttributeChange {
     Attributes attributes;
     std::optional<Undoable> keeping;
 };
 
-Changing attributes_to_change(const Session& session, const AttrsOptions& o) {
+AttributeChange attributes_to_change(const Session& session, const AttrsOptions& o) {
     Place place = find_place(o.path, session.store());
     if (probe_dialect(*place.store, place.prefix) == nullptr) return {attributes_at(o.path, session.store()), {}};
     const Array array = Array::open(std::move(place.store), place.prefix);

@@ -7,13 +7,18 @@
 #include <tessera/coarsen.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
+#include <tessera/destination.h>
+#include <tessera/dialect.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <tessera/picture.h>
 #include <tessera/reduce.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,12 +152,21 @@ py::object reduced(const py::object& array, const std::string& with, const std::
     return made_of(reduce_source(std::make_unique<SharedSource>(of), options), like, way, work);
 }
 
+/// The chunks of the source, as far as a coarser array is long; empty if it has none.
+Shape chunks_like(const ArrayInfo& info, const Shape& coarse) {
+    if (info.chunks.rank() != info.shape.rank()) return {};
+    Shape chunks = info.chunks;
+    for (int d = 0; d < chunks.rank(); ++d) chunks[d] = std::clamp<std::int64_t>(coarse[d], 1, chunks[d]);
+    return chunks;
+}
+
 py::object coarsened_array(const py::object& array, const py::object& by, const std::string& with,
                            const ComputedWay& way, const WorkOptions& work) {
     const Source of = operand_from(array);
-    const Like like{.format = of.get(), .chunks = {}, .names = dimension_names_of(*of)};
-    return made_of(coarsen_source(std::make_unique<SharedSource>(of), shape_from_python(by), parse_coarsening(with)),
-                   like, way, work);
+    auto source = coarsen_source(std::make_unique<SharedSource>(of), shape_from_python(by), parse_coarsening(with));
+    const Like like{
+        .format = of.get(), .chunks = chunks_like(of->info(), source->info().shape), .names = dimension_names_of(*of)};
+    return made_of(std::move(source), like, way, work);
 }
 
 py::object joined(const py::list& arrays, int axis, bool new_axis, const ComputedWay& way, const WorkOptions& work) {
@@ -173,6 +187,47 @@ py::object joined(const py::list& arrays, int axis, bool new_axis, const Compute
     return made_of(std::move(source), like, way, work);
 }
 
+/// The levels of an image and their metadata, in a new group or zip.
+void make_pyramid(const py::object& array, const py::object& to, const py::list& factors, const std::string& with,
+                  const Pyramid& given, const py::dict& wanted, const WorkOptions& work) {
+    const Source of = operand_from(array);
+    const std::string path = path_from_python(to);
+    ArrayWishes wishes = wishes_of(wanted);
+    const Dialect& dialect = dialect_named(wishes.format.value_or("v3"));
+    wishes.separator = "/";
+    Pyramid pyramid = given;
+    pyramid.with = parse_coarsening(with);
+    for (const auto& level : factors) {
+        pyramid.factors.push_back(shape_from_python(py::reinterpret_borrow<py::object>(level)));
+    }
+    const bool v3 = dialect.name == "v3";
+    if (v3) wishes.dimension_names = Names(pyramid.axes.begin(), pyramid.axes.end());
+    const Value attributes = multiscales_attributes(pyramid, v3);
+    const StoreOptions store = PlaceOptions{.read_only = false}.store();
+    Work(work).run([&](const IoOptions& io) {
+        const DestinationLock building = lock_destination(path, store);
+        if (std::filesystem::exists(std::filesystem::symlink_status(path))) {
+            throw already_exists(fmt::format("{}: something lies there already", path));
+        }
+        const auto destination = open_destination(path, {.store = store, .lock = &building}, "");
+        destination->add_group({"", &dialect, attributes});
+        IoOptions half = io;
+        half.max_memory /= 2;
+        for (std::size_t level = 0; level < pyramid.factors.size(); ++level) {
+            // The first level is the array bit for bit.
+            const auto source = coarsen_source(std::make_unique<SharedSource>(of), pyramid.factors[level],
+                                               level == 0 ? Coarsening::nearest : pyramid.with);
+            ArrayWishes own = wishes;
+            if (const Shape like = chunks_like(of->info(), source->info().shape); !own.chunks && !like.empty()) {
+                own.chunks = like;
+            }
+            Array& made = destination->add(std::to_string(level), plan_array(*source, own), of->name());
+            copy_array(*source, made, {.io = half});
+        }
+        destination->commit();
+    });
+}
+
 }  // namespace
 
 void bind_computed(py::module_& module) {
@@ -184,6 +239,15 @@ void bind_computed(py::module_& module) {
     module.def("reduce", &reduced);
     module.def("coarsen", &coarsened_array);
     module.def("join", &joined);
+    py::class_<Pyramid>(module, "Pyramid")
+        .def(py::init([](std::string name, std::vector<std::string> axes, Names units, std::vector<double> scale) {
+            return Pyramid{.name = std::move(name),
+                           .axes = std::move(axes),
+                           .units = std::move(units),
+                           .scale = std::move(scale),
+                           .factors = {}};
+        }));
+    module.def("pyramid", &make_pyramid);
 }
 
 }  // namespace tessera::python

@@ -16,7 +16,7 @@ Open whatever lies there, index it as NumPy, and write it back safely from many 
 =====================  ==========================================================
 opening and making     open, create, create_group, save, load
 copying                copy, convert, refs
-computing              calc, reduce, coarsen, stack, concat
+computing              calc, reduce, coarsen, pyramid, stack, concat, unstack
 checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, serve
@@ -33,7 +33,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._array import Array, Cached, Converted, Edit
-from ._compute import calc, coarsen, concat, reduce, stack
+from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._group import Group, Members
@@ -50,9 +50,9 @@ __all__ = [
     "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
-    "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open", "reduce", "refs", "repair",
-    "remove_snapshot", "restore", "save", "seal", "serve", "snapshot", "snapshots", "stack", "stats", "undo", "verify",
-    "zarr_view",
+    "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open",
+    "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore", "save", "seal", "serve", "snapshot", "snapshots",
+    "stack", "stats", "undo", "unstack", "verify", "zarr_view",
 ]
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
-from ._errors import InvalidArgument
+from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
 from ._options import ProgressCallback, work
-from ._verbs import _absolute, _json_fill
+from ._verbs import _absolute, _json_fill, copy, open
 
 Path = Union[str, "os.PathLike[str]"]
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
@@ -31,6 +32,14 @@ def _place_of(given: Operand) -> str:
     return os.path.realpath(given.path if isinstance(given, Array) else os.fspath(given))
 
 
+def _require_apart(place: str, operands: Sequence[Operand]) -> None:
+    mine = os.path.realpath(place)
+    for operand in operands:
+        other = _place_of(operand)
+        if other and os.path.commonpath([other, mine]) in (other, mine):
+            raise InvalidArgument(f"{place}: the destination and {other} overlap")
+
+
 def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any, cast: str,
          options: dict[str, Any]) -> Any:
     for name in options:
@@ -41,11 +50,7 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
         return _tessera.ComputedWay(None, {}, False, dtype, cast)
     place = _absolute(destination)
-    for operand in operands:
-        other = _place_of(operand)
-        mine = os.path.realpath(place)
-        if other and os.path.commonpath([other, mine]) in (other, mine):
-            raise InvalidArgument(f"{place}: the destination and {other} overlap")
+    _require_apart(place, operands)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
         fill = made["fill_value"]
@@ -207,3 +212,129 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
     array([0, 1, 2, 0, 1, 2])
     """
     return _join(arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
+
+
+def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
+            **options: Any) -> list[str]:
+    """Each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
+
+    Parameters
+    ----------
+    array : path or Array
+    pattern : str
+        Where they go, with ``{}`` for the number: ``"frames/frame-{}.npy"``. Numbers have as many digits as the last.
+    axis : int
+        The dimension that is taken apart.
+    overwrite : bool
+        Replace what lies there, one after the other. Without it, all names have to be free, and a failure leaves none.
+    **options
+        As in :func:`copy` of each step: chunks, codec, format, deflate, …
+
+    Returns
+    -------
+    list of str
+        The paths.
+
+    Examples
+    --------
+    >>> np.save("plain.npy", np.arange(6).reshape(2, 3))
+    >>> [path[-10:] for path in tessera.unstack("plain.npy", "steps/step-{}.npy", axis=1)]
+    ['step-0.npy', 'step-1.npy', 'step-2.npy']
+    """
+    opened = array if isinstance(array, Array) else open(array)
+    if not isinstance(opened, Array) or not opened.shape:
+        raise InvalidArgument(f"{_place_of(array)}: expected an array that has a dimension")
+    head, braces, tail = pattern.rpartition("{}")
+    if not braces or "/" in tail:
+        raise InvalidArgument(f"expected {{}} in the last part of the pattern, where the numbers go, found {pattern!r}")
+    if not -len(opened.shape) <= axis < len(opened.shape):
+        raise OutOfBounds(f"axis {axis} of an array of {len(opened.shape)} dimensions")
+    axis %= len(opened.shape)
+    count = opened.shape[axis]
+    paths = [_absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
+    for path in paths:
+        _require_apart(path, [array])
+        if not overwrite and os.path.lexists(path):
+            raise AlreadyExists(f"{path} exists; overwrite=True replaces it")
+    if paths:
+        os.makedirs(os.path.dirname(paths[0]), exist_ok=True)
+    made: list[str] = []
+    try:
+        for n, path in enumerate(paths):
+            made.append(path)
+            copy(opened, path, (slice(None),) * axis + (n,), overwrite=overwrite, **options)
+    except BaseException:
+        for path in made if not overwrite else []:
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.lexists(path):
+                os.remove(path)
+        raise
+    return paths
+
+
+def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
+            how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
+            units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", threads: int = 0,
+            max_memory: Union[int, str] = 0, progress: ProgressCallback = None, **options: Any) -> None:
+    """An OME-Zarr image: a new group with the array and its overviews, and multiscales metadata.
+
+    Parameters
+    ----------
+    array : path, Array or numpy.ndarray
+    destination : path
+        A directory that is not there yet, or a ``.zip``.
+    by : int or tuple of int
+        The factor between levels, for the dimensions of space; or one for each dimension.
+    levels : int, optional
+        How many, the first included; by default until none that shrinks is longer than 256.
+    how : {"mean", "max", "min", "mode", "nearest"}
+    axes : sequence of str, optional
+        Names of the dimensions: ``"t"``, ``"c"``, ``"z"``, ``"y"``, ``"x"``; by default the array's own, if they are of
+        these, else the last ones of these.
+    scale, units : sequences, optional
+        Distances between neighbours in the first level, and their units (``"micrometer"``).
+    format : {"v3", "v2"}
+        OME-NGFF 0.5 or 0.4.
+    threads, max_memory, progress
+        As in :meth:`Array.read`.
+    **options
+        Of the arrays, as in :func:`copy`: chunks, codec, fill_value.
+
+    Examples
+    --------
+    >>> tessera.pyramid(np.zeros((600, 500), "u2"), "image.ome.zarr", scale=(0.5, 0.5), units=("micrometer",) * 2)
+    >>> [tessera.open(f"image.ome.zarr/{level}").shape for level in range(3)]
+    [(600, 500), (300, 250), (150, 125)]
+    """
+    for name in options:
+        if name not in ("chunks", "codec", "fill_value"):
+            raise TypeError(f"unexpected argument {name!r}; there are: chunks, codec, fill_value")
+    if format not in ("v2", "v3"):
+        raise InvalidArgument(f"format {format!r}: OME-NGFF is v2 (0.4) or v3 (0.5)")
+    place = _absolute(destination)
+    _require_apart(place, [array])
+    opened = array if isinstance(array, (Array, np.ndarray)) else open(array)
+    shape = opened.shape
+    rank = len(shape)
+    dims = opened.dims if isinstance(opened, Array) else None
+    if axes is None and dims and all(name in ("t", "c", "z", "y", "x") for name in dims):
+        axes = [str(name) for name in dims]
+    if axes is None:
+        axes = ["c", "z", "y", "x"] if rank == 4 else ["t", "c", "z", "y", "x"][-rank:] if rank else []
+    for name, given in (("axes", axes), ("scale", scale), ("units", units), ("by", by)):
+        if given is not None and not isinstance(given, int) and len(given) != rank:
+            raise InvalidArgument(f"{name}: {len(given)} for {rank} dimensions")
+    steps = [1 if axis in "tc" else by for axis in axes] if isinstance(by, int) else [int(n) for n in by]
+    if min(steps, default=1) < 1 or (levels is None and max(steps, default=1) == 1) or (levels or 1) < 1:
+        raise InvalidArgument("by and levels: expected a factor above 1 and at least one level")
+    factors = [(1,) * rank]
+    while len(factors) < (levels or 30) and (levels or any(
+            step > 1 and -(-n // f) > 256 for n, f, step in zip(shape, factors[-1], steps))):
+        factors.append(tuple(f * step for f, step in zip(factors[-1], steps)))
+    made = {"format": format, **{name: value for name, value in options.items() if value is not None}}
+    if "fill_value" in made:
+        made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
+    named = os.path.splitext(os.path.basename(_place_of(array)))[0] or "image"
+    about = _tessera.Pyramid(named, list(axes), list(units or []), [float(n) for n in scale or [1.0] * rank])
+    _tessera.pyramid(_operand(opened), place, factors, how, about, made, work(threads, max_memory, progress))

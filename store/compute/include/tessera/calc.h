@@ -26,9 +26,9 @@ struct CalcOperand {
 /// literal outside its integer dtype, and an integer to a negative power. Integers wrap around; integer division by
 /// zero gives 0. The result is broadcast to `shape`.
 ///
-/// Datetimes and timedeltas are added, subtracted, compared and chosen from in the largest unit that divides those of both
-/// operands, as in NumPy; NaT stays NaT. Everything else throws, also months beside days, and, when it is read, a time
-/// that does not fit its unit.
+/// Datetimes and timedeltas are added, subtracted, compared and chosen from in the largest unit that divides those of
+/// both operands, as in NumPy; NaT stays NaT. Everything else throws, also months beside days, and, when it is read, a
+/// time that does not fit its unit.
 ///
 /// Throws invalid_argument, with the place in the text, for an expression that cannot be parsed, unknown names, unused
 /// operands, shapes that do not broadcast, and operations that are undefined for their operands.
