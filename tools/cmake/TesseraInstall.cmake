@@ -8,6 +8,9 @@ install(TARGETS tessera_core tessera_codecs tessera_store tessera EXPORT tessera
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${tessera_package_dir}" COMPONENT development)
 if(TARGET tessera_cli)
   install(TARGETS tessera_cli COMPONENT program)
+  # The pages that help texts name, and the examples that the pages name, side by side as in tools/.
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/tools/docs" "${PROJECT_SOURCE_DIR}/tools/examples"
+          DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program PATTERN Doxyfile EXCLUDE PATTERN __pycache__ EXCLUDE)
   if(TARGET tessera_help)
     set(help_files "${PROJECT_BINARY_DIR}/tools/help")
     install(DIRECTORY "${help_files}/man1" DESTINATION "${CMAKE_INSTALL_MANDIR}" COMPONENT program)
