@@ -337,9 +337,10 @@ constexpr Command table[] = {
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
     {"undo", edit, "take the last change of an array back", "undo PATH [options]",
-     "The last `edit`, `calc --in-place`, `set`, `append`, `resize`, `attrs` or `dims`, whichever came last. Undone "
-     "twice, it\n"
-     "is there again. One that was interrupted is taken back as far as it came. Refused when something that it wrote "
+     "The last `edit`, `calc --in-place`, `set`, `append`, `resize`, `attrs` or `dims`, whichever came last. A second "
+     "undo\n"
+     "makes that change again. One that was interrupted is taken back as far as it came. Refused when something that "
+     "it wrote "
      "was\n"
      "changed since.\n"
      "Old values are hard links in .tessera/undo of the array, until its next change; `info` says what room they take, "
@@ -408,9 +409,9 @@ constexpr Command table[] = {
      "  tessera consolidate survey.zarr",
      declare_consolidate},
     {"verify", check, "find what is damaged or left over", "verify PATH [options]",
-     "Decodes every chunk, parses all metadata, compares with the seal where there is one, and gives each file a "
-     "reason\n"
-     "to be there. One line for each finding:\n"
+     "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
+     "belong\n"
+     "to nothing. One line for each finding:\n"
      "  damage     cannot be decoded, or is not what it must be\n"
      "  unchecked  not for us to say: a codec that Tessera lacks, a chunk larger than --max-memory, a file that cannot "
      "be\n"
