@@ -148,6 +148,23 @@ def journals():
         write("journal", name + "-whole", made[name] + hashlib.sha256(made[name]).digest())
 
 
+def changes():
+    header = {"tessera_undo": 1, "id": "0000000000000001", "boot": "", "writer": ".tessera-tmp-1-1", "what": "tessera set a 0 1"}
+    put = {"n": 0, "size": 16, "modified": 0, "inode": 1, "old": True, "key": "0.1"}
+    gone, end = {"n": 0, "old": True, "key": "0.0"}, {"end": 1}
+    for name, lines in {
+        "put": [header, put, end], "gone": [header, gone, end], "again": [header, gone, {**put, "n": 1}, {"end": 2}],
+        "interrupted": [header, gone], "lost": [header, gone, {"lost": "no hard links"}], "count": [header, gone, {"end": 2}],
+        "above": [header, {**gone, "key": "../victim"}, end], "other": [header, {**gone, "key": "notes"}, end],
+        "own": [header, {**gone, "key": ".tessera/lock"}, end], "document": [header, {**put, "key": ".zarray"}, end],
+        "metadata-erased": [header, {"n": 0, "old": False, "key": ".zarray"}, end], "missing": [header, {**gone, "n": 7}, end],
+        "number": [header, {**gone, "n": -1}, end], "size": [header, {**put, "size": 2**64}, end], "newer": [{**header, "tessera_undo": 2}],
+        "id": [{**header, "id": "../../x"}, end], "header": [header], "list": [[]], "nothing": [],
+    }.items():
+        write("changes", name, "".join(json.dumps(line) + "\n" for line in lines))
+    write("changes", "cut", json.dumps(header) + "\n" + json.dumps(gone))
+
+
 # ---- texts
 
 def texts():
@@ -291,6 +308,7 @@ def parity():
 if __name__ == "__main__":
     shards()
     journals()
+    changes()
     parity()
     texts()
     pictures()
