@@ -268,7 +268,8 @@ std::optional<std::string> DestinationLock::State::enter(const fs::path& path, c
     return "another thread";
 }
 
-/// The lock file; none if it cannot be created here, with the reason in errno: ENOENT if its holder has just removed it.
+/// The lock file; none if it cannot be created here, with the reason in errno: ENOENT if its holder has just removed
+/// it.
 Descriptor DestinationLock::State::open_lock_file() const {
     constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     // Another user's file may be readable only, and then opening it with O_CREAT may fail.
