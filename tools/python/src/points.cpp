@@ -16,8 +16,10 @@ namespace tessera::python {
 namespace {
 
 /// Up to this many elements of a chunk are read one by one, so that only their blocks are decoded. For more, their
-/// bounding box is read.
+/// bounding box is read, unless it has more than `box_bytes_an_element` for each: unshuffling these takes as long as
+/// one more single read.
 constexpr std::size_t few = 4;
+constexpr std::int64_t box_bytes_an_element = 8192;
 /// Bytes of boxes read at once, so that they stay in the processor's cache until their elements are picked.
 constexpr std::int64_t box_bytes = 8 << 20;
 
@@ -157,13 +159,13 @@ public:
         : array_(array), points_(points), to_(to), io_(io) {}
 
     void add(std::span<const std::size_t> chosen) {
-        if (chosen.size() <= few) {
+        const Region box = box_around(points_, chosen);
+        const std::int64_t bytes = byte_count(box.extent, to_.dtype.size());
+        if (chosen.size() <= few || bytes / std::ssize(chosen) > box_bytes_an_element) {
             for (const std::size_t i : chosen) reads_.push_back(single_read(points_, i, to_));
             if (reads_.size() > most) flush();
             return;
         }
-        const Region box = box_around(points_, chosen);
-        const std::int64_t bytes = byte_count(box.extent, to_.dtype.size());
         if (used_ + bytes > box_bytes) flush();
         if (memory_.size() < static_cast<std::size_t>(used_ + bytes))
             memory_.reset(static_cast<std::size_t>(std::max(bytes, box_bytes)));
