@@ -18,8 +18,10 @@
 
 #include "array_state.h"
 #include "batch.h"
+#include "dialects.h"
 #include "directory_store.h"
 #include "journal_check.h"
+#include "resize.h"
 
 namespace tessera {
 
@@ -125,21 +127,43 @@ bool is_as_before(const KeyValueStore& store, std::string_view prefix, const Don
     return done.entry.had_old ? now && now == store.stamp(done.kept) : !now;
 }
 
+/// The metadata from before, if the change replaced them.
+std::optional<ArrayMetadata> metadata_before(const KeyValueStore& store, std::string_view prefix,
+                                             const Dialect& dialect, const LastChange& last) {
+    for (const Done& done : last.done) {
+        Buffer document;
+        if (done.entry.key != dialect.metadata_key || !done.entry.had_old) continue;
+        if (store.get(done.kept, document, metadata_limit)) return parse_metadata(dialect, store, prefix, document);
+    }
+    return {};
+}
+
+/// Whether a key is a chunk outside the grid that the array has once the change is taken back. Growing removes such
+/// chunks of other programs, and they stay removed: a batch writes no chunk that is no part of the array.
+bool is_stale(const std::optional<ArrayMetadata>& before, std::string_view key) {
+    if (!before) return false;
+    const auto chunk = before->keys.parse(key, before->shape.rank());
+    return chunk && !in_grid(ChunkGrid(before->shape, before->chunks), *chunk);
+}
+
 /// Stages the batch that reverts the last change, and returns its journal.
-Journal stage_undo(KeyValueStore& store, std::string_view prefix, const LastChange& last, const std::string& name) {
+Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Dialect& dialect, const LastChange& last,
+                   const std::string& name) {
     Journal journal{.id = new_batch_id(), .keeps_old = true, .entries = {}};
+    const auto metadata = metadata_before(store, prefix, dialect, last);
     for (std::size_t i = last.done.size(); i-- > 0;) {
         const Entry& done = last.done[i].entry;
         if (last.done[i].may_not_be && is_as_before(store, prefix, last.done[i])) continue;
         if (!is_as_left(store, prefix, done)) changed_since(name, done.key, last.kind);
         const bool now = done.kind == Entry::Kind::put;
-        if (!now && !done.had_old) continue;
-        Entry entry{.kind = done.had_old ? Entry::Kind::put : Entry::Kind::erase,
+        const bool had_old = done.had_old && !is_stale(metadata, done.key);
+        if (!now && !had_old) continue;
+        Entry entry{.kind = had_old ? Entry::Kind::put : Entry::Kind::erase,
                     .had_old = now,
                     .number = i,
                     .stamp = {},
                     .key = done.key};
-        if (done.had_old) {
+        if (had_old) {
             const std::string& old = last.done[i].kept;
             const std::string staged = staged_key(prefix, i);
             keep_value(store, old, staged);
@@ -166,7 +190,7 @@ std::int64_t undo(const Array& array) {
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
     try {
-        Journal journal = stage_undo(store, prefix, last, array.name());
+        Journal journal = stage_undo(store, prefix, array.dialect(), last, array.name());
         sort_batch(journal, array.dialect().metadata_key);
         if (journal.entries.empty()) {
             store.erase_below(join_key(prefix, undo_folder));
