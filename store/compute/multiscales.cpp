@@ -80,6 +80,17 @@ Value level_value(const Pyramid& p, std::size_t level) {
     return value;
 }
 
+/// How the levels were made: OME-NGFF's strict schemas ask for it.
+Value metadata_value(const Pyramid& p) {
+    Value value = Value::object();
+    value.set("description", "each level is computed from the first; blocks at the far edges are cut off there");
+    value.set("method", "tessera::coarsen");
+    Value arguments = Value::object();
+    arguments.set("with", coarsening_name(p.with));
+    value.set("kwargs", std::move(arguments));
+    return value;
+}
+
 }  // namespace
 
 Value multiscales_attributes(const Pyramid& p, bool v3) {
@@ -92,6 +103,7 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
     image.set("axes", axes_value(p));
     image.set("datasets", std::move(datasets));
     image.set("type", coarsening_name(p.with));
+    image.set("metadata", metadata_value(p));
     Value multiscales = Value::array();
     multiscales.push_back(std::move(image));
     Value attributes = Value::object();

@@ -248,8 +248,11 @@ class Pyramid(Computing):
         return json.loads((self.folder / path / "zarr.json").read_text())["attributes"]
 
     def check_multiscales(self, image, version, levels, rank):
-        """What the specifications' JSON schemas ask for, and what they say in words."""
+        """What the specifications' JSON schemas ask for, the strict ones too, and what they say in words."""
         self.assertEqual("version" in image, version == "0.4")
+        self.assertIsInstance(image["metadata"], dict)
+        self.assertEqual(image["metadata"]["kwargs"]["with"], image["type"])
+        self.assertTrue(image["name"])
         self.assertTrue(2 <= len(image["axes"]) <= 5)
         self.assertEqual(len(image["axes"]), rank)
         for axis in image["axes"]:
