@@ -14,7 +14,7 @@
 
 namespace tessera {
 
-/// The order of access in which a source or sink is fast, or the only possible one.
+/// The order of access that is fast for a source or sink, or the only possible one.
 enum class Access : std::uint8_t {
     any,         ///< any region, in any order, from several threads (chunked arrays, plain files)
     sequential,  ///< regions in ascending memory order of `order`; jumping back costs a restart (a compressed member)
@@ -25,8 +25,8 @@ enum class Access : std::uint8_t {
 struct ArrayInfo {
     DType dtype;
     Shape shape;
-    /// The block that is decoded or encoded whole: the chunk shape. Empty for plain files (rank 0, although the array
-    /// is not 0-d): any block, best in memory order.
+    /// The block that is decoded or encoded whole: the chunk shape. Empty (rank 0, although the array is not 0-d) for
+    /// plain files, which take any block, best in memory order.
     Shape chunks;
     Order order = Order::C;  ///< the order of elements in a plain file
     Access access = Access::any;

@@ -49,8 +49,8 @@ private:
         Free();
         explicit Free(BufferPool* from);
         Free(std::shared_ptr<MemoryAccount> counted_by, std::size_t bytes);
-        BufferPool* pool = nullptr;              ///< that takes the memory back
-        std::shared_ptr<MemoryAccount> account;  ///< that counts the memory, if any
+        BufferPool* pool = nullptr;              ///< takes the memory back
+        std::shared_ptr<MemoryAccount> account;  ///< counts the memory, if set
         std::size_t size = 0;
         void operator()(std::byte* p) const noexcept;
     };
@@ -61,10 +61,10 @@ private:
     std::size_t capacity_ = 0;
 };
 
-/// Hands out buffers of one size, cut from slabs that are large enough for huge pages. With small pages, touching a
-/// fresh buffer for the first time would cost a good part of the time to decode into it. A buffer that is destroyed or
-/// grows returns its memory to the pool. The pool must outlive all buffers, and returns the memory to the system when
-/// it is destroyed. Any thread.
+/// Hands out buffers of one size, cut from slabs that are large enough for huge pages. With small pages, the first
+/// touch of a fresh buffer would take a large part of the time of decoding into it. A buffer that is destroyed or grows
+/// returns its memory to the pool. The pool must outlive all buffers, and returns the memory to the system when it is
+/// destroyed. Any thread.
 class BufferPool {
 public:
     static constexpr std::size_t slab_size = std::size_t{32} << 20;

@@ -22,7 +22,7 @@ public:
     virtual void read(std::uint64_t offset, MutableByteSpan out) const = 0;
     /// The bytes, if they are already in memory (mapped file, memory store); else empty.
     [[nodiscard]] virtual ByteSpan mapped() const { return {}; }
-    /// Whether reading is fast only in ascending order, because going back starts anew (a compressed member).
+    /// Whether reading is fast only in ascending order, because going back restarts decoding (a compressed member).
     [[nodiscard]] virtual bool sequential() const { return false; }
     /// The name of these bytes, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
@@ -30,7 +30,7 @@ public:
     virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };
 
-/// All bytes, or `length` bytes from `offset` on. Checks no more than read() does.
+/// Reads all bytes, or `length` bytes from `offset` on. Makes only the checks of read().
 [[nodiscard]] Buffer read_all(const ByteSource& source);
 [[nodiscard]] Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length);
 
@@ -67,7 +67,7 @@ public:
 
 /// Files with this prefix are temporary files of a writer; every listing skips them.
 inline constexpr std::string_view temporary_prefix = ".tessera-tmp-";
-/// The number of this process, without a system call each time; also right in a forked child. Any thread may call it.
+/// The number of this process, without a system call each time; correct in a forked child too. Any thread may call it.
 [[nodiscard]] int process_number();
 /// A new name for a temporary file, ".tessera-tmp-PID-N-HOST": the number of this process, a number that it gives only
 /// once, and a hash of the machine's name in 8 hexadecimal digits. Any thread may call it.

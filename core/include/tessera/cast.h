@@ -16,8 +16,9 @@ enum class Cast : std::uint8_t {
     safe,       ///< only dtypes that hold every value of the source
     same_kind,  ///< within a kind, or to a higher one (u, i, f, c); a value that does not fit is refused
     unsafe,     ///< as numpy.astype: integers wrap; fractions, imaginary parts and excess text are dropped
-    round,      ///< any number to any other except complex to real, rounded half to even; refuses what does not fit
-    clip,       ///< the same, but what does not fit becomes the nearest value; NaN to an integer is refused
+    round,      ///< any number to any other except complex to real, rounded half to even; refuses values that do not
+                ///< fit
+    clip,       ///< the same, but values that do not fit become the nearest one; NaN to an integer is refused
 };
 
 /// "same_kind"; throws invalid_argument for another word.
@@ -26,7 +27,7 @@ enum class Cast : std::uint8_t {
 
 /// Whether elements of `from` may become elements of `to`, whatever their values. Byte order never matters.
 [[nodiscard]] bool can_cast(const DType& from, const DType& to, Cast rule);
-/// Throws invalid_argument if can_cast() is false, naming a rule that would allow it. `name` is the array's name.
+/// Throws invalid_argument if can_cast() is false, naming a rule that allows the cast. `name` is the array's name.
 void require_castable(const DType& from, const DType& to, Cast rule, std::string_view name);
 
 /// Converts `n` packed elements, both in host order. Returns the first that does not fit, if any; the elements after it
@@ -35,7 +36,7 @@ void require_castable(const DType& from, const DType& to, Cast rule, std::string
                                                       std::byte* out, std::int64_t n, Cast rule);
 
 /// An array with another dtype, converted as it is read. Throws as require_castable. Reading a value that does not fit
-/// throws invalid_argument with its place.
+/// throws invalid_argument with its index.
 class CastSource final : public ArraySource {
 public:
     CastSource(std::unique_ptr<ArraySource> array, const DType& dtype, Cast rule);

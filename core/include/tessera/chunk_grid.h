@@ -11,8 +11,8 @@ namespace tessera {
 /// Thread rule: an immutable value.
 class ChunkGrid {
 public:
-    /// Throws invalid_argument: ranks differ, a negative length, a chunk length below 1, a chunk or grid whose number
-    /// of elements or chunks overflows int64.
+    /// Throws invalid_argument if the ranks differ, a length is negative, a chunk length is below 1, or the number of
+    /// elements of a chunk or of chunks in the grid overflows int64.
     ChunkGrid(const Shape& shape, const Shape& chunks);
 
     [[nodiscard]] const Shape& shape() const { return shape_; }
@@ -34,7 +34,7 @@ private:
     std::int64_t count_ = 0;
 };
 
-/// The absolute index of place number `n` of a box, counted in C order.
+/// The absolute index of element number `n` of a box, counted in C order.
 [[nodiscard]] Index index_in(const Region& box, std::int64_t n);
 
 /// The part of a region in one chunk.
@@ -49,8 +49,8 @@ struct ChunkPart {
 [[nodiscard]] ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& overlapped,
                                    std::int64_t n);
 
-/// A chunk shape of at most about `target_bytes` for a new array: the longest length is halved until it fits, so that
-/// chunks come out nearly cubic; never above the shape, at least 1.
+/// A chunk shape of at most about `target_bytes` for a new array: the longest length is halved until the chunk fits, so
+/// that chunks are nearly cubic. No length exceeds the array's or is below 1.
 [[nodiscard]] Shape choose_chunks(const Shape& shape, std::int64_t item_size, std::int64_t target_bytes = 1 << 20);
 
 }  // namespace tessera

@@ -38,7 +38,7 @@ enum class Kind : std::uint8_t {
     text,              // U, UTF-32 code units
     raw,               // V
     structure,
-    object,          // names what a file declares; its elements cannot be read
+    object,          // only names a file's dtype; its elements cannot be read
     variable_text,   // UTF-8, a slot of view.h
     variable_bytes,  // a slot of view.h
 };
@@ -58,7 +58,7 @@ struct TimeUnit {
 
 struct Field;
 
-/// Defined by TESSERA_STRUCTURE (structure.h) for a struct of a program.
+/// TESSERA_STRUCTURE (structure.h) defines this for a program's struct.
 template <class T>
 struct StructureOf;
 template <class T>
@@ -78,9 +78,9 @@ public:
     /// "string" and "bytes" (the last two have variable length). Throws invalid_argument, quoting the text.
     [[nodiscard]] static DType parse(std::string_view text);
 
-    /// A `descr`: a string, or a list of [name, type] / [name, type, shape] where name may be [title, name] and type
-    /// is again a descr. (type, shape) pairs are read too. The name "" with a V type is padding when
-    /// `Padding::skip` (what .npy means), and otherwise a field called f0, f1, … by its place (what np.dtype() does).
+    /// A `descr`: a string, or a list of [name, type] / [name, type, shape] where name may be [title, name] and type is
+    /// again a descr. (type, shape) pairs are read too. The name "" with a V type is padding with `Padding::skip` (as
+    /// in .npy), and otherwise a field called f0, f1, … by its place (as in np.dtype()).
     enum class Padding : std::uint8_t { skip, name };
     [[nodiscard]] static DType from_descr(const Value& descr, Padding padding = Padding::skip);
 

@@ -29,20 +29,20 @@ enum class Assign : std::uint8_t {
 /// Throws invalid_argument, naming dtype and value, if it cannot be assigned (0 to V, NaN to an integer, 1e300 to i4).
 [[nodiscard]] ElementBytes element_from_value(const DType& dtype, const Value& value, Assign rule);
 
-/// One element from what a person types: JSON first ("3", "NaN", "[1, 2]", "\"text\""), else plain text for
-/// S, U, times, text kinds. Assign::exact.
+/// One element from text that a user typed, by Assign::exact. It is parsed as JSON first ("3", "NaN", "[1, 2]",
+/// "\"text\""); for S, U, times and text kinds it may also be plain text.
 [[nodiscard]] ElementBytes element_from_text(const DType& dtype, std::string_view text);
 
 /// The element at `p` (any alignment, its dtype's byte order; for variable-length kinds `p` is a slot) as JSON:
-/// numbers, [re, im], times as integer counts, S as text by latin-1, U as text, V as "0x…", structures as lists.
-/// f2, f4 give the double of the shortest decimal that reads back, so that 0.1f prints as 0.1.
+/// numbers, [re, im], times as integer counts, S as text by latin-1, U as text, V as "0x…", structures as lists. f2 and
+/// f4 become the double of the shortest decimal that reads back, so that 0.1f prints as 0.1.
 [[nodiscard]] Value element_to_value(const DType& dtype, const std::byte* p);
 
 /// The element at `p` for a person: like element_to_value, but times as ISO 8601 ("2020-01-31", "NaT", "5 ns"),
 /// complex as "1+2j", text without JSON escapes.
 [[nodiscard]] std::string element_to_text(const DType& dtype, const std::byte* p);
 
-/// All bytes zero (also the default for S, U, V; an empty string for variable-length kinds).
+/// An element with all bytes zero; for variable-length kinds, an empty string. Also the default for S, U and V.
 [[nodiscard]] ElementBytes zero_element(const DType& dtype);
 
 /// Reverses the bytes of every multi-byte part of `count` consecutive elements, in place.

@@ -1,7 +1,8 @@
 // Errors: one exception class, a code that callers test, and a message for people.
 //
-// A message names what a person needs to act: the array, the key, the chunk, the codec stage, what was expected, what
-// was found, and what to do. The layer that knows a name adds it once, with `in_context`, on the way up.
+// A message names everything that a person needs to act: the array, the key, the chunk, the codec stage, what was
+// expected, what was found, and what to do. The layer that knows a name adds it once, with `in_context`, while the
+// error propagates.
 #pragma once
 
 #include <stdexcept>
@@ -20,10 +21,10 @@ enum class ErrorCode {
     corrupt,           ///< bytes that violate their format
     unsupported,       ///< valid, but not something that Tessera or the chosen dialect can do
     io,                ///< a system call failed; the message names the file and the system's reason
-    budget,            ///< cannot be done within the memory budget; the message names the least that works
+    budget,            ///< impossible within the memory budget; the message names the smallest budget that works
     cancelled,         ///< stopped by a stop token
-    recorded,          ///< recorded, and takes effect by itself, though it is not in place yet: do not repeat it
-    sealed,            ///< a change to what is sealed, without permission to break the seal
+    recorded,          ///< the change is recorded and will take effect, but is not in place yet: do not repeat it
+    sealed,            ///< a change to a sealed array or group, without permission to break the seal
 };
 
 /// The one exception class of Tessera.

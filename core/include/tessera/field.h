@@ -1,4 +1,4 @@
-// One field of structures: a view of it in memory, and a source that shows it as an array of its own.
+// One field of structures: a view of it in memory, and a source that presents it as an array of its own.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct FieldPlace {
 [[nodiscard]] ArrayView field_view(const ArrayView& structures, std::string_view name);
 [[nodiscard]] MutableArrayView field_view(const MutableArrayView& structures, std::string_view name);
 
-/// A field of an array as an array. Structures lie packed in files and chunks, so a read takes the whole structures of
-/// its region, and nothing else, in slices that need little memory.
+/// Presents a field of an array as an array. Files and chunks hold whole structures, so a read reads the whole
+/// structures of its region, but nothing else, in slices that need little memory.
 [[nodiscard]] std::unique_ptr<ArraySource> field_source(std::unique_ptr<ArraySource> array, std::string_view name);
 
 }  // namespace tessera

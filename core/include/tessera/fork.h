@@ -1,12 +1,12 @@
-// Fork: keeps the library usable in a child process that goes on without exec, whatever the parent's other threads were
+// Fork: keeps the library usable in a forked child that does not call exec, whatever the parent's other threads were
 // doing.
 //
 // A child has its parent's memory, but only the thread that called fork(). So
 // - the mutexes of the whole library are held during a fork, and are free on both sides afterwards;
 // - oneTBB's workers are gone in the child, and oneTBB starts no others: parallel_for uses its own threads there;
-// - the files of locks are closed in the child, so that it does not keep the locks of a parent that was killed. The
-// child must not use handles that the parent opened while other threads used them. It opens its own, as the Python
-// module does by itself.
+// - the lock files are closed in the child, so that it does not keep the locks of a parent that was killed.
+// The child must not use handles that other threads of the parent were using. It opens its own, as the Python module
+// does automatically.
 #pragma once
 
 #include <cstdint>

@@ -15,14 +15,14 @@ struct JoinOptions {
     int axis = 0;
     /// Whether the axis is new, as with numpy.stack; otherwise as with numpy.concatenate.
     bool new_axis = false;
-    /// The number of arrays that are kept open at once. The others are reopened when they are read.
+    /// The largest number of arrays that are kept open. The others are reopened when they are read.
     int most_open = 64;
 };
 
-/// The arrays of these names as one, each opened by `open`, for which several threads may wait. Opens each of them now.
-/// Throws invalid_argument, naming the first array whose dtype (except for byte order) or shape does not fit the
-/// first one's. The dtype is that of the first. Reading an array that has changed its shape or dtype since throws
-/// Error(corrupt).
+/// The arrays of these names as one, each opened by `open`. Opens each of them once now; several threads may wait for a
+/// later call of `open`. Throws invalid_argument, naming the first array whose dtype (except for byte order) or shape
+/// does not fit the first one's. The dtype is that of the first. Reading an array that has changed its shape or dtype
+/// since throws Error(corrupt).
 [[nodiscard]] std::unique_ptr<ArraySource> join_sources(
     std::vector<std::string> names, std::function<std::unique_ptr<ArraySource>(const std::string&)> open,
     const JoinOptions& options = {});

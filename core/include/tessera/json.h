@@ -22,7 +22,7 @@ namespace tessera {
 [[nodiscard]] Value element_to_json(const DType& dtype, const std::byte* p);
 
 /// A mean of dates, counted in the dtype's unit since 1970, as ISO 8601 text. It is precise to the second, or for units
-/// below the second to the next smaller one, as far as a double can distinguish such times. Dates outside the calendar
+/// below the second to the next smaller unit, as far as a double can distinguish such times. Dates outside the calendar
 /// are rounded to their unit. nullopt for dates without a unit.
 [[nodiscard]] std::optional<std::string> mean_date_text(const DType& dtype, double mean);
 

@@ -1,11 +1,11 @@
-// MemoryAccount: limits the memory that work takes, for everything whose size a file dictates.
+// MemoryAccount: limits the memory for data whose size a file dictates.
 //
 //     const MemoryScope scope(std::make_shared<MemoryAccount>(std::uint64_t{512} << 20));
 //     array.read_into(region, out);  // Error(budget) before it takes more than that for chunks, strings, lists
 //
 // Buffers, and so arrays, arenas and the scratch of codecs, count against the account of the thread that makes them
 // until they are freed. `parallel_for` passes its caller's account to its threads. The account belongs to the thread
-// and is no argument, so that no allocation can forget it. Without an account nothing is counted.
+// and is not an argument, so that no allocation can forget it. Without an account nothing is counted.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ public:
         : limit_(limit), beside_(limit > UINT64_MAX / 2 ? 0 : beside) {}
 
     /// Counts `bytes` more. If they do not fit, drops spare memory (SpareMemory). If they still do not fit, throws
-    /// Error(budget), naming a limit that would do.
+    /// Error(budget), naming a limit that would suffice.
     void take(std::uint64_t bytes);
     void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
-    /// What is left of the limit alone: the memory beside it is for unplanned needs.
+    /// The bytes left of `limit`, without `beside`, which is for unplanned needs.
     [[nodiscard]] std::uint64_t left() const;
 
     /// The account of this thread; nullptr if nothing is counted.
@@ -55,7 +55,7 @@ private:
     std::shared_ptr<MemoryAccount> outer_;
 };
 
-/// Counts memory that is no Buffer against this thread's account, and gives it back at the end. Thread rule: a
+/// Counts memory other than Buffers against this thread's account, and gives it back on destruction. Thread rule: a
 /// move-only value.
 class MemoryHold {
 public:
@@ -82,8 +82,8 @@ private:
 /// The bytes left in this thread's account; UINT64_MAX without one.
 [[nodiscard]] std::uint64_t memory_left();
 
-/// Throws as MemoryAccount::take if this thread's account has fewer bytes left. Called before work that takes them
-/// piece by piece, so that the error names the total.
+/// Throws as MemoryAccount::take if this thread's account has fewer bytes left. Called before work that takes these
+/// bytes piece by piece, so that the error names the total.
 void require_memory(std::uint64_t bytes);
 
 /// Registers memory that is kept only for reuse. `drop` frees it and must not throw. Any thread may call it while this

@@ -16,9 +16,9 @@ namespace tessera {
 template <class T>
 class OwnedValues;
 
-/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as a std::vector. A moved-from array is
-/// empty. A temporary array can be passed to any function that reads elements (`b.write(region, a.read(region))`), and
-/// its values() and bytes() own the elements. No ArrayView, span or reference to a temporary can be kept.
+/// Owned elements and, for variable-length dtypes, their arena. Thread rule: as for a std::vector. A moved-from array
+/// is empty. A temporary array can be passed to any function that reads elements (`b.write(region, a.read(region))`),
+/// and its values() and bytes() own the elements. No ArrayView, span or reference to a temporary can be kept.
 class NDArray {
 public:
     NDArray() = default;
@@ -73,8 +73,8 @@ private:
     std::unique_ptr<Arena> arena_;
 };
 
-/// Owns the elements of an array that was a temporary: `for (float x : a.read("0").values<float>())`. Converts to a
-/// span only if it is a variable.
+/// Owns the elements of an array that was a temporary: `for (float x : a.read("0").values<float>())`. Only a variable
+/// of this type converts to a span; a temporary does not.
 template <class T>
 class OwnedValues {
 public:

@@ -1,4 +1,4 @@
-// Parallel work: the one place that touches threads. Runs on oneTBB; no thread starts before the first use.
+// Parallel work: the only code that touches threads. Runs on oneTBB; no thread starts before the first use.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,17 @@ public:
     virtual ~Progress() = default;
     /// `bytes` more of the work's total are done.
     virtual void advance(std::int64_t bytes) = 0;
-    /// The total is now known; called before the first advance of a piece of work.
+    /// Called before the first advance of a piece of work, when its total is known.
     virtual void start(std::int64_t total_bytes, std::string_view what) = 0;
 };
 
 /// How an operation runs: passed down by argument, never global.
 struct IoOptions {
-    int threads = 0;               ///< at most the cores; 0 uses all of them; 1 runs in the calling thread
+    int threads = 0;               ///< at most one per core; 0 uses all cores; 1 runs in the calling thread
     std::stop_token stop = {};     ///< ask for a stop: the operation throws Error(cancelled) between jobs
     Progress* progress = nullptr;  ///< not owned; outlives the operation
-    /// Bytes that an operation on blocks (copy, append, large fills) may hold at once; 0: 256 MiB. The operation plans
-    /// with it. A MemoryScope (memory_account.h) limits memory whose size files dictate.
+    /// Bytes that an operation on blocks (copy, append, large fills) may hold at once; 0: 256 MiB. It is used for
+    /// planning. A MemoryScope (memory_account.h) limits the memory whose size files dictate.
     std::uint64_t max_memory = 0;
 };
 
@@ -34,7 +34,7 @@ struct IoOptions {
 
 /// Calls job(i) once for each i in [0, count), from up to thread_count(options) threads, in no order. After the first
 /// exception no more jobs begin. It is rethrown here once the running jobs have ended. A requested stop does the same
-/// with Error(cancelled). Nested calls run within the same threads. The threads have the memory account of the caller.
+/// with Error(cancelled). Nested calls share the same threads. The threads use the memory account of the caller.
 void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job);
 
 /// The same, for jobs that may take too much memory to run beside others. A job that throws Error(budget) runs again

@@ -12,8 +12,8 @@
 namespace tessera {
 
 /// The elements that a basic slice picks from an array of a known shape: along each dimension `count` indices start,
-/// start+step, … (step may be negative, never 0). It also holds which dimensions an integer index dropped. Thread rule:
-/// a value type.
+/// start+step, … (step may be negative, never 0). It also records the dimensions that an integer index dropped. Thread
+/// rule: a value type.
 class Selection {
 public:
     struct Axis {
@@ -30,14 +30,14 @@ public:
     Selection(const Region& region, const Shape& shape);
     /// From its axes, which the caller has checked against an array's shape.
     explicit Selection(std::vector<Axis> axes) : axes_(std::move(axes)) {}
-    /// Parses NumPy's basic slices: integers, `a:b:c` with any part missing or negative, one `...`; brackets round
-    /// the whole are allowed, and the empty text is everything. Slices are clipped to the shape as NumPy clips them;
-    /// an integer out of range is out_of_bounds; bad text and too many indices are invalid_argument.
+    /// Parses NumPy's basic slices: integers, `a:b:c` with any part missing or negative, and one `...`. Brackets around
+    /// the whole text are allowed, and the empty text selects everything. Slices are clipped to the shape as in NumPy.
+    /// Throws out_of_bounds for an integer out of range, and invalid_argument for bad text or too many indices.
     [[nodiscard]] static Selection parse(std::string_view text, const Shape& shape);
 
     [[nodiscard]] const std::vector<Axis>& axes() const { return axes_; }
     [[nodiscard]] int rank() const { return static_cast<int>(axes_.size()); }
-    /// The shape of the result, dropped dimensions left out.
+    /// The shape of the result, without dropped dimensions.
     [[nodiscard]] Shape shape() const;
     /// The shape with dropped dimensions kept as 1.
     [[nodiscard]] Shape full_shape() const;

@@ -18,8 +18,8 @@ inline constexpr int max_rank = 32;
 
 enum class Order : std::uint8_t { C, F };  ///< last index fastest, or first index fastest
 
-/// Up to `max_rank` int64 numbers, held in place: a shape, a chunk index, strides in bytes, a start.
-/// Thread rule: a value type.
+/// Up to `max_rank` int64 numbers, stored inline: a shape, a chunk index, strides in bytes, a start. Thread rule: a
+/// value type.
 class Dims {
 public:
     using value_type = std::int64_t;
@@ -76,7 +76,7 @@ using Index = Dims;
 
 /// The number of elements. Throws invalid_argument for a negative length and on overflow of int64.
 [[nodiscard]] std::int64_t element_count(const Shape& shape);
-/// element_count * item_size, checked alike.
+/// element_count * item_size, with the same checks.
 [[nodiscard]] std::int64_t byte_count(const Shape& shape, std::int64_t item_size);
 /// The byte strides of a contiguous array.
 [[nodiscard]] Strides contiguous_strides(const Shape& shape, std::int64_t item_size, Order order = Order::C);

@@ -1,4 +1,4 @@
-// TESSERA_STRUCTURE: structs of a program as elements of a structured dtype.
+// TESSERA_STRUCTURE: a program's structs as elements of a structured dtype.
 //
 //     struct Reading {
 //         std::int64_t time;

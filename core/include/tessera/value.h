@@ -117,7 +117,7 @@ private:
         }
     }
 
-    // uint64_t holds only what int64_t cannot.
+    // uint64_t holds only values beyond int64_t.
     std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, BigInteger, Array, Object>
         data_;
 };

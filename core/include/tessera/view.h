@@ -77,9 +77,9 @@ private:
 class NDArray;
 class TemporaryView;
 
-/// A read-only view of elements owned elsewhere. Thread rule: a value; the data are read without locks.
-/// A temporary array, or a view of temporary elements, converts to a parameter `const ArrayView&`, which ends before
-/// the elements do. It does not convert to an ArrayView that could outlive them.
+/// A read-only view of elements owned elsewhere. Thread rule: a value; the data are read without locks. A temporary
+/// array, or a view of temporary elements, converts to a parameter `const ArrayView&`, whose lifetime ends before that
+/// of the elements. It does not convert to an ArrayView that could outlive them.
 struct ArrayView {
     const std::byte* data = nullptr;
     DType dtype;
@@ -103,8 +103,8 @@ struct ArrayView {
     [[nodiscard]] TypedView<const T> typed() const;
 };
 
-/// A view of elements that end with the full expression. It can only be an argument of a function that reads them; a
-/// variable of this type cannot be used.
+/// A view of elements whose lifetime ends with the full expression. It can only be an argument of a function that reads
+/// them; a variable of this type cannot be used.
 class TemporaryView {
 public:
     explicit TemporaryView(const ArrayView& elements) : elements_(elements) {}
@@ -134,7 +134,7 @@ struct MutableArrayView {
     [[nodiscard]] TypedView<T> typed() const;
 };
 
-/// A packed view of `data` with this dtype and shape. The caller vouches for byte_count(shape, dtype.size()) bytes.
+/// A packed view of `data` with this dtype and shape. The caller guarantees byte_count(shape, dtype.size()) bytes.
 [[nodiscard]] ArrayView view_bytes(const std::byte* data, const DType& dtype, const Shape& shape,
                                    Order order = Order::C);
 [[nodiscard]] MutableArrayView view_bytes(std::byte* data, const DType& dtype, const Shape& shape,

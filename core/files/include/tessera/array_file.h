@@ -37,7 +37,7 @@ struct ArrayFileOptions {
     Order order = Order::C;       ///< for .npy and .npz; .ra has one order
     int deflate_level = 0;        ///< for .npz: 0 stores, 1–9 deflates
     bool reverse_dims = false;    ///< for .ra: the shape is the stored lengths in reverse, and the order C instead of F
-    bool durable = true;          ///< when it is written, the file and its name are on the disk
+    bool durable = true;          ///< finish() waits until the file and its name are on the disk
     bool object_strings = false;  ///< for .npy and .npz: variable-length strings as Python objects, not as U n or S n
     /// For formats that keep no dtype (.csv): the dtype of elements; nullopt: detect it.
     std::optional<DType> dtype = std::nullopt;
@@ -103,13 +103,13 @@ struct ArrayFileFormat {
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
 /// By the extension of a path's name, without access to the file; nullptr if none fits. A "::member" may follow.
 [[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
-/// By content, or by extension if the path does not exist or nothing marks the format; nullptr if none fits.
+/// By content, or by extension if the path does not exist or the format has no mark; nullptr if none fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 
-/// The same for an open file, whose name is its path.
+/// The same for an open file whose name() is its path.
 [[nodiscard]] const ArrayFileFormat* array_file_format_of(const ByteSource& file);
 
-/// The error for a file that is no array file: what its name promises, or which there are.
+/// The error for a file that is no array file. It names the format that the extension promises, or lists all formats.
 [[nodiscard]] Error no_array_file(const std::filesystem::path& path);
 
 /// Opens an array file by content. A file of several arrays needs "::member", unless it holds exactly one; otherwise

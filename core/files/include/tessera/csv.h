@@ -1,9 +1,9 @@
 // Tables as comma-separated text (RFC 4180), from arrays of one or two dimensions or of structures.
 //
-// A row is a line; an array of one dimension is one column. Structures have a header with a column for each field
-// (a.b in nested ones, a[0] in sub-arrays), other arrays have none. Numbers are written with the fewest digits that
-// read back bit for bit (NaNs as nan), Booleans as true and false, times as ISO 8601, m8 as counts, S by latin-1, V as
-// 0x and hex digits.
+// A row is a line; an array of one dimension is one column. Structures have a header with a column for each field (a.b
+// for nested fields, a[0] for sub-arrays); other arrays have none. Numbers are written with the fewest digits that read
+// back bit for bit (NaNs as nan), Booleans as true and false, times as ISO 8601, m8 as counts, S as latin-1 text, and V
+// as 0x and hex digits.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ struct CsvOptions {
 /// for fields that do not fit the dtype. Memory stays within a few MiB, whatever the file's size.
 [[nodiscard]] std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file,
                                                     const CsvOptions& options = {});
-/// Takes elements in C order. Throws unsupported for a rank or dtype that has no such text.
+/// Accepts elements in C order. Throws unsupported for a rank or dtype that CSV cannot express.
 [[nodiscard]] std::unique_ptr<ArraySink> create_csv(std::unique_ptr<ByteSink> sink, const DType& dtype,
                                                     const Shape& shape);
 

@@ -1,5 +1,5 @@
-// MappedArray: the elements of a file, mapped into memory. Access to a region touches only its pages, and nothing is
-// read before it is used. Base of MappedNpy and MappedRawArray.
+// MappedArray: the elements of a file, mapped into memory. Access to a region touches only its pages, and pages are
+// read only when they are used. Base of MappedNpy and MappedRawArray.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@
 namespace tessera {
 
 inline constexpr std::uint32_t mldf_little_endian = 1;
-inline constexpr std::uint32_t mldf_compressed = 2;   ///< refused: the format never says how
+inline constexpr std::uint32_t mldf_compressed = 2;   ///< refused: the format does not specify the method
 inline constexpr std::uint32_t mldf_checksummed = 4;  ///< MldfHeader::checksum counts
 inline constexpr std::uint32_t mldf_encrypted = 8;    ///< refused
 
@@ -149,12 +149,12 @@ private:
 struct MldfWriteOptions {
     std::uint32_t page_size = 2 << 20;  ///< the data region begins at a multiple of this
     bool checksum = false;              ///< write the CRC-32 of the data region
-    bool durable = true;                ///< as for create_file()
+    bool durable = true;                ///< as in create_file()
 };
 
-/// Writes a file sample by sample; their number need not be known before. Payloads and rows go to temporary files
-/// beside `path` until finish() assembles the file, so memory stays at a few MiB.
-/// Thread rule: one thread.
+/// Writes a file sample by sample; the number of samples need not be known in advance. Payloads and rows go to
+/// temporary files beside `path` until finish() assembles the file, so memory stays at a few MiB. Thread rule: one
+/// thread.
 class MldfWriter {
 public:
     /// Names are truncated to 63 bytes, at the end of a character. Throws invalid_argument for duplicate names.

@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// The bytes of a PNG file of u1 or u2 pixels: (height, width), or (height, width, 2 to 4) with alpha and colours.
-/// `name` is what messages call it. Throws unsupported for other elements and shapes, and in a build without libpng.
+/// Messages call it `name`. Throws unsupported for other elements and shapes, and in a build without libpng.
 [[nodiscard]] Buffer encode_png(const ArrayView& pixels, const std::string& name);
 
 }  // namespace tessera
