@@ -4,7 +4,7 @@
 //   array → bytes   lays elements out as bytes (bytes, sharding, vlen-utf8, …); exactly one in a chain
 //   bytes → bytes   compresses or checks bytes (blosc, zstd, crc32c, …)
 //
-// A codec is made from its configuration for one chunk's dtype, shape and fill, and is immutable from then on.
+// A codec is made from its configuration for one chunk's dtype, shape and fill, and is immutable afterwards.
 // Thread rule: every member function is const and may be called from several threads at once.
 #pragma once
 
@@ -67,13 +67,13 @@ public:
     virtual void decode(ByteSpan in, const MutableArrayView& out) const = 0;
     /// The same; may take over the memory of `in`, for variable-length elements to point to.
     virtual void decode_owned(Buffer& in, const MutableArrayView& out) const { decode(in, out); }
-    /// The exact number of bytes that encode gives, or nullopt if chunks differ in it.
+    /// The exact number of bytes that encode produces; nullopt if it differs between chunks.
     [[nodiscard]] virtual std::optional<std::uint64_t> encoded_size() const = 0;
-    /// The dtype (byte order included) whose elements, packed in C order, are the encoded bytes: decoding may go
-    /// straight into such memory. nullptr if the bytes are something else.
+    /// If the encoded bytes are elements packed in C order, their dtype, byte order included; decoding may then write
+    /// straight into such memory. Else nullptr.
     [[nodiscard]] virtual const DType* memory_dtype() const { return nullptr; }
-    /// For a codec whose bytes hold smaller chunks that are read and replaced one by one; nullptr for every other
-    /// codec.
+    /// This codec as a ShardCodec, if its bytes hold smaller chunks that are read and replaced one by one; else
+    /// nullptr.
     [[nodiscard]] virtual const ShardCodec* shard() const { return nullptr; }
 };
 
@@ -84,7 +84,7 @@ class BytesToBytesCodec {
 public:
     virtual ~BytesToBytesCodec() = default;
     virtual void encode(ByteSpan in, Buffer& out) const = 0;
-    /// Decodes into exactly `out.size()` bytes; throws corrupt if `in` decodes to another number. Checks every size
+    /// Decodes into exactly `out.size()` bytes; throws corrupt if `in` decodes to a different number. Checks every size
     /// that `in` claims before it writes.
     virtual void decode(ByteSpan in, MutableByteSpan out) const = 0;
     /// Decodes data of unknown decoded size. Returns false if that exceeds `limit` bytes.
@@ -96,7 +96,7 @@ public:
     }
     /// For block codecs: decodes only the blocks that `runs` touch, straight to their destinations, and reads no more
     /// of `in` than needed. `decoded_size` is the size of all blocks. Returns false if the codec or the bytes have no
-    /// blocks, or if the bytes are damaged; decode() then says how. The destinations are then indeterminate.
+    /// blocks, or if the bytes are damaged; call decode() for the error. The destinations are then indeterminate.
     [[nodiscard]] virtual bool decode_runs(const ByteSource& /*in*/, std::uint64_t /*decoded_size*/,
                                            const ByteRuns& /*runs*/, CodecScratch& /*scratch*/) const {
         return false;
@@ -108,7 +108,7 @@ public:
                                            CodecScratch& /*scratch*/, Buffer& /*out*/) const {
         return false;
     }
-    /// The most bytes that encoding `in_size` bytes can give.
+    /// The largest number of bytes that encoding `in_size` bytes can produce.
     [[nodiscard]] virtual std::uint64_t encoded_bound(std::uint64_t in_size) const = 0;
     /// Whether every encoding has exactly encoded_bound() bytes (checksums), as the index of a shard requires.
     [[nodiscard]] virtual bool fixed_size() const { return false; }
@@ -119,7 +119,7 @@ struct CodecPart {
     enum class Type : std::uint8_t { whole, number, text, flag };
     std::string_view member;
     Type type;
-    std::string_view otherwise = {};  ///< the default as JSON; empty: the member is omitted too
+    std::string_view otherwise = {};  ///< the default as JSON; empty: the member is omitted
     bool required = false;
 };
 
@@ -136,13 +136,13 @@ struct CodecRow {
     bool short_notation = true;             ///< false: the configuration is given as JSON only
     /// Adds members that may be omitted because the dtype of the codec's input determines them.
     void (*complete)(Value& configuration, const DType& dtype) = nullptr;
-    bool compressor = false;              ///< v2 has a place of its own for it; conversions may choose another
-    bool self_describing = false;         ///< decodes its encodings whatever its configuration
-    bool numcodecs = false;               ///< numcodecs has it by this name; "numcodecs.NAME" implies that
-    Kind objects = Kind::object;          ///< the kind of v2's elements of dtype |O that it encodes; Kind::object: none
-    std::string_view decoded_dtype = {};  ///< the member with its decoded dtype
+    bool compressor = false;              ///< v2's `compressor` may hold it; conversions may choose another
+    bool self_describing = false;         ///< decodes its own encodings, whatever its configuration
+    bool numcodecs = false;               ///< numcodecs has it under this name; "numcodecs.NAME" implies that
+    Kind objects = Kind::object;          ///< the kind of |O elements in v2 that it encodes; Kind::object: none
+    std::string_view decoded_dtype = {};  ///< the member that holds its decoded dtype
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
-    bool may_hold_no_text = false;        ///< its elements may be no text: see no_text_mark
+    bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
 };
 
 /// Every codec of Tessera. A new codec is a file in codecs/ with its row, and that row's name in codec_table.cpp.
@@ -160,7 +160,7 @@ struct CodecRow {
 /// The short notation of a codec: "blosc:lz4:5:shuffle". JSON if the notation cannot express it.
 [[nodiscard]] std::string codec_text(const CodecConfig& codec);
 
-/// The whole chain for chunks of `rank` dimensions of this dtype: `chain` with its omitted parts. These are the
+/// The whole chain for chunks of `rank` dimensions of this dtype: `chain` plus the parts that it omits. These are the
 /// array→bytes codec ("bytes", "vlen-utf8", "vlen-bytes"), a "transpose" at the front for Order::F, and the members of
 /// filters that follow from the dtype ("dtype" of delta, "elementsize" of shuffle).
 [[nodiscard]] std::vector<CodecConfig> complete_codecs(const DType& dtype, int rank, Order order,

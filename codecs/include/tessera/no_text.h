@@ -1,4 +1,4 @@
-// Elements that are no text among texts.
+// Elements other than text in arrays of text.
 #pragma once
 
 namespace tessera {

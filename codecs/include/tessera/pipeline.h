@@ -32,7 +32,7 @@ public:
 
     [[nodiscard]] const ChunkSpec& chunk() const;
 
-    /// Encodes a whole chunk (shape of the chunk, any strides) into `scratch.encoded`, and returns that.
+    /// Encodes a whole chunk (of the chunk shape, with any strides) into `scratch.encoded`, and returns that.
     [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
     /// Encodes the chunk stored as `encoded` (not in `scratch`) with new elements in the part `region`. Only the
     /// blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be partially
@@ -53,14 +53,15 @@ public:
     /// whole; that includes a shard that is compressed again.
     [[nodiscard]] const ShardCodec* shard() const;
 
-    /// The exact number of bytes of an encoded chunk, or nullopt if chunks differ in it.
+    /// The exact number of bytes of an encoded chunk; nullopt if it differs between chunks.
     [[nodiscard]] std::optional<std::uint64_t> encoded_size() const;
-    /// The most bytes that a chunk encodes to; nullopt if that depends on its content (variable-length elements).
+    /// The largest number of bytes of an encoded chunk; nullopt if that depends on its content (variable-length
+    /// elements).
     [[nodiscard]] std::optional<std::uint64_t> encoded_bound() const;
-    /// The largest encoded chunk that is read. It is generously more than any writer makes, and refuses files of absurd
-    /// size before memory is allocated for them.
+    /// The size of the largest encoded chunk that is read. It is well above the size that any writer produces. Files of
+    /// absurd size are thus refused before memory is allocated for them.
     [[nodiscard]] std::uint64_t encoded_limit() const;
-    /// Bytes of scratch per thread, for memory budgets. An estimate for elements of variable length, else the most.
+    /// Bytes of scratch per thread, for memory budgets: an estimate for elements of variable length, else the maximum.
     [[nodiscard]] std::uint64_t scratch_bytes() const;
 
 private:

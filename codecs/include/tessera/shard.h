@@ -1,7 +1,7 @@
-// Shards: chunks that hold smaller chunks, with an index of where each lies (v3's codec "sharding_indexed").
+// Shards: chunks that hold smaller chunks and an index of their places (v3's codec "sharding_indexed").
 //
 // ShardCodec knows the layout. Shard is a shard open for reading. ShardWriter assembles a shard from new inner chunks
-// and from those of an old shard, which it copies as they are.
+// and from inner chunks of an old shard, which it copies as stored.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,8 @@ public:
     [[nodiscard]] const ChunkSpec& chunk() const { return chunk_; }  ///< of a whole shard
     [[nodiscard]] const ChunkGrid& grid() const { return grid_; }    ///< of the inner chunks over a shard
     [[nodiscard]] const CodecPipeline& inner() const { return inner_; }
-    /// The shape of the unit that is decoded whole: an inner chunk, or if that is a shard too, a chunk within it.
+    /// The shape of the unit that is decoded whole: an inner chunk, or, if inner chunks are shards too, a chunk in
+    /// those.
     [[nodiscard]] const Shape& innermost() const;
 
     /// As CodecPipeline's. A whole shard, index included, is at most encoded_bound() bytes.
@@ -117,12 +118,12 @@ class ShardWriter {
 public:
     /// Memory for one inner chunk. It holds the old shard's elements, or the fill if `keep` is false.
     using ChunkMemory = std::function<MutableArrayView(bool keep)>;
-    /// The new elements of an inner chunk (whole, of the array's dtype), or nullopt to leave it unchanged. Called from
-    /// several threads at once; the result may lie in `memory`.
+    /// The new elements of an inner chunk (all of them, in the array's dtype), or nullopt to leave it unchanged. Called
+    /// from several threads at once; the result may lie in `memory`.
     using Edit = std::function<std::optional<ArrayView>(const Index& inner, const ChunkMemory& memory)>;
 
     /// `old` is the shard to replace, or nullptr. `inside` is the part of the shard that lies inside the array. An
-    /// inner chunk is omitted if it equals the fill within that part. `create` is called once there is something to
+    /// inner chunk is omitted if it equals the fill within that part. `create` is called when there is something to
     /// write.
     ShardWriter(const ShardCodec& codec, std::unique_ptr<const Shard> old, const Region& inside,
                 std::function<std::unique_ptr<ByteSink>()> create);

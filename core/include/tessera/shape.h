@@ -18,8 +18,8 @@ inline constexpr int max_rank = 32;
 
 enum class Order : std::uint8_t { C, F };  ///< last index fastest, or first index fastest
 
-/// Up to `max_rank` int64 numbers, stored inline: a shape, a chunk index, strides in bytes, a start. Thread rule: a
-/// value type.
+/// Up to `max_rank` int64 numbers, stored inline: a shape, a chunk index, strides in bytes, a start.
+/// Thread rule: a value type.
 class Dims {
 public:
     using value_type = std::int64_t;

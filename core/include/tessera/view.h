@@ -77,9 +77,9 @@ private:
 class NDArray;
 class TemporaryView;
 
-/// A read-only view of elements owned elsewhere. Thread rule: a value; the data are read without locks. A temporary
-/// array, or a view of temporary elements, converts to a parameter `const ArrayView&`, whose lifetime ends before that
-/// of the elements. It does not convert to an ArrayView that could outlive them.
+/// A read-only view of elements owned elsewhere. Thread rule: a value; the data are read without locks.
+/// A temporary array, or a view of temporary elements, converts to a parameter `const ArrayView&`, whose lifetime ends
+/// before that of the elements. It does not convert to an ArrayView that could outlive them.
 struct ArrayView {
     const std::byte* data = nullptr;
     DType dtype;

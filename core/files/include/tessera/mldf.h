@@ -153,8 +153,8 @@ struct MldfWriteOptions {
 };
 
 /// Writes a file sample by sample; the number of samples need not be known in advance. Payloads and rows go to
-/// temporary files beside `path` until finish() assembles the file, so memory stays at a few MiB. Thread rule: one
-/// thread.
+/// temporary files beside `path` until finish() assembles the file, so memory stays at a few MiB.
+/// Thread rule: one thread.
 class MldfWriter {
 public:
     /// Names are truncated to 63 bytes, at the end of a character. Throws invalid_argument for duplicate names.
