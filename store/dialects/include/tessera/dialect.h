@@ -20,18 +20,18 @@ struct Dialect {
     std::string_view name;          ///< for --format: "zmeta"
     std::string_view about;         ///< "zarr-python 0.4 (__zmeta__), Tessera's own"
     std::string_view metadata_key;  ///< of an array, relative to its prefix: "__zmeta__"
-    bool dimension_names = false;   ///< in the metadata; elsewhere they are xarray's attribute `_ARRAY_DIMENSIONS`
+    bool dimension_names = false;   ///< whether metadata hold them; else xarray's attribute `_ARRAY_DIMENSIONS` does
     bool shards = false;            ///< whether a file may hold many chunks
     bool null_fill = true;          ///< whether a fill may be null in new metadata
     bool separators = false;        ///< whether chunks may be named 1/0 as well as 1.0
     bool fill_is_missing = false;   ///< xarray takes elements that equal the fill for missing data
-    std::string_view cannot_read_zstd = {};  ///< its program, if that cannot read what today's zstd writes; else ""
+    std::string_view cannot_read_zstd = {};  ///< its original program, if that cannot read today's zstd; else ""
     std::string_view group_key;              ///< of a group: ".zgroup"; "" if all groups are plain directories
 
     /// Whether an array of this dialect lies at `prefix`.
     bool (*probe)(const KeyValueStore& store, std::string_view prefix);
-    /// Parses the document under metadata_key. Throws corrupt or unsupported, with the member, the expected and the
-    /// found value.
+    /// Parses the document under metadata_key. Throws corrupt or unsupported, naming the member, the expected value and
+    /// the value found.
     ArrayMetadata (*parse)(std::string_view document);
     /// Writes the metadata, as the last step of making an array, and the attributes (an object). If `attributes` is
     /// null, existing attributes are kept. Throws unsupported, naming the member that the dialect cannot express;
@@ -49,7 +49,7 @@ struct Dialect {
     /// The members of the group's document that the dialect does not know, an object. nullptr as save_group.
     Value (*load_group_unknown)(const KeyValueStore& store, std::string_view prefix);
 
-    /// The attributes of the array or group at `prefix`, an object; nullopt if there never were any.
+    /// The attributes of the array or group at `prefix`, an object; nullopt if none were ever stored.
     std::optional<Value> (*load_attributes)(const KeyValueStore& store, std::string_view prefix);
     /// Replaces them. The array or group must exist.
     void (*save_attributes)(KeyValueStore& store, std::string_view prefix, const Value& attributes);
@@ -68,8 +68,8 @@ struct Dialect {
     FillValue (*default_fill)(const DType& dtype);
     /// The keys of a converted array whose source has `keys`; nullptr: always default_keys().
     KeyScheme (*keys_like)(const KeyScheme& keys) = nullptr;
-    /// Adapts a converted array in details that the dialect cannot express and no reader notices, and adds sentences to
-    /// `changes`; nullptr: nothing to adapt.
+    /// Adapts details of a converted array that the dialect cannot express, without effect on readers, and adds
+    /// sentences to `changes`; nullptr: nothing to adapt.
     void (*adapt)(ArrayMetadata& metadata, std::vector<std::string>& changes) = nullptr;
     /// Sentences for `info`: which features of this array the original program could not read.
     std::vector<std::string> (*remarks)(const ArrayMetadata& metadata);
@@ -86,8 +86,8 @@ struct Dialect {
     bool (*is_group)(std::string_view document) = nullptr;
     /// metadata_key is a common file name: call probe before reading the file as metadata.
     bool common_key = false;
-    /// The name of the folder of chunks (the prefix of default_keys()) is unmistakable: such a folder with chunks, but
-    /// without metadata beside it, is a lost array.
+    /// The name of the folder of chunks (the prefix of default_keys()) is distinctive: such a folder with chunks, but
+    /// without metadata beside it, is an array that lost its metadata.
     bool own_folder = false;
 };
 

@@ -36,8 +36,8 @@ struct FillValue {
     std::optional<ElementBytes> bytes;
     /// The spelling in the metadata, written back unless the fill changes; nullopt for a fill known only by its bytes.
     std::optional<Value> spelling;
-    /// Other programs do not read an absent chunk of this array as the fill (zarr-python 2 gives the text "" for
-    /// bytes). Chunks full of the fill are therefore stored.
+    /// Other programs do not read an absent chunk of this array as the fill (for bytes, zarr-python 2 returns the text
+    /// ""). Chunks full of the fill are therefore stored.
     bool always_stored = false;
     /// Why the spelling cannot be assigned to the dtype (0 to V, NaN to an integer); else empty. `bytes` is then
     /// nullopt, and the error is thrown when the fill is needed.

@@ -1,4 +1,4 @@
-// DestinationLock: only one builder for each destination.
+// DestinationLock: ensures that each destination has only one builder at a time.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace tessera {
 
 /// The exclusive right to create or replace an array, a group, a folder of snapshots, a bag or a zip at one path. The
 /// holder takes it before the first look at the path and holds it until the new content is in place. Meanwhile no other
-/// process or thread of Tessera makes something there. Everything in Tessera that creates or replaces a node takes it;
+/// process or thread of Tessera creates anything there. Everything in Tessera that creates or replaces a node takes it;
 /// mere writes into an array do not.
 ///
 /// It is an advisory lock (flock) on the hidden file `.NAME.tessera-lock` beside the destination. The file exists only
@@ -24,7 +24,7 @@ class DestinationLock {
 public:
     /// Holds nothing.
     DestinationLock() noexcept;
-    /// Waits for any other builder of the same destination, as options.waiter says; without process locks, only for
+    /// Waits for any other builder of the same destination, with options.waiter; without process locks, only for
     /// threads of this process. Creates missing folders above it, and removes them on release if they are empty. Throws
     /// cancelled if the waiter gives up, already_exists if this thread holds the same destination or would have to wait
     /// out of order, and io if no lock can be taken.

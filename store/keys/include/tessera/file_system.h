@@ -14,8 +14,8 @@ struct FileSystem {
     std::vector<std::string> limits;  ///< a sentence for each guarantee that does not fully hold there
 };
 
-/// The file system that holds `path`, or would hold it if nothing is there yet, from Linux's table of mounts. Empty on
-/// other systems. Any thread may call it. Throws only bad_alloc.
+/// The file system that holds `path`, or would hold it if nothing is there yet, according to Linux's table of mounts.
+/// Empty on other systems. Any thread may call it. Throws only bad_alloc.
 [[nodiscard]] FileSystem file_system_of(const std::filesystem::path& path);
 
 /// The same by a table of mounts in the format of /proc/self/mountinfo (proc(5)). `path` is absolute, without links.

@@ -1,4 +1,4 @@
-// KeyValueStore: `/`-separated keys to bytes. Directory, memory, zip; later HTTP, S3.
+// KeyValueStore: maps `/`-separated keys to bytes. Implemented by a directory, memory and a zip; later by HTTP and S3.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +36,14 @@ struct FolderId {
 
 enum class LockMode : std::uint8_t { shared, exclusive };
 
-/// What a power failure may cost. In all three modes values are replaced as a whole, so that a crash of a program loses
-/// nothing.
+/// The data that a power failure may lose. In all three modes values are replaced as a whole, so that a program's crash
+/// loses nothing.
 enum class Durability : std::uint8_t {
     none,    ///< the system decides when to write: a power failure may lose the last half minute
     commit,  ///< each value is on the disk before it replaces the old one; all is durable when an operation returns
     each,    ///< every put and erase is durable by itself
 };
-/// By name; throws invalid_argument that lists the names.
+/// By name. For an unknown one, throws invalid_argument, listing the names.
 [[nodiscard]] Durability durability_named(std::string_view name);
 
 /// Notified when an operation must wait for another run that makes the same destination (see DestinationLock).
@@ -68,11 +68,12 @@ struct StoreOptions {
     /// Whether writing and erasing values follows symbolic links to directories below the opened path. Reading always
     /// follows them. Removing or moving a folder never follows the links in it.
     bool follow_links = false;
-    /// If not empty, a real path (see real_path): links that lead out of it are not followed for reading either. What
-    /// lies behind one is absent, but for a chunk, which is unsupported, not the fill. For servers, whose clients may
-    /// see less than the user who runs them.
+    /// If not empty, a real path (see real_path). Links that lead out of it are then not followed for reading either:
+    /// everything behind one is absent, except that a chunk there throws unsupported and does not read as the fill. For
+    /// servers, whose clients may see less than the user who runs them.
     std::filesystem::path within = {};
-    /// Whether what is sealed may be changed (tessera/seal.h). The first change marks the seal as broken, durably.
+    /// Whether sealed arrays and groups may be changed (tessera/seal.h). The first change durably marks the seal as
+    /// broken.
     bool break_seal = false;
 };
 
@@ -125,8 +126,8 @@ public:
     virtual bool place(std::string_view key) = 0;
 };
 
-/// Keys to bytes. Keys are UTF-8, parts joined by '/', no part empty, "." or ".."; anything else is invalid_argument.
-/// Thread rule: every member may be called from several threads at once.
+/// Maps keys to bytes. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key throws
+/// invalid_argument. Thread rule: every member may be called from several threads at once.
 class KeyValueStore {
 public:
     virtual ~KeyValueStore() = default;
@@ -141,7 +142,8 @@ public:
     /// A sink for a value that is written piece by piece; its finish() sets the value atomically. If the sink has
     /// random_access() (in a zip it does not), pieces may be written in any order. The store must outlive it.
     [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
-    /// For many values at once, if each put() would wait for the disk; null if none does. The store must outlive it.
+    /// For many values at once, if each put() would wait for the disk; null if put() does not wait. The store must
+    /// outlive it.
     [[nodiscard]] virtual std::unique_ptr<HeldValues> hold() { return nullptr; }
     /// Makes `key` a hard link to the file of another store's key. False if that is impossible (other kinds of stores,
     /// another file system) or `key` exists.
@@ -191,8 +193,9 @@ public:
 
     /// Names of the temporary files directly below a prefix, of active or killed writers. They are not keys.
     [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
-    /// Removes one of them if its writer has ended: a process of this machine whose number no process has now. If the
-    /// writer is unknown, removes a file that was not written to for an hour. Returns whether the file is gone.
+    /// Removes one of them if its writer has ended, which means a process of this machine whose number no process has
+    /// now. If the writer is unknown, removes the file if it was not written to for an hour. Returns whether the file
+    /// is gone.
     virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
 
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
@@ -207,7 +210,7 @@ public:
     /// stores that no other run can reach.
     [[nodiscard]] virtual StoreLock lock_destination(std::string_view /*prefix*/) { return {}; }
 
-    /// Makes earlier puts and erases through this object durable. Does nothing if they are already, or with
+    /// Makes earlier puts and erases through this object durable. Does nothing if they are durable already, or with
     /// Durability::none.
     virtual void sync() {}
     /// Defers forcing values to the disk to the next sync(). Only for data that nobody can read before then.
@@ -228,11 +231,11 @@ public:
     /// count: it is replaced.
     virtual void require_direct(std::string_view /*key*/) const {}
 
-    /// Called before a change of the array or group at `prefix`, with its lock held: throws Error(sealed) if it, or a
+    /// Called before a change to the array or group at `prefix`, with its lock held. Throws Error(sealed) if it, or a
     /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
     virtual void require_unsealed(std::string_view /*prefix*/) {}
 
-    /// Makes all writes visible in stores that do so at once (a new zip); does nothing elsewhere.
+    /// Makes all writes visible in stores that show them only together (a new zip); does nothing elsewhere.
     virtual void finish() {}
 
     [[nodiscard]] virtual bool read_only() const { return false; }

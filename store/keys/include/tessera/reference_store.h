@@ -1,5 +1,5 @@
-// References as a store: a JSON document that says in which bytes of which files values lie (kerchunk's references,
-// version 1), opened for reading like a directory of these values.
+// References as a store: a JSON document with the file and byte range of each value (kerchunk's references, version 1),
+// opened for reading like a directory of these values.
 #pragma once
 
 #include <filesystem>
@@ -14,22 +14,22 @@ struct ReferenceOptions {
     bool allow_outside = false;
 };
 
-/// The store in a document of references. It is read-only, and never changed in place.
+/// The store in a document of references. It is read-only; the document is never changed in place.
 ///
-/// Such a document may come from a stranger, who must not make us read what he could not read himself. Values are text
-/// of the document ("base64:…" for bytes), [file], or [file, offset, size]. Paths are relative to the folder of the
-/// document; an absolute one has to lie below it. Unless `allow_outside`, a path with a part ".." or through a symbolic
-/// link is refused. URLs, templates and generated references are refused always. What a reference names is compared
-/// with the file before it is read.
+/// Such a document may come from a stranger, who must not gain access to files that he could not read himself. A value
+/// is text in the document ("base64:…" for bytes), [file], or [file, offset, size]. Paths are relative to the folder of
+/// the document; an absolute one has to lie below it. Without `allow_outside`, a path with a part ".." or through a
+/// symbolic link is refused. URLs, templates and generated references are always refused. Each byte range is checked
+/// against the file before it is read.
 ///
-/// Throws io, corrupt for what is no such document, unsupported for one that holds what is refused, budget where it
-/// takes more memory than the thread's account has left. A reference that leads nowhere throws when its key is opened:
-/// a value that is named is never absent.
+/// Throws io; corrupt if the file is not such a document; unsupported if it holds anything that is refused; and budget
+/// if it takes more memory than the thread's account has left. Opening the key of a dangling reference throws: a value
+/// that the document names never counts as absent.
 [[nodiscard]] std::shared_ptr<KeyValueStore> reference_store(const std::filesystem::path& path,
                                                              const ReferenceOptions& options = {});
 
-/// Whether references that a path leads to (find_place, Array::open, open_source) may lead out of their folder: for a
-/// program whose user said so. Of the whole process, because paths are opened in any thread; false at first.
+/// Whether references opened by path (find_place, Array::open, open_source) may lead out of their folder, for programs
+/// whose user allowed it. Applies to the whole process, because any thread opens paths; initially false.
 void allow_outside_references(bool allow);
 [[nodiscard]] bool outside_references_allowed();
 
