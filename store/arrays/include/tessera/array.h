@@ -44,7 +44,7 @@ struct ArrayOptions {
 };
 
 /// The metadata that these options describe, in the dialect that they name. If that dialect has no dimension names,
-/// new_attributes() holds them. Throws as Array::create.
+/// new_attributes() returns them. Throws as Array::create.
 [[nodiscard]] ArrayMetadata make_metadata(const ArrayOptions& options);
 /// The attributes, including xarray's `_ARRAY_DIMENSIONS` if the dialect has no other place for dimension names.
 [[nodiscard]] Value new_attributes(const ArrayOptions& options);
@@ -55,14 +55,14 @@ struct StoredSize {
     std::int64_t chunks_possible = 0;
     std::uint64_t bytes = 0;  ///< of those chunk values; an estimate unless all were `sized`
     std::int64_t sized = 0;   ///< chunk values whose size was queried
-    std::int64_t strays = 0;  ///< other values stored beside them: outside the grid, locks, leftovers
+    std::int64_t strays = 0;  ///< other values stored beside them: chunks outside the grid, locks, leftovers
 };
 
-/// Attributes of one array or group, read and written through at once. Thread rule: as Array.
+/// Attributes of one array or group. Each call reads or writes the stored document. Thread rule: as Array.
 class Attributes {
 public:
     [[nodiscard]] Value all() const;                    ///< an object
-    [[nodiscard]] std::optional<Value> stored() const;  ///< nullopt if there never were any
+    [[nodiscard]] std::optional<Value> stored() const;  ///< nullopt if none were ever stored
     [[nodiscard]] std::optional<Value> get(std::string_view key) const;
     void set(std::string_view key, Value value);
     bool erase(std::string_view key);  ///< false when it was absent
@@ -92,7 +92,7 @@ struct RegionWrite {
     ArrayView in;
 };
 
-/// Contiguous elements, of any type that DType::of knows, that Array::write takes without view().
+/// Contiguous elements of any type that DType::of knows; Array::write accepts them without view().
 template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                        !std::convertible_to<const R&, std::string_view> &&
@@ -106,7 +106,7 @@ concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, st
 /// used beside it: writers of one chunk take turns, readers see each chunk whole, old or new.
 class Array final : public ArraySource, public ArraySink {
 public:
-    /// Opens an existing array. Throws not_found (naming what is there instead), corrupt, unsupported.
+    /// Opens an existing array. Throws not_found (naming what is at the path instead), corrupt, unsupported.
     [[nodiscard]] static Array open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Array open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Creates a new array. Throws already_exists if something is there, and invalid_argument or unsupported for
@@ -132,12 +132,12 @@ public:
     [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< units of decoding: with shards, inner chunks
     [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
     void refresh();
-    /// One field of an array of structures, to read and write by itself: `table.field("close")`. Include
+    /// One field of an array of structures, for reading and writing it alone: `table.field("close")`. Include
     /// <tessera/array_field.h>. Throws not_found, listing the fields, and invalid_argument if elements are not
     /// structures.
     [[nodiscard]] class ArrayField field(std::string_view name) const;
 
-    /// Reads what a selection picks (dropped dimensions left out) into a fresh array.
+    /// Reads the elements of a selection into a fresh array without the dropped dimensions.
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
@@ -159,7 +159,7 @@ public:
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
     void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
-    /// The same from contiguous elements (a vector, an array, a span) in C order, one for each picked element:
+    /// The same with contiguous elements (a vector, an array, a span) in C order, one for each picked element:
     /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`.
     template <ElementRange R>
     void write(const Region& region, const R& elements, const IoOptions& io = {}) {
@@ -203,10 +203,10 @@ public:
     void write_points(std::span<const Index> points, const ArrayView& values, const IoOptions& io = {});
     /// Read-modify-write. Each chunk's part of the selection is read, changed by `change` and written back under that
     /// chunk's lock, so that no concurrent change is lost, not even increments from many processes. Chunks are changed
-    /// one by one, not atomically together, each as durable as the store says. `change` gets the part as an array of
-    /// its own; `place` is its position in the selection's full_shape(). It may run in several threads at once, and
-    /// again for the same part if memory ran short. It must not write to this array. Its exceptions propagate: that
-    /// chunk stays as it was, and chunks changed earlier stay changed.
+    /// one by one, not atomically together; each is as durable as the store's Durability says. `change` gets the part
+    /// as an array of its own; `place` is its position in the selection's full_shape(). `change` may run in several
+    /// threads at once, and again for the same part if memory ran short. It must not write to this array. Its
+    /// exceptions propagate: that chunk stays as it was, and chunks changed earlier stay changed.
     using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
     void update(const Selection& selection, const Change& change, const IoOptions& io = {});
     void update(std::string_view selection, const Change& change, const IoOptions& io = {});
@@ -214,7 +214,7 @@ public:
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
     void fill(std::string_view selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
-    void finish() override;  ///< ends writing through open_shard(); all writes are complete when it returns
+    void finish() override;  ///< ends writing through open_shard(); all writes are complete afterwards
 
     /// Names the dimensions, one name (or none) for each; an empty vector removes existing names. Names are a member of
     /// v3's metadata, and xarray's attribute `_ARRAY_DIMENSIONS` elsewhere. Throws invalid_argument for a wrong number
@@ -229,7 +229,7 @@ public:
     std::int64_t append(const ArrayView& in, int axis = 0, const IoOptions& io = {});
 
     /// Counts the stored chunks and sums their sizes. Querying a size takes several times as long as counting the
-    /// chunk. It is done for the first `exactly` chunks, and beyond them for one in 64, which then stands for 64.
+    /// chunk. So sizes are queried for the first `exactly` chunks, and beyond them for one in 64, which counts for 64.
     [[nodiscard]] StoredSize stored_size(std::int64_t exactly = std::numeric_limits<std::int64_t>::max()) const;
     /// Whether all chunks (with shards: all shards) that a region touches are stored.
     [[nodiscard]] bool is_stored(const Region& region) const;

@@ -1,4 +1,4 @@
-// ArrayField: one field of an array of structures, read and written by itself.
+// ArrayField: one field of an array of structures, for reading and writing it alone.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ public:
     [[nodiscard]] DType dtype() const { return info().dtype; }
     [[nodiscard]] const Array& array() const { return array_; }
 
-    /// Reads what a selection picks. Only the chunks that it touches are read, and only the field is kept.
+    /// Reads the elements of a selection. Only the chunks that it touches are read, and only the field is kept.
     [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
 

@@ -46,8 +46,8 @@ struct PlannedArray {
 [[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen,
                                             std::string_view option_prefix = "");
 
-/// A warning if xarray would show elements as missing because they equal a default fill. Only for arrays with dimension
-/// names, which xarray needs.
+/// A warning if xarray would show elements as missing because they equal a default fill. Given only for arrays with
+/// dimension names, because xarray opens no others.
 [[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata,
                                                       std::string_view option_prefix = "");
 

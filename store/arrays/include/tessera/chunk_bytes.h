@@ -1,5 +1,5 @@
-// ChunkBytes: the chunks of an array as they are stored, for programs that decode them themselves; and a state that
-// tells whether an array has changed.
+// ChunkBytes: the stored chunks of an array, for programs that decode them themselves, and a state that shows whether
+// an array has changed.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ public:
     /// decoded: only fields that a decoder would trust blindly are checked. Throws corrupt; unsupported without
     /// zarray().
     [[nodiscard]] bool read(const Index& chunk, Buffer& out) const;
-    /// Whether other readers take an absent chunk for the fill. If not, give them absent() in its place.
+    /// Whether other readers read an absent chunk as the fill. If not, give them absent() instead.
     [[nodiscard]] bool may_be_absent() const;
     /// An encoded chunk full of the fill, or of zeros if the fill is undefined. Throws unsupported without zarray().
     [[nodiscard]] Buffer absent() const;
 
-    /// Where a chunk lies: read() returns these bytes of the value of `key`.
+    /// The place of a chunk: read() returns these bytes of the value of `key`.
     struct Place {
         std::string key;
         std::uint64_t offset = 0;
         std::uint64_t size = 0;
-        bool whole = false;  ///< all of the value
+        bool whole = false;  ///< whether they are the whole value
     };
     /// Calls each(chunk, place) for every chunk that is stored, in no order. Throws unsupported without zarray().
     void for_each(const std::function<void(const Index& chunk, const Place& place)>& each) const;

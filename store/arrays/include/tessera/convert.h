@@ -34,11 +34,11 @@ struct Conversion {
 };
 
 /// Keeps dtype, shape, fill, attributes and dimension names (an attribute `_ARRAY_DIMENSIONS` outside v3, which is
-/// xarray's convention), or throws unsupported naming what `to` cannot express. Codecs that `to` cannot express are
-/// replaced by the nearest ones. So are codecs that the original program of `to` cannot read (zstd, for zarr-python 0.4
-/// and 1), unless `codecs_chosen` says that a person chose them. If `to` has no null fill, null becomes zeros, and
-/// null_fill_attribute records it for the way back. For v3, the fields of structures become little-endian. `attributes`
-/// as Dialect::load_attributes gives them.
+/// xarray's convention), or throws unsupported, naming the feature that `to` cannot express. Codecs that `to` cannot
+/// express are replaced by the nearest ones. So are codecs that the original program of `to` cannot read (zstd, for
+/// zarr-python 0.4 and 1), unless `codecs_chosen` says that a person chose them. If `to` has no null fill, null becomes
+/// zeros, and null_fill_attribute records it for the way back. For v3, the fields of structures become little-endian.
+/// `attributes` as Dialect::load_attributes gives them.
 [[nodiscard]] Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<Value>& attributes,
                                           const Dialect& from, const Dialect& to, bool codecs_chosen = false);
 

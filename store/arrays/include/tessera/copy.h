@@ -43,11 +43,11 @@ struct CopyOptions {
 /// naming the minimum.
 void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
 
-/// Opens whatever a path names as a source: an array in a directory, an array file, "file.npz::member", and a field of
-/// structures behind any of them, "table.zarr::close". Throws not_found, naming what is there instead.
+/// Opens a path as a source: an array in a directory, an array file, "file.npz::member", or a field of structures in
+/// any of them, "table.zarr::close". Throws not_found, naming what is at the path instead.
 [[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options = {});
 
-/// What is at the place of an array to be made.
+/// The present content of the place for a new array.
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };
 [[nodiscard]] Occupant occupant(const std::filesystem::path& path);
 

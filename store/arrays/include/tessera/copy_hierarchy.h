@@ -1,4 +1,4 @@
-// copy_hierarchy: whatever a path names, with all arrays and groups at and below it, copied to another path.
+// copy_hierarchy: copies all arrays and groups at and below a path to another path.
 //
 // The source is an array, a group, a plain folder or a zip of arrays, an array file or a member of one. The end of the
 // destination's name says what it becomes: an array file (".npy", ".npz::name"), a zip (".zip"), or else a directory.
@@ -44,7 +44,7 @@ struct HierarchyOptions {
     /// With `open`: identifies the source, to recognise its unfinished copy.
     std::string made_from = {};
 
-    bool overwrite = false;  ///< replace what lies at the destination, once the new one is complete
+    bool overwrite = false;  ///< replace an existing destination, once the new one is complete
     bool resume = false;     ///< resume an unfinished copy, and leave one on failure
     bool link = false;       ///< hard links in place of copies of chunk files that stay valid
     bool dry_run = false;    ///< plan only: nothing is written
@@ -95,7 +95,7 @@ struct LeftOut {
 };
 
 struct CopiedHierarchy {
-    /// The destination. Another path if arrays were left out and what is at the destination was therefore not replaced.
+    /// The destination, or another path if the existing destination was not replaced because arrays were left out.
     std::string path = {};
     std::vector<PlannedCopy> planned = {};  ///< empty if the destination is an array file
     std::vector<CopiedArray> made = {};     ///< empty after a dry run
@@ -109,7 +109,7 @@ struct CopiedHierarchy {
 /// Copies everything at and below `source`. Arrays of a hierarchy that cannot be read (corrupt, unsupported) are left
 /// out and reported; any other failure is thrown, and leaves the destination as it was, apart from an unfinished copy
 /// if `resume`. The destination is locked (DestinationLock) from before the first look at it.
-/// Throws already_exists, invalid_argument, unsupported, and what opening, reading and writing throw.
+/// Throws already_exists, invalid_argument, unsupported, and the errors of opening, reading and writing.
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
                                const HierarchyOptions& options = {});
 /// The same for one array that is already open, or computed as it is read. Chunks of an Array are copied as they are
@@ -126,7 +126,7 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
 /// The group that a path names (a plain folder or zip with arrays in it is one too); nullopt for an array or a file.
 [[nodiscard]] std::optional<Group> group_at(const std::string& path);
 
-/// open_source(); for objects that cannot be read, the error of the file's reader.
+/// As open_source(), but throws the error of the file's reader for objects that cannot be read.
 [[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const std::string& path,
                                                                 const ArrayFileOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Where a copy makes its arrays and groups, so that nothing unfinished opens as an array.
+// Destination: the place where a copy makes its arrays and groups, so that nothing unfinished opens as an array.
 #pragma once
 
 #include <filesystem>
@@ -45,11 +45,11 @@ public:
 [[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
                                                             std::string_view option_prefix);
 
-/// The lock to take before the first look at a destination, and to hold until that is complete. Holds nothing if the
-/// folder of a file is missing, because the file cannot be made then.
+/// The lock to take before the first look at a destination, and to hold until the destination is complete. Holds
+/// nothing if the folder of a file is missing, because the file cannot be made then.
 [[nodiscard]] DestinationLock lock_destination(const std::string& path, const StoreOptions& options);
 
-/// Throws already_exists if a file is there and is not to be replaced, invalid_argument for a directory.
+/// Throws already_exists if a file is there and `overwrite` is false, and invalid_argument for a directory.
 void require_free_file(const std::filesystem::path& path, bool overwrite, std::string_view option_prefix = "");
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// Edit: a batch of changes to one array that take effect all together or not at all. Undoable, undo(): taking back.
+// Edit: a batch of changes to one array that take effect all together or not at all. Undoable and undo(): reverting
+// changes.
 #pragma once
 
 #include <cstdint>
@@ -46,17 +47,17 @@ private:
 };
 
 struct UndoOptions {
-    bool keep_old = true;   ///< false: keep nothing, and forget what earlier changes kept
+    bool keep_old = true;   ///< false: keep nothing, and discard the values kept by earlier changes
     std::string what = {};  ///< describes the changes, for a person: a command's words
 };
 
-/// Keeps, for undo(), what changes to one array replace, as hard links, from construction to destruction. They take
-/// effect one by one, as without it. Concerns the changes made through `array`, its copies and its attributes, and no
-/// other handle. The first change replaces what was kept before; so if none is made, the one before can still be
-/// undone. Keeping costs a few system calls for each value, never waits for the disk, and never makes a change fail:
-/// where it is impossible (no hard links, times without nanoseconds, other stores than a directory), undo() says so.
-/// Thread rule: constructed and destroyed while no thread changes the array through it; at most one at a time for each
-/// handle.
+/// From construction to destruction, keeps the values that changes to one array replace, as hard links, for undo(). The
+/// changes take effect one by one, as without it. It covers changes through `array`, its copies and its attributes, but
+/// not through other handles. The first change discards the values kept before; so without any change, the previous one
+/// can still be undone. Keeping costs a few system calls for each value, never waits for the disk, and never makes a
+/// change fail. If it is impossible (no hard links, times without nanoseconds, stores other than a directory), undo()
+/// says so. Thread rule: construct and destroy it while no thread changes the array through `array`; at most one at a
+/// time for each handle.
 class Undoable {
 public:
     explicit Undoable(const Array& array, const UndoOptions& options = {});
@@ -64,7 +65,7 @@ public:
     Undoable(Undoable&&) noexcept;
     Undoable& operator=(Undoable&&) noexcept;
 
-    /// Whether something was changed, and all of it was kept so far: whether undo() would take that back.
+    /// Whether anything was changed and all old values were kept so far, so that undo() can revert the changes.
     [[nodiscard]] bool has_kept() const;
 
 private:
@@ -72,19 +73,20 @@ private:
     std::unique_ptr<State> state_;
 };
 
-/// Reverts the last change of an array that was kept, a batch or what an Undoable kept, as a batch of its own: a second
-/// undo() restores it. An interrupted change is reverted as far as it came. Throws not_found if there is none to
-/// revert, unsupported if it could not be kept or still goes on, and invalid_argument, naming the value, if something
-/// that it wrote has changed since. Returns the number of values that changed.
+/// Reverts the last kept change of an array: a batch, or the changes of an Undoable. The reversion is a batch of its
+/// own, so that a second undo() restores the change. Of an interrupted change, the completed part is reverted. Throws
+/// not_found if there is no change to revert, unsupported if it could not be kept or is still in progress, and
+/// invalid_argument, naming the value, if a value that it wrote has changed since. Returns the number of values that
+/// changed.
 std::int64_t undo(const Array& array);
 
-/// What is kept for undo().
+/// The values kept for undo().
 struct KeptForUndo {
     std::string what;         ///< UndoOptions::what; empty for a batch
     std::int64_t values = 0;  ///< old values
-    std::uint64_t bytes = 0;  ///< of all files; those that a snapshot links too take no room of their own
+    std::uint64_t bytes = 0;  ///< of all files; files that a snapshot links too take no extra room
 };
-/// Of the array at a prefix; nullopt if nothing is kept. Asks for the size of each file.
+/// For the array at a prefix; nullopt if nothing is kept. Queries the size of each file.
 [[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

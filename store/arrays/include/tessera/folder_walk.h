@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-/// How many folders below its beginning a walk goes.
+/// The largest number of folders that a walk descends below its start.
 inline constexpr int deepest_folder = 256;
 
 /// A folder, or a link, that a walk did not enter.
@@ -30,9 +30,9 @@ struct PassedFolder {
         nowhere,     ///< a link that leads nowhere
         too_deep,    ///< deeper than deepest_folder
     };
-    std::string path;  ///< below where the walk began
+    std::string path;  ///< below the start of the walk
     Why why = Why::elsewhere;
-    std::string target;  ///< second_way: that other path; else the text of the link
+    std::string target;  ///< for second_way, the other path; else the text of the link
 };
 
 /// Thread rule: one thread. The store must outlive it.

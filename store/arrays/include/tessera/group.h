@@ -33,7 +33,7 @@ struct Node {
 [[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
 /// The nodes directly below `prefix`, sorted by name.
 [[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
-/// All nodes below `prefix`: each group before what it holds, siblings sorted by name. A group that several paths reach
+/// All nodes below `prefix`: each group before its members, siblings sorted by name. A group that several paths reach
 /// is listed once. Plain folders behind links are not searched.
 [[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
 
@@ -77,8 +77,8 @@ struct ConsolidatedState {
 /// be stale. Thread rule: as Array.
 class Group {
 public:
-    /// Opens an existing group, which may be a plain folder that holds nodes. Throws not_found (naming what is there
-    /// instead), corrupt, unsupported.
+    /// Opens an existing group, which may be a plain folder that holds nodes. Throws not_found (naming what is at the
+    /// path instead), corrupt, unsupported.
     [[nodiscard]] static Group open(const std::filesystem::path& path, const StoreOptions& options = {});
     [[nodiscard]] static Group open(std::shared_ptr<KeyValueStore> store, std::string_view prefix = "");
     /// Creates a group; a plain folder that holds nodes becomes one with metadata. Throws already_exists if an array or
@@ -122,8 +122,8 @@ private:
     std::shared_ptr<struct NodeState> state_;
 };
 
-/// The groups at and above a path in the file system whose consolidated metadata does not match the node there (any
-/// more). Returned as paths of directories, nearest first.
+/// The groups at and above a path in the file system whose consolidated metadata no longer match the node there.
+/// Returned as paths of directories, nearest first.
 [[nodiscard]] std::vector<std::filesystem::path> stale_above(const std::filesystem::path& path);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Where a node (an array or a group) lies, or would.
+/// The place of a node (an array or a group), which need not exist.
 struct Place {
     std::shared_ptr<KeyValueStore> store;
     std::string prefix;
@@ -24,11 +24,11 @@ struct Place {
 /// for a zip that cannot be read.
 [[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// The same; throws not_found or invalid_argument, naming what is there instead.
+/// The same, but throws not_found or invalid_argument, naming what is at the path instead.
 [[nodiscard]] Place find_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
-/// Whether the path of the place's directory has come to lead elsewhere, or nowhere, since it was opened: `copy
-/// --overwrite` and restored snapshots exchange directories.
+/// Whether the path of the place's directory now leads to another directory, or to none: `copy --overwrite` and
+/// restored snapshots exchange directories.
 [[nodiscard]] bool was_replaced(const Place& place);
 /// Throws not_found if it was replaced.
 void require_present(const Place& place);
@@ -48,8 +48,8 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
     }
 }
 
-/// The text of an error for a place without a `wanted` ("array", "group", "array or group"): what was expected and what
-/// is there.
+/// The error text for a place that has no `wanted` ("array", "group", "array or group"): it states what was expected
+/// and what is there.
 [[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
 /// A path, which need not exist, made absolute, with symbolic links resolved and no '/' at its end. Throws io.

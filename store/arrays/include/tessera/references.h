@@ -21,16 +21,16 @@ struct JoinedReferences {
     bool new_axis = false;  ///< as numpy.stack; else as numpy.concatenate
     /// The folder that the references will lie in: files below it are named relative to it, without links.
     std::filesystem::path folder = ".";
-    /// Whether files outside of the folder may be named, by absolute paths; else unsupported is thrown.
+    /// Whether files outside the folder may be named, by absolute paths; otherwise they throw unsupported.
     bool allow_outside = false;
     Value attributes = Value::object();
 };
 
-/// References of one array that is made of the arrays of many files, in place: .npy, plain .ra, and members of .npz
-/// that are not deflated. Of an existing axis each length but the last has to be a multiple of the chunks that they are
-/// cut into, which are chosen so. Throws invalid_argument, naming the first file whose shape, dtype (byte order, too)
-/// or order of elements is not the first one's, and unsupported, naming it, for one whose elements do not lie in plain
-/// bytes. reference_store() reads them, and so does fsspec where the folder is the current one.
+/// References that join the arrays of many files, in place, into one array: .npy, plain .ra, and members of .npz that
+/// are not deflated. The chunks are chosen so that, along an existing axis, every file's length but the last is a
+/// multiple of the chunk length. Throws invalid_argument, naming the first file whose shape, dtype (byte order
+/// included) or order of elements differs from the first one's, and unsupported, naming the file, if its elements are
+/// not plain bytes. reference_store() reads the result; so does fsspec if `folder` is the current directory.
 [[nodiscard]] Value joined_references(std::span<const std::string> files, const JoinedReferences& options);
 
 }  // namespace tessera

@@ -12,8 +12,8 @@
 //
 // A copy of a snapshot that does not keep the files' times (cp -r, some object stores) looks changed. SHA-256 sums tell
 // whether a file of another time still has its content: NAME/.tessera/snapshot-sums.txt, made on request, or the seals
-// of the original. Without sums, if all files have their sizes but none its time, the state is unknown;
-// accept_snapshot() then accepts the files as they are.
+// of the original. Without sums, if every file has its recorded size but none has its recorded time, the state is
+// unknown; accept_snapshot() then accepts the files as they are.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct SnapshotInfo {
 };
 
 /// Makes a snapshot of the array or group at `path`. When it appears, it is complete, and as durable as the options
-/// say. Writers of all arrays and groups below wait meanwhile, so that it shows one moment; this takes two file
+/// say. Meanwhile writers of all arrays and groups below wait, so that it shows one moment; this takes two file
 /// descriptors for each node. An interrupted commit of a batch is finished first. Files that belong to no array or
 /// group are left out. With `sums`, reads all files and records their SHA-256 sums too. Throws not_found,
 /// already_exists, and invalid_argument for a name that is hidden or contains a '/', and for a source that is itself a
@@ -77,7 +77,7 @@ struct SnapshotState {
     std::int64_t moved = 0;            ///< of another time, but with the same content by their sums
     std::vector<std::string> changed;  ///< of another size or content, or of another time without a sum
     std::vector<std::string> missing;
-    std::vector<std::string> untold;  ///< unknown: all have their size, none its time, and there are no sums
+    std::vector<std::string> untold;  ///< unknown: every file has its size, none its time, and there are no sums
     [[nodiscard]] bool intact() const { return changed.empty() && missing.empty() && untold.empty(); }
 };
 /// nullopt if there is no snapshot. Reads only files whose times differ and whose sums are recorded. Throws corrupt for

@@ -1,4 +1,4 @@
-// StoredValues: the values that hold an array's chunks, as they are in the store, for programs that pass them on.
+// StoredValues: the values that hold an array's chunks, unchanged, for programs that pass them on.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ class StoredValues {
 public:
     explicit StoredValues(const Array& array);
 
-    /// Of the unit of storage: the metadata's chunks, which with shards are the shards.
+    /// The grid of the units of storage: the metadata's chunks, which with shards are the shards.
     [[nodiscard]] const ChunkGrid& grid() const;
-    /// The value that holds a chunk, and its stamp; nullopt if it is not stored. The stamp is that of these bytes:
-    /// nullopt within if the value was replaced while it was opened. Throws as KeyValueStore::open.
+    /// The value that holds a chunk, and its stamp; nullopt if it is not stored. The stamp belongs to these bytes; it
+    /// is nullopt if the value was replaced while it was opened. Throws as KeyValueStore::open.
     struct Opened {
         std::shared_ptr<const ByteSource> bytes;
         std::optional<ValueStamp> stamp;
@@ -26,9 +26,9 @@ public:
     [[nodiscard]] std::optional<Opened> open(const Index& chunk) const;
     /// The present stamp; nullopt if the chunk is not stored.
     [[nodiscard]] std::optional<ValueStamp> stamp(const Index& chunk) const;
-    /// Whether other readers take an absent chunk for the fill (see ChunkBytes::may_be_absent).
+    /// Whether other readers read an absent chunk as the fill (see ChunkBytes::may_be_absent).
     [[nodiscard]] bool may_be_absent() const;
-    /// The largest value that a chunk is read from.
+    /// The size of the largest value that is read.
     [[nodiscard]] std::uint64_t encoded_limit() const;
 
 private:
