@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// Which numbers count as equal: |a − b| ≤ atol + rtol · |b|, and NaN to NaN, as numpy.isclose(equal_nan=True). Both 0:
-/// bit for bit, byte order and padding aside.
+/// The numbers that count as equal: |a − b| ≤ atol + rtol · |b|, or both NaN, as in numpy.isclose(equal_nan=True). With
+/// both members 0, elements are compared bit for bit, apart from byte order and padding.
 struct Tolerance {
     double atol = 0;
     double rtol = 0;

@@ -48,10 +48,10 @@ struct Statistics {
                                                  int bins = 32, const IoOptions& io = {},
                                                  const std::optional<Selection>& selection = std::nullopt);
 
-/// Statistics of what lies at each position along one axis of `source`, or of the part that `selection` leaves of it:
-/// an entry for each position, each as statistics() gives it, without histograms. A negative axis counts from the last
-/// one. Every chunk is decoded once. Throws out_of_bounds for an axis that is not there, and budget where so many
-/// positions do not fit into the memory of this thread's account.
+/// Statistics of the elements at each position along one axis of `source`, or of the part given by `selection`: an
+/// entry for each position, as from statistics(), without histograms. A negative axis counts from the last one. Every
+/// chunk is decoded once. Throws out_of_bounds for an axis that does not exist, and budget if the positions are too
+/// many for the memory of this thread's account.
 [[nodiscard]] std::vector<std::vector<Statistics>> statistics_along(
     const ArraySource& source, int axis, const std::optional<ElementBytes>& fill, const IoOptions& io = {},
     const std::optional<Selection>& selection = std::nullopt);

@@ -1,7 +1,7 @@
-// verify: what is damaged and what was left behind in an array, a hierarchy or an array file.
+// verify: finds damage and leftovers in an array, a hierarchy or an array file.
 //
-// Every stored chunk is decoded, every document parsed, every file given a reason to be there. What is found is a list:
-// no content whatsoever makes it throw, and no finding ends the search for more.
+// It decodes every stored chunk, parses every document, and looks for the purpose of every file. The result is a list
+// of findings: no content makes it throw, and no finding ends the search.
 #pragma once
 
 #include <cstdint>
@@ -20,43 +20,43 @@ namespace tessera {
 
 enum class FindingKind : std::uint8_t {
     damage,     ///< cannot be decoded, or is not what it must be
-    changed,    ///< a file that is not as it was sealed: damage, or somebody's edit
+    changed,    ///< a file that differs from its sealed state: damage, or somebody's edit
     lost,       ///< a file that was sealed and is missing
     added,      ///< a file that was not there when the seal was made
-    unchecked,  ///< valid perhaps, but not for us to say: a codec that Tessera lacks, a chunk beyond the memory budget,
-                ///< a file that the system did not let us read
-    leftover,   ///< of a crash or another program: nothing that is read depends on it
+        unchecked,  ///< perhaps valid, but it could not be checked: a codec that Tessera lacks, a chunk beyond the memory
+                ///< budget, a file without permission to read it
+    leftover,   ///< remains of a crash or another program, which no reader needs
     note,       ///< worth knowing
 };
 /// "damage", "changed", "lost", "added", "unchecked", "leftover", "note".
 [[nodiscard]] std::string_view kind_name(FindingKind kind);
-/// Whether such a finding leaves an array sound: leftovers and notes do.
+/// Whether an array with such a finding still counts as sound: true for leftovers and notes.
 [[nodiscard]] bool is_harmless(FindingKind kind);
 
 /// What repair() does about a finding.
 enum class Remedy : std::uint8_t {
     none,
-    remove_temporary,  ///< once its writer is dead
-    finish_batch,      ///< that was committed and is not in place yet
-    discard_batch,     ///< that was never committed
-    set_aside_batch,   ///< to .tessera/damaged, because its journal is damaged: what it changed stays as it is
-    set_aside,         ///< to .tessera/damaged in the array, so that the chunk reads as the fill
-    rewrite_shard,     ///< without the damaged chunks in it; the old one is set aside
-    cut_off,           ///< bytes that follow an encoded chunk; the old file is set aside
-    consolidate,       ///< consolidated metadata anew
-    remove_foreign,    ///< what stands in the place of Tessera's own files and is neither file nor directory
-    restore,           ///< from the parity of a seal
+    remove_temporary,  ///< remove a temporary file once its writer has ended
+    finish_batch,      ///< finish a batch that was committed but is not in place yet
+    discard_batch,     ///< discard a batch that was never committed
+    set_aside_batch,   ///< move a batch with a damaged journal to .tessera/damaged; its changes so far stay
+    set_aside,         ///< move a chunk to the array's .tessera/damaged, so that it reads as the fill
+    rewrite_shard,     ///< rewrite a shard without its damaged chunks; the old one is set aside
+    cut_off,           ///< remove bytes that follow an encoded chunk; the old file is set aside
+    consolidate,       ///< write consolidated metadata anew
+    remove_foreign,    ///< remove an entry in place of Tessera's own files that is neither file nor directory
+    restore,           ///< restore a file from the parity of a seal
 };
 
 struct Finding {
     FindingKind kind = FindingKind::damage;
     Remedy remedy = Remedy::none;
-    std::string node;                           ///< path of the array or group, below what was verified
-    std::string key = {};                       ///< of the file, below what was verified; may be empty
+    std::string node;                           ///< path of the array or group, below the verified node
+    std::string key = {};                       ///< of the file, below the verified node; may be empty
     std::optional<Index> chunk = std::nullopt;  ///< index in the grid of chunks; with shards, of shards
     std::optional<Index> inner = std::nullopt;  ///< of a chunk within the shard
     std::string text = {};                      ///< what is wrong
-    bool by_seal = false;                       ///< a comparison with a seal that has parity found it
+    bool by_seal = false;                       ///< found by comparison with a seal that has parity
 };
 
 struct VerifyReport {
@@ -64,32 +64,33 @@ struct VerifyReport {
     std::int64_t arrays = 0;        ///< in an array file: its arrays
     std::int64_t groups = 0;        ///< with metadata
     std::int64_t chunks = 0;        ///< stored and in the grid, each decoded; with shards, shards
-    std::int64_t missing = 0;       ///< not stored: they read as the fill, and are no damage
+    std::int64_t missing = 0;       ///< not stored: they read as the fill, which is not damage
     std::uint64_t bytes = 0;        ///< of the chunks, as stored
-    std::int64_t seals = 0;         ///< that were checked
-    std::int64_t sealed = 0;        ///< files that are as they were sealed
+    std::int64_t seals = 0;         ///< seals that were checked
+    std::int64_t sealed = 0;        ///< files that match their seal
 
     [[nodiscard]] std::int64_t count(FindingKind kind) const;
-    /// No damage, all as sealed, and nothing that could not be checked.
+    /// Whether there is no damage, everything matches its seal, and everything could be checked.
     [[nodiscard]] bool sound() const;
 };
 
 struct VerifyOptions {
-    /// io.max_memory bounds the decoded chunks of all threads; 8 bytes for each stored chunk come on top, and with a
-    /// seal the names of all files.
+    /// io.max_memory limits the decoded chunks of all threads. In addition, 8 bytes for each stored chunk are needed,
+    /// and with a seal the names of all files.
     IoOptions io = {};
-    bool seals = true;  ///< compare with the seals that are there
-    /// If set, chunks whose files it returns true for, by their path below what is verified, are not decoded. Called by
-    /// several threads at once.
+    bool seals = true;  ///< compare with existing seals
+    /// If set, a chunk is not decoded if this returns true for its file, given by the path below the verified node.
+    /// Called by several threads at once.
     std::function<bool(std::string_view path)> trust = nullptr;
 };
 
-/// Verifies the array or group at `prefix` with everything below it. Takes no lock and changes nothing: beside a writer
-/// it sees some chunks before and some after. Throws not_found when nothing is there, cancelled.
+/// Verifies the array or group at `prefix` with everything below it. Takes no lock and changes nothing: while others
+/// write, it may see some chunks before a change and some after it. Throws not_found if nothing is there, and
+/// cancelled.
 [[nodiscard]] VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                                   const VerifyOptions& options = {});
-/// The same for what a path names: a directory, a zip or something in one, an array file, "file.npz::member".
-/// Throws not_found, and unsupported for a file of no format that is known.
+/// The same for a path: a directory, a zip or a node in one, an array file, or "file.npz::member". Throws not_found,
+/// and unsupported for a file of unknown format.
 [[nodiscard]] VerifyReport verify(std::string_view path, const VerifyOptions& options = {});
 
 }  // namespace tessera
