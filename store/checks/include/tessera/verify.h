@@ -23,7 +23,7 @@ enum class FindingKind : std::uint8_t {
     changed,    ///< a file that differs from its sealed state: damage, or somebody's edit
     lost,       ///< a file that was sealed and is missing
     added,      ///< a file that was not there when the seal was made
-        unchecked,  ///< perhaps valid, but it could not be checked: a codec that Tessera lacks, a chunk beyond the memory
+    unchecked,  ///< perhaps valid, but it could not be checked: a codec that Tessera lacks, a chunk beyond the memory
                 ///< budget, a file without permission to read it
     leftover,   ///< remains of a crash or another program, which no reader needs
     note,       ///< worth knowing
