@@ -21,17 +21,17 @@ struct CalcOperand {
 ///
 /// Operators and functions give NumPy's results bit for bit, except exp, log, powers and trigonometry, which are the C
 /// library's: + - * / // % ** comparisons & | ^ ~ << >>, where, minimum, maximum, clip, abs, isnan …
-/// (calc_functions()). Operands are broadcast. Dtypes are promoted as in NumPy 2: with literals, float32 stays float32,
-/// and with whole ones integers keep their size. Inexact operations throw: int64 with uint64 (float64 in NumPy), a
-/// literal outside its integer dtype, and an integer to a negative power. Integers wrap around; integer division by
-/// zero gives 0. The result is broadcast to `shape`.
+/// (calc_functions()). Operands are broadcast. Dtypes are promoted as in NumPy 2: with literals, float32 stays float32;
+/// with whole literals, integers keep their size. Inexact operations throw: int64 with uint64 (float64 in NumPy), a
+/// literal outside its integer dtype, and an integer raised to a negative power. Integers wrap around; integer division
+/// by zero gives 0. The result is broadcast to `shape`.
 ///
-/// Datetimes and timedeltas are added, subtracted, compared and chosen from in the largest unit that divides those of
-/// both operands, as in NumPy; NaT stays NaT. Everything else throws, also months beside days, and, when it is read, a
-/// time that does not fit its unit.
+/// Datetimes and timedeltas can be added, subtracted, compared and selected (where, minimum …), in the largest unit
+/// that divides the units of both operands, as in NumPy; NaT stays NaT. Every other operation throws, and so do months
+/// with days. Reading a time that does not fit its unit throws too.
 ///
-/// Throws invalid_argument, with the place in the text, for an expression that cannot be parsed, unknown names, unused
-/// operands, shapes that do not broadcast, and operations that are undefined for their operands.
+/// Throws invalid_argument, with the position in the text, for an expression that cannot be parsed, unknown names,
+/// unused operands, shapes that do not broadcast, and operations that are undefined for their operands.
 [[nodiscard]] std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
                                                        const std::optional<Shape>& shape = std::nullopt);
 

@@ -21,8 +21,8 @@ enum class Coarsening : std::uint8_t { mean, max, min, mode, nearest };
 
 /// One element for each block of `by` elements; blocks at the end may be smaller. The dtype is the source's: means of
 /// integers are rounded half to even, whatever their size; float means are summed as doubles and rounded once. NaN and
-/// NaT make the mean, max and min of their block NaN or NaT. `mode` is the most frequent element; of several, the
-/// least. `nearest` is the first element of each block, for any dtype: array[::4, ::4]. Throws invalid_argument for
+/// NaT make the mean, max and min of their block NaN or NaT. `mode` is the most frequent element; in a tie, the
+/// smallest. `nearest` is the first element of each block, for any dtype: array[::4, ::4]. Throws invalid_argument for
 /// factors below 1 or a wrong number of factors, and unsupported if the dtype does not allow this kind of coarsening.
 [[nodiscard]] std::unique_ptr<ArraySource> coarsen_source(std::unique_ptr<ArraySource> array, const Shape& by,
                                                           Coarsening with);
@@ -43,7 +43,7 @@ struct Pyramid {
 /// The attributes of the group that holds the levels as arrays 0, 1, 2 …: OME-NGFF multiscales, 0.5 ("ome") if `v3`,
 /// else 0.4. An element of a level is at the centre of its block, or for `nearest` at the first element of the block;
 /// translations follow from that. Throws invalid_argument for axes that OME-NGFF does not allow. It allows 2 to 5 axes:
-/// the last 2 or 3 are space (z, y, x), preceded at most by t and then c.
+/// the last 2 or 3 are space (z, y, x); before them, only t and then c may stand.
 [[nodiscard]] Value multiscales_attributes(const Pyramid& pyramid, bool v3);
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ enum class Reduction : std::uint8_t { min, max, sum, mean, deviation, count, arg
 struct ReduceOptions {
     Reduction with = Reduction::mean;
     std::vector<int> axes = {};    ///< axes to reduce; negative ones count from the last; empty: all
-    bool keep_dimensions = false;  ///< as length 1
+    bool keep_dimensions = false;  ///< keep the reduced dimensions, with length 1
     /// Ignore NaN and NaT, as NumPy's nanmin does; otherwise they make their result NaN or NaT.
     bool skip_nan = false;
     /// Memory for one call of read_into, in addition to its result. May be exceeded if it is too small for one chunk.
@@ -27,7 +27,7 @@ struct ReduceOptions {
 };
 
 /// The dtype of the result, as in NumPy: 64-bit integers for sums of integers, float64 for means of integers, int64 for
-/// count, argmin and argmax; otherwise the source's, but float32 for bfloat16 except with min and max. Throws
+/// count, argmin and argmax; otherwise the source's. For bfloat16 it is float32, except with min and max. Throws
 /// unsupported if the reduction is undefined for `dtype`.
 [[nodiscard]] DType reduced_dtype(const DType& dtype, Reduction with);
 

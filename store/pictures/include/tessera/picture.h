@@ -1,7 +1,7 @@
-// Pictures of arrays: a slice along two dimensions, or a line along one, shrunk to as many cells as fit, and drawn.
+// Pictures of arrays: a slice along two dimensions, or a line along one, reduced to as many cells as fit, and drawn.
 //
-// read_picture() reads no more than the picture needs, whatever the size of the array; draw_picture() makes pixels of
-// it. What only has cells of its own (a terminal) draws them itself, with cell_colour().
+// read_picture() reads no more than the picture needs, whatever the size of the array; draw_picture() turns it into
+// pixels. A device with cells of its own (a terminal) draws them itself, with cell_colour().
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct PictureAxis {
     int dimension = -1;       ///< of the array; -1 for the rows of a line, which has none
     std::string name;         ///< "y", or "axis 0"
     std::int64_t start = 0;   ///< index of the first element in the array
-    std::int64_t step = 1;    ///< between the indices of neighbours
+    std::int64_t step = 1;    ///< difference between the indices of neighbours
     std::int64_t count = 1;   ///< elements
-    std::int64_t window = 1;  ///< elements that one cell stands for; the last cell may stand for fewer
+    std::int64_t window = 1;  ///< elements that one cell represents; the last cell may represent fewer
     std::int64_t zoom = 1;    ///< pixels along one cell
     [[nodiscard]] std::int64_t cells() const { return count / window + (count % window != 0 ? 1 : 0); }
     [[nodiscard]] std::int64_t pixels() const { return cells() * zoom; }
@@ -33,24 +33,24 @@ struct PictureAxis {
 enum class CellState : std::uint8_t {
     value,
     nan,      ///< all elements are NaN or NaT
-    missing,  ///< no element is a number, and not all are NaN: the fill value
+    missing,  ///< no element is a number, and not all are NaN, because some are the fill value
 };
 
 struct PictureOptions {
     std::string selection = {};  ///< NumPy's slices; dimensions that are not shown are taken at their middle
-    /// The dimensions that are shown, by name or number: down and across, or one for a line. Empty: the last two of
-    /// those that have more than one element.
+    /// The dimensions that are shown, by name or number: down and across, or one for a line. Empty: the last two
+    /// dimensions with more than one element.
     std::vector<std::string> axes = {};
-    std::int64_t height = 480;  ///< at most so many pixels
+    std::int64_t height = 480;  ///< the largest height in pixels
     std::int64_t width = 640;
-    std::int64_t line_width = 0;  ///< of a line; 0: as `width`
-    /// What a cell shows of its elements: mean, min, max or nearest, which is the first element. None: the mean, where
-    /// that takes no more than `limit`, else the first element.
+    std::int64_t line_width = 0;  ///< the largest width of a line; 0: as `width`
+    /// The value of a cell: the mean, min or max of its elements, or nearest, which is the first one. nullopt: the mean
+    /// if that takes no more than `limit`, else the first element.
     std::optional<Coarsening> with = std::nullopt;
-    /// Elements that are shown apart and are no part of means and ranges. "auto": the fill value unless it is 0, and
-    /// the attributes _FillValue and missing_value; "fill": the fill value; "none"; or a number.
+    /// Elements that are shown differently, and excluded from means and ranges. "auto": the fill value unless it is 0,
+    /// and the attributes _FillValue and missing_value; "fill": the fill value; "none"; or a number.
     std::string missing = "auto";
-    /// What may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
+    /// The most that may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
     std::int64_t limit = std::int64_t{2} << 30;
 };
 
@@ -59,55 +59,55 @@ struct Picture {
     std::string name = {};   ///< of the array
     std::string slice = {};  ///< "[5, :, :]"
     DType dtype = {};
-    std::string label = {};  ///< what the values are, by the attributes: "elevation"; may be empty
+    std::string label = {};  ///< the quantity, from the attributes: "elevation"; may be empty
     std::string units = {};  ///< "m"; may be empty
     PictureAxis rows = {};
     PictureAxis columns = {};
-    bool line = false;             ///< along one dimension: `columns` alone
-    bool sampled = false;          ///< not all elements were read, because that would have taken too much
-    std::string how = {};          ///< what a cell is: "mean of 3×3 elements"; empty where it is an element
+    bool line = false;             ///< along one dimension, which is `columns`
+    bool sampled = false;          ///< not all elements were read, because that would have exceeded the limit
+    std::string how = {};          ///< the meaning of a cell: "mean of 3×3 elements"; empty if it is one element
     NDArray values = {};           ///< f8, (cells of rows, cells of columns); NaN where the state is not `value`
-    NDArray low = {}, high = {};   ///< of a line: the extremes of each cell
-    std::string nan_name = "NaN";  ///< what the states are called in the legend
+    NDArray low = {}, high = {};   ///< for a line: the extremes of each cell
+    std::string nan_name = "NaN";  ///< names of the states in the legend
     std::string missing_name = "fill value";
     NDArray states = {};  ///< u1, CellState
 
     [[nodiscard]] double value(std::int64_t row, std::int64_t column) const;
     [[nodiscard]] CellState state(std::int64_t row, std::int64_t column) const;
-    [[nodiscard]] bool has(CellState state) const;  ///< whether any cell is so
+    [[nodiscard]] bool has(CellState state) const;  ///< whether any cell has this state
 };
 
 /// Whether elements can be shown as numbers: all but text, bytes, structures, objects and x86 long doubles.
 [[nodiscard]] bool has_picture(const DType& dtype);
 
-/// Throws invalid_argument for axes that are not there, an empty selection, and an array without dimensions;
-/// unsupported where has_picture() is false; and what reading throws.
+/// Throws invalid_argument for axes that do not exist, an empty selection, and an array without dimensions; unsupported
+/// if has_picture() is false; and the errors of reading.
 [[nodiscard]] Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io = {});
 
 /// The names of an array's dimensions: v3's, or xarray's attribute; empty for none.
 [[nodiscard]] std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source);
 
 enum class ColourMap : std::uint8_t { viridis, grey, diverging };
-/// Throws invalid_argument for a word that is none of these.
+/// Throws invalid_argument for any other word.
 [[nodiscard]] ColourMap parse_colour_map(std::string_view word);
 
 struct Rgb {
     std::uint8_t red = 0, green = 0, blue = 0;
     friend bool operator==(const Rgb&, const Rgb&) = default;
 };
-/// The colour of `at`, from 0 to 1; beyond these the colours of the ends.
+/// The colour of `at`, from 0 to 1; outside this range, the colour of the nearer end.
 [[nodiscard]] Rgb map_colour(ColourMap map, double at);
-/// What NaN is drawn as, in every map.
+/// The colour of NaN in every map.
 inline constexpr Rgb nan_colour{235, 95, 225};
 
-/// The values at the two ends of the colours. `range`: "" for the extremes, or LOW,HIGH, each a number or a percentile
-/// of the cells' values: "-10,50", "2%,98%". Without a range the diverging map is centred on 0. Throws
+/// The values at the two ends of the colours. `range` is "" for the extremes, or LOW,HIGH, each a number or a
+/// percentile of the cells' values: "-10,50", "2%,98%". Without a range the diverging map is centred on 0. Throws
 /// invalid_argument.
 [[nodiscard]] std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map);
-/// Where a value lies between two others, from 0 to 1; 0.5 where these are equal.
+/// The position of a value in a range, from 0 to 1; 0.5 if both ends are equal.
 [[nodiscard]] double place_in_range(double value, std::pair<double, double> range);
-/// A value as a person reads it: a date for times; else with as many digits as tell neighbours apart that lie `step`
-/// from each other.
+/// A value as text for people: a date for times; else a number with enough digits to distinguish values that differ by
+/// `step`.
 [[nodiscard]] std::string picture_text(const Picture& picture, double value, double step);
 /// Round values from `low` to `high`, at most `most` of them: multiples of 1, 2 or 5 times a power of ten.
 struct Ticks {
@@ -127,13 +127,13 @@ struct DrawOptions {
 inline constexpr int least_drawing = 240;
 inline constexpr int most_drawing = 8192;
 
-/// How many pixels (height, width) of a drawing of this size are for the slice itself: what read_picture() is to be
-/// asked for. Throws invalid_argument for a size out of bounds.
+/// The pixels (height, width) of a drawing of this size that are for the slice itself; request this size from
+/// read_picture(). Throws invalid_argument for a size out of bounds.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_room(const DrawOptions& options);
-/// u1 pixels (height, width, 3): the picture with a title, its axes in indices, a bar of colours, and what NaN and the
-/// fill value are drawn as. `options` as for drawing_room().
+/// u1 pixels (height, width, 3): the picture with a title, its axes in indices, a bar of colours, and a legend for NaN
+/// and the fill value. `options` as for drawing_room().
 [[nodiscard]] NDArray draw_picture(const Picture& picture, const DrawOptions& options);
-/// Where the slice's first pixel (row, column) is in a drawing.
+/// The position (row, column) of the slice's first pixel in a drawing.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> drawing_origin(const DrawOptions& options);
 
 /// Counts of values in bins, as bars: bin i begins at start + i·width.
