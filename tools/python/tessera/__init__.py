@@ -1,6 +1,6 @@
 """Tessera: chunked, compressed N-dimensional arrays that do not fit in memory.
 
-Open whatever lies there, index it as NumPy, and write it back safely from many processes::
+Open an array, index it like a NumPy array, and write to it safely from many processes::
 
     import tessera
 
@@ -11,7 +11,7 @@ Open whatever lies there, index it as NumPy, and write it back safely from many 
     tessera.verify("grid.zarr")["sound"]
 
 :func:`open` reads every Zarr format (zarr-python 0.4, v1, v2, v3 with shards), zips of these, ``.npy``, ``.npz``,
-``.ra`` and MLDF. What is opened is an :class:`Array`, a :class:`Group`, or :class:`Members` of a file.
+``.ra`` and MLDF. The result is an :class:`Array`, a :class:`Group`, or the :class:`Members` of a file.
 
 =====================  ==========================================================
 opening and making     open, create, create_group, save, load
@@ -23,9 +23,9 @@ looking                Array.view, serve
 writing together       Array.update, Array.append, Array.cached
 =====================  ==========================================================
 
-Errors are classes of their own for each cause, which derive from the built-in one: :class:`NotFound` is a
-FileNotFoundError and a KeyError, :class:`OutOfBounds` an IndexError, :class:`InvalidArgument` a ValueError. Every call
-releases the GIL while it works, and Ctrl-C ends long work.
+Each cause of errors has a class of its own, derived from a built-in exception: :class:`NotFound` is a FileNotFoundError
+and a KeyError, :class:`OutOfBounds` an IndexError, :class:`InvalidArgument` a ValueError. Every call releases the GIL
+while it works, and Ctrl-C ends long work.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class Array:
     """An array whose elements lie in chunks or in a file, and are read and written by indexing.
 
     Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Basic indexing reads and assigns as
-    NumPy does; each read gives an array in memory, each assignment is written when it returns. Threads and processes
-    may use one array at once: writers of one chunk take turns.
+    NumPy does. A read returns an array in memory; an assignment is written when it returns. Threads and processes may
+    use one array at once: writers of one chunk take turns.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class Array:
 
     @property
     def path(self) -> str:
-        """Where it lies: a path, ``file.npz::member``, or a place in a zip."""
+        """The place of the array: a path, ``file.npz::member``, or a place in a zip."""
         return self._path
 
     @property
@@ -102,12 +102,12 @@ class Array:
 
     @property
     def fill_value(self) -> Any:
-        """What elements that were never written read as; None where it is undefined, and in files."""
+        """The value of elements that were never written; None if it is undefined, and for files."""
         return self._handle.fill_value()
 
     @property
     def dims(self) -> Optional[tuple[Optional[str], ...]]:
-        """The names of the dimensions, from wherever the format keeps them; None where there are none."""
+        """The names of the dimensions, from wherever the format keeps them; None if there are none."""
         return self._handle.dims()
 
     @dims.setter
@@ -121,12 +121,12 @@ class Array:
 
     @property
     def attrs(self) -> Attributes:
-        """The attributes, a mapping that is read and written through at once."""
+        """The attributes: a mapping that reads and writes the stored document on each access."""
         return Attributes(self._handle)
 
     @property
     def info(self) -> dict[str, Any]:
-        """What ``tessera info --json`` prints, as a dict."""
+        """The output of ``tessera info --json`` as a dict."""
         return array_facts(self)
 
     def __len__(self) -> int:
@@ -164,7 +164,7 @@ class Array:
 
     def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
              max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
-        """Read what a basic selection picks, perhaps into memory that is there.
+        """Read a basic selection, optionally into existing memory.
 
         Parameters
         ----------
@@ -172,18 +172,18 @@ class Array:
             Integers, slices, ``...`` and None, as in ``a[sel]``.
         out : numpy.ndarray, optional
             Memory for the result, of its shape and of this dtype (in either byte order). Chunks are decoded straight
-            into it where its strides allow; no copy of it is made.
+            into it if its strides allow; it is not copied.
         threads : int
-            At most so many threads; 0 for all cores.
+            The largest number of threads; 0 for all cores.
         max_memory : int or str
-            Bytes that work block by block may hold, such as ``"256M"``.
+            Bytes that block-by-block work may hold, such as ``"256M"``.
         progress : callable or True
-            Called as ``progress(done, total)`` with bytes; True draws a bar with tqdm, where it is installed.
+            Called as ``progress(done, total)`` with bytes; True draws a bar if tqdm is installed.
 
         Returns
         -------
         numpy.ndarray or scalar
-            `out`, where it was given.
+            `out`, if it was given.
         """
         picked = self._handle.pick(sel)
         if picked is None:
@@ -215,7 +215,7 @@ class Array:
 
     @property
     def vindex(self) -> "_indexing.VIndex":
-        """Elements at many places: ``a.vindex[rows, columns]``, or by a mask of the array's shape.
+        """Elements at many places: ``a.vindex[rows, columns]``, or selected by a mask of the array's shape.
 
         Integer arrays for all dimensions are broadcast against each other, as in ``numpy_array[rows, columns]``. Each
         chunk that they touch is read and decoded once, whatever their order.
@@ -224,9 +224,9 @@ class Array:
 
     @property
     def oindex(self) -> "_indexing.OIndex":
-        """Each dimension by itself: ``a.oindex[[0, 5], 2:4]`` has shape ``(2, 2)``.
+        """An independent index for each dimension: ``a.oindex[[0, 5], 2:4]`` has shape ``(2, 2)``.
 
-        Of each dimension an integer, a slice, a list of integers or a mask says what is picked, as in
+        The index of a dimension is an integer, a slice, a list of integers or a mask, as in
         ``numpy_array[numpy.ix_(...)]``. Assigning changes each chunk in one step.
         """
         return _indexing.OIndex(self)
@@ -235,29 +235,30 @@ class Array:
              range: Optional[tuple[Union[float, str], Union[float, str]]] = None, map: str = "viridis",
              missing: Union[float, str] = "auto", size: tuple[int, int] = (960, 720), limit: Union[int, str] = "2G",
              threads: int = 0, max_memory: Union[int, str] = 0) -> Picture:
-        """A slice as a picture, which a notebook shows; what ``tessera view --png`` draws.
+        """A slice as a picture, drawn as by ``tessera view --png``; a notebook displays it.
 
         Only what the picture needs is read, whatever the size of the array.
 
         Parameters
         ----------
         selection : str or key, optional
-            What is shown: ``"5, ..."`` or ``np.s_[5, ...]``, basic indexing. Other dimensions than two are taken at
-            their middle.
+            The part to show, by basic indexing: ``"5, ..."`` or ``np.s_[5, ...]``. Dimensions that are not shown are
+            taken at their middle.
         axes : sequence of int or str, optional
-            The dimensions that are shown, down and across, or one for a line. The last two longer than 1 by default.
+            The dimensions that are shown, down and across, or one for a line. By default the last two that are longer
+            than 1.
         reduce : {"mean", "min", "max", "nearest"}, optional
-            What is shown of several elements. The mean, unless that takes more than `limit`.
+            How several elements become one value. By default the mean, unless that takes more than `limit`.
         range : (low, high), optional
             Values at the ends of the colours: numbers, or percentiles such as ``("2%", "98%")``.
         map : {"viridis", "grey", "diverging"}
             The colours.
         missing : float or str
-            What is shown apart: a number, "fill", "none" or "auto", the fill value unless it is 0.
+            Elements that are shown differently: a number, "fill", "none" or "auto", the fill value unless it is 0.
         size : (width, height)
-            Pixels of the whole picture, at most.
+            The largest size of the whole picture, in pixels.
         limit : int or str
-            Bytes of elements that may be decoded; what would take more is sampled.
+            Bytes of elements that may be decoded; a slice that would take more is sampled.
 
         Examples
         --------
@@ -276,15 +277,15 @@ class Array:
     def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:
         """A dask array of this array's elements, read block by block when it is computed.
 
-        ``dask.array.store(d, a, lock=False)`` writes one: no lock is needed from threads, processes and workers of a
-        cluster, whatever the blocks, because writers of one chunk take turns.
+        ``dask.array.store(d, a, lock=False)`` writes a dask array to this one. Threads, processes and workers of a
+        cluster need no lock, with blocks of any shape, because writers of one chunk take turns.
 
         Parameters
         ----------
         chunks : as in :func:`dask.array.from_array`, optional
-            Lengths of blocks; about `limit` bytes in multiples of chunks (of shards, where there are any) are chosen.
+            Lengths of blocks; by default about `limit` bytes, in multiples of chunks (with shards, of shards).
         limit : int or str, optional
-            Of a block; dask's ``array.chunk-size`` where it is not given.
+            Bytes of a block; by default dask's ``array.chunk-size``.
 
         Returns
         -------
@@ -300,7 +301,7 @@ class Array:
         return token(self)
 
     def iter_chunks(self, shards: bool = False) -> Iterator[tuple[slice, ...]]:
-        """The parts of the array that chunks cover (or shards), as keys: ``for key in a.iter_chunks(): a[key]``.
+        """The parts of the array that its chunks (or shards) cover, as keys: ``for key in a.iter_chunks(): a[key]``.
 
         Examples
         --------
@@ -330,21 +331,21 @@ class Array:
 
     def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
               max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
-        """Assign as ``a[sel] = values`` does, but refuse what `casting` does not allow.
+        """Assign as ``a[sel] = values`` does, but refuse conversions that `casting` does not allow.
 
         Parameters
         ----------
         sel : basic index
             Integers, slices, ``...`` and None.
         values : array_like
-            Broadcast to what is picked. An array of this dtype is not copied.
+            Broadcast to the selection. An array of this dtype is not copied.
         casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
-            What may be converted, as in :func:`numpy.can_cast`.
+            The conversions that are allowed, as in :func:`numpy.can_cast`.
 
         Raises
         ------
         TypeError
-            Where the rule does not allow the conversion. Nothing is written.
+            If the rule does not allow the conversion. Nothing is written.
         """
         self._require_writable()
         picked = self._handle.pick(sel)
@@ -356,7 +357,7 @@ class Array:
 
     def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
                progress: ProgressCallback = None) -> None:
-        """Change elements by what they are, so that no change of anybody else is lost.
+        """Compute new values from the present ones, so that no other writer's change is lost.
 
         Each chunk's part of the selection is read, changed by the function and written under that chunk's lock:
         increments from many threads and processes all count. Chunks are changed one by one, not all at once.
@@ -366,16 +367,16 @@ class Array:
         sel : basic index
             Integers, slices, ``...`` and None.
         function : callable
-            Called as ``function(values)`` with one chunk's part, an array that it may change in place; what it
-            returns, unless None, is written instead. The dimensions are those of the array, picked integers as 1.
-            It runs in any thread, and must not write to this array.
+            Called as ``function(values)`` with one chunk's part, an array that it may change in place. If it returns
+            anything but None, that is written instead. The part has all dimensions of the array; those picked by an
+            integer have length 1. The function runs in any thread, and must not write to this array.
         where : bool
-            Call ``function(values, place)`` with the place of `values` in what is picked, as slices.
+            Call ``function(values, place)`` with the place of `values` in the selection, as slices.
 
         Raises
         ------
         Exception
-            What the function raises. The chunk is as it was then; chunks that were changed before stay changed.
+            Any exception of the function. Its chunk is then unchanged; chunks that were changed before stay changed.
 
         Examples
         --------
@@ -391,7 +392,7 @@ class Array:
         self._handle.update(picked, function, where, work(threads, 0, progress))
 
     def resize(self, *shape: Any) -> None:
-        """Grow or shrink along any dimensions. What is new reads as the fill; what is outside is deleted.
+        """Grow or shrink along any dimensions. New elements read as the fill; elements outside are deleted.
 
         Examples
         --------
@@ -406,21 +407,22 @@ class Array:
     def append(self, values: Any, axis: int = 0, casting: str = "same_kind") -> int:
         """Write values after the present end along an axis, and grow the array by them.
 
-        Other appenders take turns, so that each has a place of its own.
+        Concurrent appends take turns, so that they do not overlap.
 
         Parameters
         ----------
         values : array_like
-            As long as the array along all other axes. With one dimension less: one step along `axis`, such as a frame.
+            As long as the array along all other axes. Values with one dimension less are one step along `axis`, such as
+            a frame.
         axis : int
             The axis that grows.
         casting : {'no', 'equiv', 'safe', 'same_kind', 'unsafe'}
-            What may be converted, as in :meth:`write`.
+            The conversions that are allowed, as in :meth:`write`.
 
         Returns
         -------
         int
-            The length before: where the values lie.
+            The previous length, which is the index of the first new value.
 
         Examples
         --------
@@ -438,14 +440,15 @@ class Array:
         return self._handle.append(self._values(values, values.shape, False), axis, _BRIEF)
 
     def refresh(self) -> None:
-        """Read the metadata again: shows a shape that others changed."""
+        """Reload the metadata, such as a shape that others changed."""
         self._handle.refresh()
 
     def edit(self, keep_old: bool = True) -> "Edit":
         """A batch of changes that take effect all together or not at all.
 
-        Within ``with``, nobody else sees the changes; other writers of the array wait. At its end they take effect,
-        unless an exception left it. :func:`tessera.undo` takes the last batch back, unless `keep_old` is False.
+        Within ``with``, nobody else sees the changes, and other writers of the array wait. At the end of the block the
+        changes take effect, unless an exception leaves it. :func:`tessera.undo` takes the last batch back, unless
+        `keep_old` is False.
 
         Examples
         --------
@@ -462,8 +465,8 @@ class Array:
     def cached(self, max_memory: Union[int, str] = "256M") -> "Cached":
         """The same array with its chunks kept decoded in memory, for loops of small reads and writes.
 
-        Within ``with``, each chunk that is touched is decoded at most once and encoded once. What was written reaches
-        the array at the end, at ``flush()``, or when its chunk has to make room.
+        Within ``with``, each touched chunk is decoded at most once and encoded once. Written values reach the array at
+        the end, at ``flush()``, or when their chunk is evicted.
 
         Examples
         --------
@@ -503,7 +506,7 @@ class Array:
             raise _indexing.read_only(self._path)
 
     def _castable(self, values: Any, casting: str) -> Any:
-        """The values, if the rule allows that they become elements of this array; else TypeError."""
+        """The values, if the rule allows converting them to this array's dtype; else raises TypeError."""
         if isinstance(values, (Array, Converted)):
             values = values[...]
         if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
@@ -550,7 +553,7 @@ class Edit(Array):
         self._array = array
 
     def commit(self) -> int:
-        """Make all changes take effect. Returns how many values changed."""
+        """Make all changes take effect. Returns the number of values that changed."""
         try:
             changed = self._batch.commit()
         finally:
@@ -559,7 +562,7 @@ class Edit(Array):
         return changed
 
     def discard(self) -> None:
-        """End the batch; what was not committed has not happened."""
+        """End the batch. Changes that were not committed are dropped."""
         _tessera.close(self._handle)
         self._batch.close()
 
@@ -587,11 +590,11 @@ class Cached(Array):
         self._array = array
 
     def flush(self) -> None:
-        """Write everything that was written."""
+        """Write all cached changes to the array."""
         _tessera.flush(self._handle, _BRIEF)
 
     def close(self) -> None:
-        """Flush, and forget the chunks."""
+        """Flush, and drop the chunks."""
         self.flush()
         _tessera.close(self._handle)
         self._array.refresh()

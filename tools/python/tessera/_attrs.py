@@ -1,4 +1,4 @@
-"""Attributes: a mapping that is read and written through at once."""
+"""Attributes: a mapping that reads and writes the stored document on each access."""
 
 from __future__ import annotations
 

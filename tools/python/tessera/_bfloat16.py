@@ -1,4 +1,4 @@
-"""bfloat16, which NumPy lacks: arrays show it as V2, and convert it when they are asked to."""
+"""bfloat16, which NumPy lacks: arrays show it as V2, and convert it on request."""
 
 from __future__ import annotations
 

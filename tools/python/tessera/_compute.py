@@ -1,4 +1,4 @@
-"""Arrays that are computed from others, or put together of them."""
+"""Arrays that are computed from others, or assembled from them."""
 
 from __future__ import annotations
 
@@ -66,24 +66,24 @@ def calc(destination: Optional[Path], expression: str, operands: Mapping[str, Op
     Parameters
     ----------
     destination : path or None
-        Where the result goes: a directory; or a ``.zip`` or an array file by its extension. None: into memory.
+        The place of the result: a directory; or a ``.zip`` or an array file by its extension. None: memory.
     expression : str
         In NumPy's notation: ``"where(a < 0, 0, a * 0.1 + b)"``; ``tessera help calc`` lists the functions.
     operands : dict
-        The arrays by the names that the expression gives them: paths, open arrays, or NumPy arrays. They are broadcast.
+        The arrays by their names in the expression: paths, open arrays, or NumPy arrays. They are broadcast.
     dtype, cast
         Convert the result; `cast` is ``"safe"``, ``"same_kind"``, ``"unsafe"``, ``"round"`` or ``"clip"``.
     overwrite : bool
-        Replace an array or a file that lies there.
+        Replace an existing array or file.
     threads, max_memory, progress
         As in :meth:`Array.read`.
     **options
-        Of the new array, as in :func:`copy`: chunks, codec, format, dims, …; the first operand's where not given.
+        Options of the new array, as in :func:`copy`: chunks, codec, format, dims, …; by default the first operand's.
 
     Returns
     -------
     numpy.ndarray or None
-        The result, where `destination` is None.
+        The result, if `destination` is None.
 
     Raises
     ------
@@ -116,11 +116,11 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
         As in :func:`calc`.
     how : {"min", "max", "sum", "mean", "std", "count", "argmin", "argmax", "median"}
     axis : int or tuple of int, optional
-        The dimensions that go; by default all.
+        The dimensions to reduce; by default all.
     keepdims : bool
-        Whether they stay as length 1.
+        Whether to keep them with length 1.
     skip_nan : bool
-        Leave NaN and NaT out, as numpy.nanmean does.
+        Ignore NaN and NaT, as numpy.nanmean does.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
     destination, dtype, cast, overwrite, threads, max_memory, progress, **options
         As in :func:`calc`.
     by : tuple of int
-        The lengths of a block; those at the ends hold what is left.
+        The lengths of a block; blocks at the ends may be smaller.
     how : {"mean", "max", "min", "mode", "nearest"}
         Means of integers are rounded half to even.
 
@@ -177,12 +177,12 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
           progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
-    """Many arrays of one shape and dtype as one, along a new axis, as numpy.stack.
+    """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
     ----------
     arrays : list of paths or Arrays
-        Looked at before anything is written: one that does not fit is refused by name.
+        All are checked before anything is written; one that does not fit is refused by name.
     destination, dtype, cast, overwrite, threads, max_memory, progress, **options
         As in :func:`calc`.
     axis : int
@@ -202,7 +202,7 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
-    """As :func:`stack`, but along an axis that the arrays have, as numpy.concatenate.
+    """Join arrays along an existing axis, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
     --------
@@ -216,19 +216,19 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
 
 def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
             **options: Any) -> list[str]:
-    """Each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
+    """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
 
     Parameters
     ----------
     array : path or Array
     pattern : str
-        Where they go, with ``{}`` for the number: ``"frames/frame-{}.npy"``. Numbers have as many digits as the last.
+        Their names, with ``{}`` for the number: ``"frames/frame-{}.npy"``. All numbers have as many digits as the last.
     axis : int
-        The dimension that is taken apart.
+        The dimension to split.
     overwrite : bool
-        Replace what lies there, one after the other. Without it, all names have to be free, and a failure leaves none.
+        Replace existing ones, one after the other. Without it, no name may exist, and a failure leaves none behind.
     **options
-        As in :func:`copy` of each step: chunks, codec, format, deflate, …
+        Options of :func:`copy` for each step: chunks, codec, format, deflate, …
 
     Returns
     -------
@@ -277,21 +277,21 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
             units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", threads: int = 0,
             max_memory: Union[int, str] = 0, progress: ProgressCallback = None, **options: Any) -> None:
-    """An OME-Zarr image: a new group with the array and its overviews, and multiscales metadata.
+    """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
 
     Parameters
     ----------
     array : path, Array or numpy.ndarray
     destination : path
-        A directory that is not there yet, or a ``.zip``.
+        A directory that does not exist yet, or a ``.zip``.
     by : int or tuple of int
-        The factor between levels, for the dimensions of space; or one for each dimension.
+        The factor between levels, for the spatial dimensions; or one factor for each dimension.
     levels : int, optional
-        How many, the first included; by default until none that shrinks is longer than 256.
+        The number of levels, the first included; by default until no dimension that shrinks is longer than 256.
     how : {"mean", "max", "min", "mode", "nearest"}
     axes : sequence of str, optional
-        Names of the dimensions: ``"t"``, ``"c"``, ``"z"``, ``"y"``, ``"x"``; by default the array's own, if they are of
-        these, else the last ones of these.
+        Names of the dimensions: ``"t"``, ``"c"``, ``"z"``, ``"y"``, ``"x"``; by default the array's own, if they are
+        among these, else the last of these.
     scale, units : sequences, optional
         Distances between neighbours in the first level, and their units (``"micrometer"``).
     format : {"v3", "v2"}
@@ -299,7 +299,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     threads, max_memory, progress
         As in :meth:`Array.read`.
     **options
-        Of the arrays, as in :func:`copy`: chunks, codec, fill_value.
+        Options of the arrays, as in :func:`copy`: chunks, codec, fill_value.
 
     Examples
     --------

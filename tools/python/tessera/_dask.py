@@ -1,4 +1,4 @@
-"""What dask asks of an array: blocks along its chunks, and a token that tells versions apart."""
+"""The requirements of dask: blocks along an array's chunks, and a token that distinguishes versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _file_state(array: "Array") -> tuple[Any, int]:
 
 
 def token(array: "Array") -> tuple[Any, ...]:
-    """The same for the same elements at the same place; another one once anything there was changed."""
+    """A token for the elements at one place; it differs once anything there has changed."""
     in_directory = array._handle.is_chunked and os.path.isdir(array.path)
     state, newest = _tessera.state(array._handle) if in_directory else _file_state(array)
     if newest > time.time_ns() - _YOUNG:
@@ -42,7 +42,7 @@ def token(array: "Array") -> tuple[Any, ...]:
 
 
 def blocks(array: "Array", limit: Optional[Any]) -> tuple[int, ...]:
-    """Lengths of a block of about dask's ``array.chunk-size``: a multiple of what is read and written as a whole."""
+    """Lengths of a block of about dask's ``array.chunk-size``: a multiple of the unit of storage."""
     core: Any = importlib.import_module("dask.array.core")
 
     units = array.shards or array.chunks or (1,) * array.ndim

@@ -1,4 +1,4 @@
-"""What arrays and groups say of themselves."""
+"""Descriptions of arrays and groups."""
 
 from __future__ import annotations
 

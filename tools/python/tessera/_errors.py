@@ -1,8 +1,8 @@
-"""The exceptions of tessera: one class for each thing that can be wrong, each also the obvious built-in one."""
+"""The exceptions of tessera: one class for each cause, each derived from the matching built-in exception."""
 
 
 class Error(Exception):
-    """What every error of the library derives from.
+    """The base class of all errors of the library.
 
     The message names the array, the chunk, what was expected and what was found.
     """
@@ -17,17 +17,17 @@ class OutOfBounds(Error, IndexError):
 
 
 class NotFound(Error, FileNotFoundError, KeyError):
-    """A path, a member or a node that is not there."""
+    """A path, a member or a node that does not exist."""
 
     __str__ = Exception.__str__
 
 
 class AlreadyExists(Error, FileExistsError):
-    """Something lies where an array or group is to be made."""
+    """The path of a new array or group is taken."""
 
 
 class Corrupt(Error, OSError):
-    """Bytes that are not what their format says they must be."""
+    """Bytes that violate their format."""
 
 
 class Unsupported(Error, NotImplementedError):
@@ -35,11 +35,11 @@ class Unsupported(Error, NotImplementedError):
 
 
 class IoError(Error, OSError):
-    """A call of the system failed; the message names the file and the system's reason."""
+    """A system call failed; the message names the file and the system's reason."""
 
 
 class OverBudget(Error, MemoryError):
-    """Cannot be done within the memory budget; the message names the least that works."""
+    """Impossible within the memory budget; the message names the smallest budget that works."""
 
 
 class Cancelled(Error, InterruptedError):
@@ -47,8 +47,8 @@ class Cancelled(Error, InterruptedError):
 
 
 class Recorded(Error, RuntimeError):
-    """A batch is recorded and takes effect by itself, though it is not in place yet: do not make it again."""
+    """A batch is recorded and will take effect, but is not in place yet: do not repeat it."""
 
 
 class Sealed(Error, PermissionError):
-    """A change to what is sealed; ``break_seal=True`` where it is opened allows it."""
+    """A change to a sealed array or group; opening it with ``break_seal=True`` allows the change."""

@@ -16,7 +16,7 @@ Node = Union[Array, "Group", "Members"]
 
 
 class Group(Mapping[str, Any]):
-    """Arrays and groups by name, as they lie below a directory or in a zip.
+    """A mapping of names to the arrays and groups below a directory or in a zip.
 
     A group has metadata of a format, or is a plain folder that holds arrays. Names may lead further down:
     ``group["sub/array"]``.
@@ -63,7 +63,7 @@ class Group(Mapping[str, Any]):
 
     @property
     def info(self) -> dict[str, Any]:
-        """What ``tessera info --json`` says of a group."""
+        """The output of ``tessera info --json`` for a group."""
         nodes = self._handle.nodes(True)
         return {
             "path": self._path,
@@ -109,7 +109,7 @@ class Group(Mapping[str, Any]):
         return True
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """The arrays directly below, by name. One that cannot be opened is left out here, and an error by its name."""
+        """The arrays directly below, by name. Omits arrays that cannot be opened; accessing one by name is an error."""
         return self._below("array")
 
     def groups(self) -> Iterator[tuple[str, "Group"]]:
@@ -117,11 +117,11 @@ class Group(Mapping[str, Any]):
         return self._below("group")
 
     def walk(self) -> Iterator[tuple[str, str, Optional[str]]]:
-        """All nodes below: path, ``"array"`` or ``"group"``, and format. Nothing is opened, nothing is refused."""
+        """All nodes below: path, ``"array"`` or ``"group"``, and format. Opens no node, so none is refused."""
         return iter(self._handle.nodes(True))
 
     def tree(self) -> str:
-        """What lies below, drawn as a tree."""
+        """The nodes below, drawn as a tree."""
         lines = [os.path.basename(self._path.rstrip("/")) + "/"]
         below: dict[str, list[tuple[str, str]]] = {}
         for path, kind, _ in self._handle.nodes(True):
@@ -143,7 +143,7 @@ class Group(Mapping[str, Any]):
     # ---- changes
 
     def create_array(self, name: str, shape: Any, dtype: Any, **options: Any) -> Array:
-        """Make an array below this group, in its format, and the groups that are missing on the way.
+        """Make an array below this group, in its format, with any missing groups in between.
 
         The arguments are those of :func:`tessera.create`.
         """
@@ -156,19 +156,19 @@ class Group(Mapping[str, Any]):
         return made
 
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
-        """Make a group below this group, in its format (`format` counts below a plain folder alone)."""
+        """Make a group below this group, in its format (`format` is used only below a plain folder)."""
         self._require_writable()
         self._handle.create_group(name, dict(attrs or {}), format)
         made: Group = self[name]
         return made
 
     def require_group(self, name: str) -> "Group":
-        """The group of this name, made where there is none."""
+        """The group of this name, created if it does not exist."""
         found: Group = self[name] if name in self else self.create_group(name)
         return found
 
     def move(self, old: str, new: str) -> None:
-        """Give an array or group below another name, with everything below it; never onto something."""
+        """Rename an array or group below this one, with everything in it. Never replaces anything."""
         self._require_writable()
         self._handle.move(old, new)
 
@@ -181,7 +181,7 @@ class Group(Mapping[str, Any]):
         self.remove(name, recursive=True)
 
     def consolidate(self) -> None:
-        """Write consolidated metadata, which other Zarr readers open a hierarchy by."""
+        """Write consolidated metadata, by which other Zarr readers open a hierarchy."""
         self._require_writable()
         self._handle.consolidate()
 

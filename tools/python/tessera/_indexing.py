@@ -1,4 +1,4 @@
-"""Keys that are more than basic: fields, vindex and oindex; and what is stored for a value."""
+"""Keys beyond basic indexing: fields, vindex and oindex; and the conversion of assigned values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOXES = 64 << 20
 
 
 def not_basic(key: Any) -> IndexError:
-    """The error for a key that is no basic one."""
+    """The error for a key that is not basic."""
     return IndexError(
         f"{key!r:.200}: only integers, slices (`:`), ellipsis (`...`), None and names of fields are valid indices here; "
         "lists, arrays and masks go to .vindex (places) or .oindex (each dimension by itself)"
@@ -39,7 +39,7 @@ def has_one_list(key: Any) -> bool:
 
 
 def read_only(path: str) -> Exception:
-    """The error of changing what was opened for reading."""
+    """The error for changing a node that was opened for reading."""
     return InvalidArgument(f'{path}: was opened for reading; tessera.open(path, "r+") can change it')
 
 
@@ -70,7 +70,7 @@ def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarra
 
 
 def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
-    """What NumPy would store of a value in an array of this dtype and shape."""
+    """A value as NumPy would store it in an array of this dtype and shape."""
     if element:
         one = np.empty(1, dtype)
         one[0] = value
@@ -208,7 +208,7 @@ class _Group:
 
 
 class OIndex:
-    """Each dimension by itself; see :attr:`Array.oindex`.
+    """An independent index for each dimension; see :attr:`Array.oindex`.
 
     Examples
     --------

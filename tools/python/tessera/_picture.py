@@ -36,7 +36,7 @@ class Picture:
         return int.from_bytes(self.data[16:20], "big"), int.from_bytes(self.data[20:24], "big")
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes it to a file, which must not be there yet."""
+        """Write it to a file, which must not exist yet."""
         with open(path, "xb") as file:
             file.write(self.data)
 

@@ -18,10 +18,10 @@ _running: "weakref.WeakSet[Server]" = weakref.WeakSet()
 
 
 class Server:
-    """A server that runs; its text is its URL. Made by :func:`serve`.
+    """A running server, from :func:`serve`. ``str()`` of it is its URL.
 
-    It ends with :meth:`close`, at the end of a ``with`` block, when nothing refers to it any more, and with the
-    process. In a forked child it is closed.
+    It ends with :meth:`close`, at the end of a ``with`` block, when nothing refers to it any more, or with the process.
+    In a forked child it is closed.
     """
 
     def __init__(self, handle: "_tessera.ServerHandle"):
@@ -40,11 +40,11 @@ class Server:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, or belongs to the process that this one is a fork of."""
+        """Whether it has ended, or belongs to the parent of this forked process."""
         return self._handle.closed
 
     def close(self) -> None:
-        """End it, with all connections. May be called twice."""
+        """End the server and all connections. May be called twice."""
         self._handle.close()
 
     def __enter__(self) -> "Server":
@@ -82,32 +82,33 @@ def _texts(texts: Union[str, Sequence[str]]) -> list[str]:
 def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1", hosts: Union[str, Sequence[str]] = (),
           allow_origins: Union[str, Sequence[str]] = (), follow_links: bool = False, threads: int = 0,
           max_memory: Union[int, str] = 0) -> Server:
-    """Serve arrays by HTTP, for the browser and for every program that reads Zarr v2 or v3 there; ``tessera serve``.
+    """Serve arrays over HTTP, as ``tessera serve``, for the browser and for every program that reads Zarr v2 or v3.
 
-    Arrays of every format, array files, files of several arrays, hierarchies and directories of all these; read-only.
-    Each is there as Zarr v2 below ``url + "v2/"`` and as v3 below ``url + "v3/"``. The work is done in threads of the
-    library, beside Python's.
+    Serves arrays of every format, array files, files of several arrays, hierarchies and directories of all these, all
+    read-only. Each appears as Zarr v2 below ``url + "v2/"`` and as v3 below ``url + "v3/"``. The work is done in
+    threads of the library, beside Python's.
 
     Parameters
     ----------
     *paths : path, Array or Group
-        Several appear below their names.
+        If there are several, each appears below its own name.
     port : int
-        0: a free one, which the system chooses.
+        0: the system chooses a free one.
     token : bool
         Whether URLs hold a random token. Without it every user of this machine can read what is served.
     bind : str
-        The address to listen on. Others than the default let other machines connect, unencrypted.
+        The address to listen on. Addresses other than the default let other machines connect, unencrypted.
     hosts : str or sequence of str
-        Further names that the machine is asked for by.
+        Further host names that clients use for this machine.
     allow_origins : str or sequence of str
-        Origins whose pages may read: ``"https://viewer.example"``.
+        Origins of pages that may read: ``"https://viewer.example"``.
     follow_links : bool
         Whether symbolic links may lead out of a path.
     threads : int
         Threads for the work of one request; 0: all cores.
     max_memory : int or str
-        Memory for data of all requests together, as ``"512M"``. What does not fit is answered with status 503.
+        Memory for the data of all requests together, such as ``"512M"``. A request that does not fit is answered with
+        status 503.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The program's verbs as functions."""
+"""The program's commands as functions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MODES = {"r": True, "r+": False}
 
 
 def _absolute(path: Path) -> str:
-    """The path as it is kept: the working directory may change, and workers may have another."""
+    """The absolute path: the working directory may change, and workers may have a different one."""
     return os.path.abspath(os.fspath(path))
 
 
 def _place(break_seal: bool) -> _tessera.PlaceOptions:
-    """For verbs that change what lies at a path."""
+    """For functions that change the node at a path."""
     return _tessera.PlaceOptions(False, break_seal=break_seal)
 
 
 def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
          follow_links: bool = False, break_seal: bool = False) -> Any:
-    """Open whatever lies at a path.
+    """Open the array, group or file at a path.
 
     Parameters
     ----------
@@ -41,26 +41,26 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
         An array or group in a directory or a zip (``data.zarr.zip/group/array``), an array file, or
         ``file.npz::member``.
     mode : {"r", "r+"}
-        For reading, or for reading and writing. Array files are changed in place: ``.npy`` and ``.ra`` only.
+        For reading, or for reading and writing. Of the array files, only ``.npy`` and ``.ra`` can be changed in place.
     durability : {"none", "commit", "each"}
-        What is on the disk when a write returns; see the program's ``--durability``.
+        Which data are on the disk when a write returns; see the program's ``--durability``.
     locks : bool
-        Whether writers of other processes are kept away. False only where a file system has no locks, and nobody
+        Whether locks keep writers of other processes away. Use False only if the file system has no locks and nobody
         else writes.
     follow_links : bool
         Whether values are written through symbolic links to directories.
     break_seal : bool
-        Whether what is sealed may be changed. The first change marks the seal as broken, until it is sealed anew.
+        Whether sealed arrays and groups may be changed. The first change marks the seal as broken, until the next seal.
 
     Returns
     -------
     Array, Group or Members
-        Members, a mapping, for a file of several arrays.
+        For a file of several arrays: Members, a mapping.
 
     Raises
     ------
     NotFound
-        Nothing that can be opened lies there; the message says what does.
+        Nothing that can be opened is there; the message names what is there instead.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
 
 
 def _json_fill(value: Any, dtype: Any) -> Any:
-    """A fill as JSON has it, as exact as the dtype."""
+    """A fill value in JSON, exact for the dtype."""
     if value is None or isinstance(value, str):
         return value
     kind = _tessera.numpy_dtype(dtype)
@@ -116,7 +116,7 @@ def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
 
 
 def creation_options(shape: Any, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
-    """What the library's creation of an array takes."""
+    """The options that the library takes to create an array."""
     known = {"chunks", "shards", "fill_value", "codec", "format", "order", "separator", "dims", "attrs"}
     unknown = sorted(set(options) - known)
     if unknown:
@@ -150,30 +150,31 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
     Parameters
     ----------
     path : str or os.PathLike
-        A directory that is not there yet.
+        A directory that does not exist yet.
     shape : int or tuple of int
     dtype : dtype_like
-        NumPy's, or what NumPy lacks: ``"bfloat16"``, and ``str`` and ``bytes`` for elements of any length.
+        NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements of any length.
     chunks : int or tuple of int, optional
-        The lengths of a chunk; about 1 MiB is chosen.
+        The lengths of a chunk; by default a chunk has about 1 MiB.
     fill_value : optional
-        What is not written reads as; None leaves it undefined. By default the format's: 0, or an empty text.
+        The value of elements that were never written; None leaves it undefined. The default is the format's: 0, or an
+        empty text.
     shards : tuple of int, optional
         v3: the lengths of a shard, one file for many chunks.
     codec : str, optional
         ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
     format : {"zmeta", "v1", "v2", "v3"}, optional
-        That of the group around it, else ``"zmeta"``.
+        By default the format of the group around it, else ``"zmeta"``.
     order : {"C", "F"}
-        Of the elements in a chunk.
+        Order of the elements in a chunk.
     separator : {".", "/"}, optional
-        Between the indices of chunk keys.
+        Separator of the indices in chunk keys.
     dims : sequence of str, optional
         Names of the dimensions.
     attrs : dict, optional
         Attributes.
     overwrite : bool
-        Replace an array that lies there, in one step.
+        Replace an existing array, in one step.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
     Raises
     ------
     AlreadyExists
-        Something lies there.
+        The path exists.
 
     Examples
     --------
@@ -203,12 +204,12 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
 
 
 def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None) -> Group:
-    """Make a group, in which arrays and groups can be made.
+    """Make a group for arrays and further groups.
 
     Raises
     ------
     AlreadyExists
-        An array or a group lies there.
+        An array or a group is there.
     """
     place = _absolute(path)
     handle = _tessera.create_group(place, format, dict(attrs or {}), _tessera.PlaceOptions(False))
@@ -226,9 +227,9 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
     values : array_like
         Memory is not copied. Objects have to be str, or bytes with ``dtype=bytes``.
     overwrite : bool
-        Replace what lies there.
+        Replace an existing array or file.
     dtype : dtype_like, optional
-        ``str`` or ``bytes`` for objects, ``"bfloat16"`` for numbers that are to be rounded to it.
+        ``str`` or ``bytes`` for objects; ``"bfloat16"`` to round numbers to it.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
     object_strings : bool
@@ -236,7 +237,7 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
     progress : callable or True
         As in :meth:`Array.read`.
     **options
-        For an array of chunks, those of :func:`create`: chunks, codec, format, fill_value, …
+        For an array of chunks, the options of :func:`create`: chunks, codec, format, fill_value, …
 
     Examples
     --------
@@ -299,46 +300,46 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
          separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
-    """Copy an array or a whole hierarchy, whatever the two are: import, export, rechunk, recompress and convert.
+    """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
-    copied as they are where nothing stands against it. The new array appears when it is complete.
+    copied undecoded if they stay valid. The new array appears when it is complete.
 
     Parameters
     ----------
     source : path, Array, Group or Members
-        Of a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
+        For a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
     destination : path
         A directory; or a ``.zip`` or an array file by its extension.
     sel : basic index, optional
-        What to copy of a single array.
+        The part of a single array to copy.
     overwrite : bool
-        Replace an array or a file that lies there.
+        Replace an existing array or file.
     chunks, shards, codec, format, order, separator, fill_value
-        As in :func:`create`; what is not given is the source's. ``shards=None`` takes shards away.
+        As in :func:`create`; by default as in the source. ``shards=None`` removes shards.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
     resume : bool
-        Leave what is there when the copy is interrupted or fails, and go on with that in the next call, where source
-        and arguments are the same.
+        Keep the unfinished copy if it is interrupted or fails; the next call with the same source and arguments resumes
+        it.
     link : bool
         Make chunk files hard links to those of the source, instead of copying them. Tessera never writes into a chunk
-        file; other programs may. Refused where chunks have to be encoded anew.
+        file, but other programs may. Refused if chunks have to be encoded anew.
     dry_run : bool
-        Only say what would be done.
+        Only report what would be done.
     skip_unreadable : bool
-        Leave out arrays of a hierarchy that cannot be read, and say so. Otherwise the rest is copied, too, but beside
-        what `overwrite` would replace, and then `Corrupt` is raised.
+        Leave out arrays of a hierarchy that cannot be read, and report them. Otherwise the rest is copied too, but
+        beside the destination that `overwrite` would replace, and then `Corrupt` is raised.
     break_seal : bool
-        Whether what is sealed may be changed, as in :func:`open`.
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
     threads, max_memory, progress
         As in :meth:`Array.read`.
 
     Returns
     -------
     list of str
-        What is said otherwise in the new format than in the old one. With `dry_run` the last one tells whether chunks
-        stay as they are. Of several arrays each sentence begins with the array's path.
+        The differences between the metadata in the old and the new format, one sentence each. With `dry_run` the last
+        one says whether chunks stay as they are. For several arrays each sentence begins with the array's path.
 
     Examples
     --------
@@ -381,9 +382,9 @@ def convert(source: Union[Path, Array, Group, Members], destination: Path, forma
 
 
 def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
-    """Say where chunks lie, for programs that read them in place: kerchunk's references, version 1.
+    """Locate the chunks, for programs that read them in place: kerchunk's references, version 1.
 
-    Other programs open what lies at a path as a Zarr v2 store without a copy of it, by fsspec's reference file system:
+    Other programs open the array or group as a Zarr v2 store, without a copy, by fsspec's reference file system:
     ``zarr.open(fsspec.get_mapper("reference://", fo=tessera.refs("elevation.npy")))``.
 
     Parameters
@@ -396,13 +397,13 @@ def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        `version` and `refs`: of each key its text, or the file, offset and size of its bytes. Once chunks are written,
-        added or removed, references have to be made anew.
+        `version` and `refs`: for each key its text, or the file, offset and size of its bytes. After chunks were
+        written, added or removed, references have to be made anew.
 
     Raises
     ------
     Unsupported
-        For what does not lie there in byte ranges that Zarr v2 can say.
+        The elements do not lie in byte ranges that Zarr v2 can express.
 
     Examples
     --------
@@ -441,20 +442,20 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
            to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
-    """Mend what :func:`verify` finds and can be mended. Damaged chunks are set aside, not deleted.
+    """Repair the findings of :func:`verify` that can be repaired. Damaged chunks are set aside, not deleted.
 
     Parameters
     ----------
     dry_run : bool
-        Only say what would be done.
+        Only report what would be done.
     give_up_batches : bool
-        Take batches back that were committed and are not in place, instead of finishing them.
+        Take back batches that were committed but are not in place, instead of finishing them.
     drop_damaged : bool
-        Delete what was set aside.
+        Delete the chunks that were set aside.
     to_seal : bool or sequence of str
-        Restore from the parity of a seal also files that may have been edited since: all of them, or these.
+        From the parity of a seal, also restore files that may have been edited since: all of them, or these.
     break_seal : bool
-        Whether what is sealed may be changed, as in :func:`open`.
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
     return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
@@ -464,30 +465,30 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
 def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
          progress: ProgressCallback = None) -> dict[str, Any]:
-    """Write a manifest of SHA-256 sums, with which anybody can tell later whether a file was changed.
+    """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
     ----------
     bag : path, optional
         Make a BagIt bag there instead, a copy with manifests.
     overwrite : bool
-        Replace the manifest where files have changed since.
+        Replace the manifest even if files have changed since.
     unchecked : bool
-        Do not verify before.
+        Do not verify first.
     parity : str or int, optional
-        Write parity too, from which :func:`repair` restores: a share such as ``"5%"``, or how many files may vanish;
-        0 removes it. Without, parity that is there is kept up.
+        Also write parity, from which :func:`repair` restores files: a share such as ``"5%"``, or the number of files
+        that may vanish; 0 removes it. By default, existing parity is kept up to date.
     accept : sequence of str
-        Files below `path` that are sealed as they are now, whatever became of them since the seal.
+        Files below `path` that are sealed as they are now, whatever has happened to them since the seal.
     check : bool
-        Read everything, also files with parity whose size and time are those of the seal.
+        Read everything, even files with parity that have the size and time of the seal.
 
     Raises
     ------
     Corrupt
-        What is to be sealed is damaged, and was not sealed.
+        The data are damaged, and were not sealed.
     AlreadyExists
-        Files are not as they were sealed, and neither `overwrite` nor `accept` allows that.
+        Files differ from the last seal, and neither `overwrite` nor `accept` allows that.
 
     Examples
     --------
@@ -529,19 +530,19 @@ def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int
 
 def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
-    """What differs between two arrays, element by element.
+    """Compare two arrays element by element.
 
     Parameters
     ----------
     atol, rtol : float
-        What counts as equal, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit.
+        The tolerance, as in :func:`numpy.isclose` with ``equal_nan=True``. Both 0: bit for bit.
     places : int
-        How many elements that differ are listed.
+        The largest number of differing elements that are listed.
 
     Returns
     -------
     dict
-        `equal`, `structure` (what else than elements differs), `different`, `first`, `largest`, `largest_at`.
+        `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`.
     """
     return _tessera.difference(_array(a)._handle, _array(b)._handle, atol, rtol, places,
                                work(threads, max_memory, progress))
@@ -554,7 +555,7 @@ def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_me
     Returns
     -------
     dict
-        The members of ``tessera stats --json``; of structures `fields` has those of each field.
+        The members of ``tessera stats --json``; for structures, `fields` has those of each field.
 
     Examples
     --------
@@ -573,7 +574,7 @@ def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_me
 
 
 def info(path: Any) -> dict[str, Any]:
-    """What is known of an array, a group or a file, without reading elements: ``tessera info --json``."""
+    """The properties of an array, a group or a file, as in ``tessera info --json``. Reads no elements."""
     node = path if isinstance(path, (Array, Group, Members)) else open(path)
     if isinstance(node, Members):
         return {"path": node.path, "kind": "file", "members": {name: node[name].info for name in node}}
@@ -581,12 +582,12 @@ def info(path: Any) -> dict[str, Any]:
 
 
 def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
-    """Keep what an array or a hierarchy holds now, beside it, with shared bytes where the file system can.
+    """Keep the present state of an array or a hierarchy beside it, sharing disk blocks if the file system can.
 
     Parameters
     ----------
     name : str
-        Of the snapshot, which opens like any array: ``ROOT.snapshots/NAME``.
+        Name of the snapshot, which opens like any array: ``ROOT.snapshots/NAME``.
     sums : bool
         Record SHA-256 sums, so that copies of the snapshot can be checked.
     """
@@ -594,25 +595,25 @@ def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCall
 
 
 def snapshots(path: Any) -> list[dict[str, Any]]:
-    """The snapshots of what lies at a path."""
+    """The snapshots of the array or group at a path."""
     return _tessera.list_snapshots(_path_of(path))
 
 
 def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: bool = False,
             progress: ProgressCallback = None) -> list[str]:
-    """Put back what a snapshot holds, in one step. Everything that is there now is lost.
+    """Restore the state of a snapshot in one step. The present content is lost.
 
     Parameters
     ----------
     skip_damaged : bool
-        Leave out what is not as it was when the snapshot was made.
+        Leave out files that have changed since the snapshot was made.
     break_seal : bool
-        Whether what is sealed may be changed, as in :func:`open`.
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
 
     Returns
     -------
     list of str
-        With `skip_damaged`: the paths of what is left out.
+        With `skip_damaged`: the paths that were left out.
     """
     return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _place(break_seal), work(0, 0, progress))
 
@@ -623,19 +624,19 @@ def remove_snapshot(path: Any, name: str) -> None:
 
 
 def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
-    """Take the last batch (:meth:`Array.edit`), or the last change by the program, back; undone twice, it is there again.
+    """Take back the last batch (:meth:`Array.edit`), or the last change by the program. A second undo restores it.
 
-    Assignments in Python are not kept for it, unless they are made in a batch.
+    Assignments in Python can be undone only if they are made in a batch.
 
     Parameters
     ----------
     break_seal : bool
-        Whether what is sealed may be changed, as in :func:`open`.
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
 
     Returns
     -------
     int
-        How many values changed.
+        The number of values that changed.
 
     Examples
     --------

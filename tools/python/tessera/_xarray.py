@@ -43,10 +43,10 @@ class _Elements(BackendArray):  # type: ignore
 
 
 def _fill(array: Array, attributes: dict[str, Any]) -> Any:
-    """What marks missing values; None for nothing.
+    """The value that marks missing elements; None if there is none.
 
-    In Zarr v2 that is the array's fill, as xarray writes it there. The other formats have a fill always: zero, their
-    default, marks nothing there.
+    In Zarr v2 that is the array's fill, as in what xarray writes. The other formats always have a fill, so their
+    default, zero, marks nothing.
     """
     stated = attributes.pop("_FillValue", None)
     if stated is not None:
@@ -98,7 +98,7 @@ class _Store(AbstractDataStore):  # type: ignore
 
 
 class TesseraBackend(BackendEntrypoint):  # type: ignore
-    """Opens every format that Tessera opens, each array as a variable that is read when it is used."""
+    """Opens every format that Tessera opens, each array as a lazily read variable."""
 
     description = "Open arrays and groups of every Zarr format, .npy, .npz, .ra and MLDF, with Tessera"
 

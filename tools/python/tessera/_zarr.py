@@ -1,5 +1,5 @@
 # mypy: warn-unused-ignores=False
-"""What Tessera opens, for programs that read Zarr v2: zarr-python 2, xarray, dask."""
+"""Views of everything that Tessera opens, for programs that read Zarr v2: zarr-python 2, xarray, dask."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def _variable(chunk: np.ndarray[Any, Any]) -> bytes:
 
 
 class ZarrView(_Base):  # type: ignore
-    """Keys to bytes: anything that Tessera opens, as a Zarr v2 store that is only read. See :func:`zarr_view`."""
+    """Keys to bytes: anything that Tessera opens, as a read-only Zarr v2 store. See :func:`zarr_view`."""
 
     _readable = True
     _writeable = False
@@ -339,15 +339,15 @@ class ZarrView(_Base):  # type: ignore
 class KeyStore(_Base):  # type: ignore
     """A directory as a writable store of zarr-python 2 and of ``xarray.Dataset.to_zarr``.
 
-    Each value is replaced as a whole: a reader, and a program that is killed, sees the old bytes or the new ones; what
-    was assigned is on the disk. Other programs' writers of one chunk do not wait for each other.
+    Each value is replaced as a whole: a reader sees the old bytes or the new ones, even after a program was killed.
+    Assigned values are on the disk. Programs that write to one chunk in this way do not wait for each other.
 
     Parameters
     ----------
     path : str or os.PathLike
-        Made by the first value.
+        The directory; the first value creates it.
     durability : {"none", "commit", "each"}
-        As in :func:`tessera.open`; ``"none"`` leaves it to the system when values reach the disk.
+        As in :func:`tessera.open`; with ``"none"`` the system decides when values reach the disk.
 
     Examples
     --------
@@ -453,11 +453,11 @@ def _encode(document: Any) -> bytes:
 
 
 def zarr_view(path: Any) -> ZarrView:
-    """Show anything that Tessera opens as a Zarr v2 store: ``zarr.open(tessera.zarr_view("old.zarr"))``.
+    """Present anything that Tessera opens as a Zarr v2 store: ``zarr.open(tessera.zarr_view("old.zarr"))``.
 
-    Arrays of every format, array files, files of several arrays and hierarchies of all these; read-only. Chunks are
-    passed as they are stored where Zarr v2 has their codecs (those within shards, too), else decoded by Tessera and
-    passed uncompressed. Array files are passed in pieces of at most 8 MiB.
+    Takes arrays of every format, array files, files of several arrays and hierarchies of all these; read-only. Chunks
+    are passed on as stored if Zarr v2 has their codecs (chunks within shards, too). Otherwise Tessera decodes them and
+    passes them on uncompressed. Array files are passed on in pieces of at most 8 MiB.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ def zarr_view(path: Any) -> ZarrView:
     Returns
     -------
     ZarrView
-        A ``zarr.storage.Store`` where zarr-python 2 is installed, and a mapping of keys to bytes anywhere.
+        A ``zarr.storage.Store`` if zarr-python 2 is installed, and in any case a mapping of keys to bytes.
 
     Examples
     --------
