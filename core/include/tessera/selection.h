@@ -12,8 +12,8 @@
 namespace tessera {
 
 /// The elements that a basic slice picks from an array of a known shape: along each dimension `count` indices start,
-/// start+step, … (step may be negative, never 0). It also records the dimensions that an integer index dropped. Thread
-/// rule: a value type.
+/// start+step, … (step may be negative, never 0). It also records the dimensions that an integer index dropped.
+/// Thread rule: a value type.
 class Selection {
 public:
     struct Axis {
