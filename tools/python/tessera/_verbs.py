@@ -442,7 +442,7 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
            to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
            max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
-    """Repair the findings of :func:`verify` that can be repaired. Damaged chunks are set aside, not deleted.
+    """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
 
     Parameters
     ----------

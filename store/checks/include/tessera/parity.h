@@ -39,7 +39,7 @@ struct ParityPromise {
     std::uint32_t block_size = 0;
     std::uint32_t blocks = 0;  ///< blocks of one group that may be lost; the least of all groups
     std::uint64_t run = 0;     ///< consecutive bytes of the archive, with its files in the order of their paths
-    std::uint32_t files = 0;   ///< number of arbitrary files
+    std::uint32_t files = 0;   ///< number of files, whichever they are
 };
 /// For the seal at `prefix`; nullopt if it has no parity. Reads the parity files, not the data. Throws corrupt if none
 /// of the parity can be read.

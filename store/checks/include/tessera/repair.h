@@ -1,4 +1,4 @@
-// repair: repairs the findings of verify that can be repaired. Damaged chunks, and chunks outside their array, are set
+// repair: acts on those findings of verify that have a remedy. Damaged chunks, and chunks outside their array, are set
 // aside in the array's `.tessera/damaged/`, under their own keys. It deletes no data, unless told to drop the chunks
 // that were set aside (RepairOptions::drop_damaged). If a link that must not be followed (StoreOptions::follow_links)
 // leads to anything to be repaired, it repairs nothing and says so.
