@@ -582,7 +582,7 @@ def info(path: Any) -> dict[str, Any]:
 
 
 def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
-    """Keep the present state of an array or a hierarchy beside it, sharing disk blocks if the file system can.
+    """Keep the present state of an array or a hierarchy beside it, sharing bytes if the file system allows it.
 
     Parameters
     ----------
