@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/store_kind.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -551,6 +552,7 @@ private:
 }  // namespace
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
+    require_local(root, "a directory store");
     return std::make_shared<DirectoryStore>(root, options);
 }
 
