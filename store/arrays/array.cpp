@@ -142,7 +142,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
         case Occupant::other:
             throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
     }
-    Place place = store_kind_of(path).place(path.string(), store);
+    Place place = store_kind_of(path).place(path, store);
     return create_whole(std::move(place.store), place.prefix, options);
 }
 

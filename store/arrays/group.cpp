@@ -425,7 +425,7 @@ Group Group::create(const fs::path& path, const Dialect& dialect, const Value& a
     const Place seen = enclosing_place(path, options);
     make_parent_groups(*seen.store, seen.prefix);
     seen.store->sync();
-    Place place = store_kind_of(path).place(path.string(), options);
+    Place place = store_kind_of(path).place(path, options);
     return create(std::move(place.store), place.prefix, dialect, attributes);
 }
 

@@ -82,7 +82,7 @@ void await_replacement(const fs::path& part, const fs::path& path) {
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
     const StoreKind& kind = store_kind_of(path);
-    if (!kind.scheme.empty()) return kind.place(path.string(), options);
+    if (!kind.scheme.empty()) return kind.place(path, options);
     if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {

@@ -74,7 +74,7 @@ private:
     std::string name_;
 };
 
-class DirectoryStore final : public KeyValueStore, private DirectoryTree {
+class DirectoryStore final : public KeyValueStore, public LocalFiles, private DirectoryTree {
 public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
         : DirectoryTree(root.empty() ? "." : root.string(), options) {}
@@ -469,6 +469,8 @@ public:
                 }};
     }
 
+    [[nodiscard]] LocalFiles* local_files() override { return this; }
+    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
         each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });

@@ -83,10 +83,11 @@ std::string join_key(std::string_view prefix, std::string_view name) {
     return key.append("/").append(name);
 }
 
-extern constinit const StoreKind folder_kind{.scheme = "",
-                                             .about = "folders of this machine",
-                                             .place = [](const std::string& path, const StoreOptions& options) {
-                                                 return Place{directory_store(path, options), ""};
-                                             }};
+extern constinit const StoreKind folder_kind{
+    .scheme = "",
+    .about = "folders of this machine",
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return Place{directory_store(path, options), ""};
+    }};
 
 }  // namespace tessera

@@ -145,7 +145,8 @@ private:
     fs::path folder_;
 };
 
-Place toy_place(const std::string& path, const StoreOptions& options) {
+Place toy_place(const fs::path& name, const StoreOptions& options) {
+    const std::string path = name.string();
     const std::string text = path.substr(0, path.find_last_not_of('/') + 1);
     const std::size_t slash = text.find('/');
     const std::string prefix = slash == std::string::npos ? "" : text.substr(slash + 1);

@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-extern std::atomic<int> toy_reads;   // of toy_store.cpp
+extern std::atomic<int> toy_reads;  // of toy_store.cpp
 extern std::atomic<int> toy_writes;
 
 namespace {
@@ -160,7 +160,8 @@ protected:
 
     static Array made_at(const std::string& path, const std::string& format) {
         Array array = Array::create(
-            path, {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .codec = "blosc:lz4:5:shuffle", .format = format});
+            path,
+            {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .codec = "blosc:lz4:5:shuffle", .format = format});
         array.write("", numbers().view());
         array.attributes().set("units", "m");
         return array;
@@ -236,6 +237,26 @@ TEST_F(ToyStoreTest, an_unfinished_copy_is_resumed) {
     NewArray resumed("toy:x/a", options, {.resume = true}, "a test");
     EXPECT_TRUE(resumed.resumed());
     EXPECT_EQ(resumed.commit().read("0, 0").values<std::int32_t>()[0], 7);
+}
+
+TEST_F(ToyStoreTest, an_unfinished_replacement_leaves_the_old_array_until_it_is_resumed) {
+    const ArrayOptions options{.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .format = "v2"};
+    made_at("toy:x/a", "v3");
+    {
+        NewArray begun("toy:x/a", options, {.overwrite = true}, "a test");
+        begun.array().write("0:4, 0:3", 7);
+        (void)begun.keep();
+    }
+    expect_numbers(Array::open("toy:x/a"));
+    EXPECT_EQ(occupant("toy:x/a"), Occupant::array);
+    NewArray resumed("toy:x/a", options, {.overwrite = true, .resume = true}, "a test");
+    EXPECT_TRUE(resumed.resumed());
+    const Array array = resumed.commit();
+    EXPECT_EQ(array.dialect().name, "v2");
+    EXPECT_EQ(array.read("0, 0").values<std::int32_t>()[0], 7);
+    EXPECT_EQ(array.read("9, 6").values<std::int32_t>()[0], 0);
+    const Place place = find_place("toy:x/a");
+    EXPECT_TRUE(verify(place.store, "a").findings.empty());
 }
 
 TEST_F(ToyStoreTest, holds_groups) {

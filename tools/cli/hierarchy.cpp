@@ -27,7 +27,8 @@ namespace {
 /// As a user would type it: relative to the current directory, if below that.
 std::string short_path(const fs::path& path) {
     const fs::path relative = path.lexically_relative(fs::current_path());
-    return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+    const bool plain = !relative.empty() && *relative.begin() != ".." && is_local(relative);
+    return plain ? relative.string() : path.string();
 }
 
 // ---- group

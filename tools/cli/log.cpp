@@ -118,7 +118,8 @@ namespace {
 fs::path group_around(const fs::path& path) {
     fs::path named = path.lexically_normal();
     if (!named.has_filename()) named = named.parent_path();
-    const fs::path above = named.has_parent_path() ? named.parent_path() : fs::path(".");
+    fs::path above = named.has_parent_path() ? named.parent_path() : fs::path(".");
+    if (!is_local(above)) above = "." / above;  // as it was typed
     if (!fs::is_directory(above)) return {};
     const Place place = find_place(above.string(), {.read_only = true});
     return probe_group_dialect(*place.store, place.prefix) != nullptr ? above : fs::path();

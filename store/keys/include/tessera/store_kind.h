@@ -25,7 +25,7 @@ struct StoreKind {
     /// The place that such a path names, which need not exist; changes nothing. Joined with the prefix by '/', the
     /// store's name() is the path, so that what messages name can be typed. The locks of all stores of the same name
     /// exclude each other within the process. Throws invalid_argument for a path that names no place, and io.
-    Place (*place)(const std::string& path, const StoreOptions& options);
+    Place (*place)(const std::filesystem::path& path, const StoreOptions& options);
 };
 
 /// All kinds; the folders and files of this machine are the first.
