@@ -49,7 +49,8 @@ public:
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override {
         ++toy_reads;
         const fs::path file = file_of(key);
-        return fs::exists(file) ? open_file(file) : nullptr;
+        if (!fs::exists(file)) return nullptr;
+        return memory_source(read_all(*open_file(file)), fmt::format("{}/{}", name_, key));
     }
     void put(std::string_view key, ByteSpan value) override {
         const auto sink = create(key);
@@ -93,6 +94,7 @@ public:
         return list_below(below(prefix), prefix);
     }
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override {
+        require_prefix(prefix);
         const Files files = below(prefix);
         for_each_directly_below(files, prefix, [&](std::string_view name, const fs::path& file) {
             each(name, [&] { return fs::file_size(file); });
@@ -101,9 +103,11 @@ public:
         for (const std::string& name : list_below(files, prefix).prefixes) folder(name, false);
     }
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override {
+        require_prefix(prefix);
         return locks_.lock(prefix, slot, mode);
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override {
+        require_prefix(prefix);
         return locks_.try_lock(prefix);
     }
     void require_unsealed(std::string_view prefix) override {

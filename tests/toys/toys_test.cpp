@@ -15,6 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "conformance/store_suite.h"
+#include "temporary_folder.h"
+
 namespace tessera {
 
 extern std::atomic<int> toy_reads;  // of toy_store.cpp
@@ -142,19 +145,28 @@ TEST(ToyDialect, lies_in_a_zip) {
     std::filesystem::remove(path);
 }
 
+/// A store with nothing in it. All toy stores of these tests share one folder.
+std::shared_ptr<KeyValueStore> fresh_toys() {
+    static const TemporaryFolder toys;
+    static int count = 0;
+    ::setenv("TESSERA_TOYS", toys.path().c_str(), 1);
+    return find_place(fmt::format("toy:s{}", ++count)).store;
+}
+
+TESSERA_STORE_SUITE(ToyKind, fresh_toys())
+
 /// A folder for the toy stores' values, and another one to work in, in which nothing may appear.
 class ToyStoreTest : public testing::Test {
 protected:
     void SetUp() override {
-        std::filesystem::create_directories(root_ / "toys");
-        std::filesystem::create_directories(root_ / "here");
+        std::filesystem::create_directory(root_ / "toys");
+        std::filesystem::create_directory(root_ / "here");
         ASSERT_EQ(::setenv("TESSERA_TOYS", (root_ / "toys").c_str(), 1), 0);
         std::filesystem::current_path(root_ / "here");
     }
     void TearDown() override {
         EXPECT_TRUE(std::filesystem::is_empty(root_ / "here"));
         std::filesystem::current_path(before_);
-        std::filesystem::remove_all(root_);
     }
     [[nodiscard]] bool has_values() const { return !std::filesystem::is_empty(root_ / "toys"); }
 
@@ -169,8 +181,7 @@ protected:
 
 private:
     std::filesystem::path before_ = std::filesystem::current_path();
-    std::filesystem::path root_ =
-        std::filesystem::temp_directory_path() / fmt::format("tessera-toy-stores-{}", ::getpid());
+    TemporaryFolder root_;
 };
 
 TEST_F(ToyStoreTest, holds_arrays_of_every_format) {
