@@ -142,7 +142,8 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
         case Occupant::other:
             throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
     }
-    return create_whole(directory_store(path, store), "", options);
+    Place place = store_kind_of(path).place(path, store);
+    return create_whole(std::move(place.store), place.prefix, options);
 }
 
 ArrayMetadata make_metadata(const ArrayOptions& options) {

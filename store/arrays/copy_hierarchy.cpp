@@ -37,12 +37,8 @@ std::string place_of(const HierarchyCopy& o, const PlannedCopy& job) {
     return job.node.empty() ? o.destination : join_key(o.destination, job.node);
 }
 
-/// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
-std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
-    if (o.open) return o.made_from;
-    const ArrayInfo info = from.info();
-    fs::path path = fs::absolute(split_array_path(from.name()).path);
-    while (!fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // paths inside a zip
+/// Text that changes when a file or array does, from what a folder tells of its files.
+std::string state_of(const fs::path& path) {
     // A changed file has a new time. For an array, folders change with every chunk replaced in them.
     std::string state;
     std::error_code ignored;
@@ -56,12 +52,34 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
         state += fmt::format(" {}", changed);
         if (fs::is_regular_file(part, ignored)) state += fmt::format("/{}", fs::file_size(part, ignored));
     }
+    return state;
+}
+
+/// The same in another kind of store, from the stamps of the values directly at an array: its documents, at least.
+std::string state_elsewhere(const fs::path& path) {
+    const Place place = find_place(path, {.read_only = true});
+    std::string state;
+    for (const std::string& name : place.store->list(place.prefix).keys) {
+        const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
+        state += fmt::format(" {}/{}/{}", stamp.modified, stamp.id, stamp.size);
+    }
+    return state;
+}
+
+/// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
+std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
+    if (o.open) return o.made_from;
+    const ArrayInfo info = from.info();
+    fs::path path = split_array_path(from.name()).path;
+    const bool local = is_local(path);
+    if (local) path = fs::absolute(path);
+    while (local && !fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // paths inside a zip
     const auto* cast = dynamic_cast<const CastSource*>(&from);
     const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(), path.string(),
                                   info.dtype.to_string(), rule, info.shape.to_string(),
                                   selection ? fmt::format(" [{}]", selection->to_string()) : "",
-                                  o.reverse_dims ? " reversed" : "", state));
+                                  o.reverse_dims ? " reversed" : "", local ? state_of(path) : state_elsewhere(path)));
 }
 
 /// Copies the elements of a job into the array that was made for it.
@@ -143,6 +161,7 @@ Attempt make_all(const HierarchyCopy& o, HierarchyPlan& plan, Destination& desti
 
 /// Links to groups that were copied by another path become links in the copy. Other links stay in `passed`.
 void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) {
+    if (!is_local(destination)) return;
     std::erase_if(passed, [&](const PassedFolder& link) {
         const fs::path place = destination / link.path;
         std::error_code error;
@@ -159,7 +178,7 @@ void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) 
 
 /// Copies everything in the plan except unreadable arrays, and commits it.
 CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const DestinationLock& building) {
-    const bool replaces = o.overwrite && fs::exists(o.destination) && !o.skip_unreadable;
+    const bool replaces = o.overwrite && is_anything_at(o.destination) && !o.skip_unreadable;
     if (replaces && !plan.unreadable.empty()) {
         HierarchyCopy beside = o;
         beside.destination = incomplete_name(o.destination);
@@ -191,11 +210,13 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
     }
     destination->commit();
     make_links(o.destination, plan.passed);
-    const auto zip = fs::is_directory(o.destination) ? std::nullopt : probe_place(o.destination, {.read_only = true});
+    const bool folder = is_local(o.destination) && fs::is_directory(o.destination);
+    const auto whole = folder ? std::nullopt : probe_place(o.destination, {.read_only = true});
     CopiedHierarchy result{.path = o.destination};
     for (const PlannedCopy& job : plan.jobs) {
         const std::string place = place_of(o, job);
-        const Array array = zip ? Array::open(zip->store, job.node) : Array::open(place, {.read_only = true});
+        const Array array = whole ? Array::open(whole->store, join_key(whole->prefix, job.node))
+                                  : Array::open(place, {.read_only = true});
         result.made.push_back(copied_array(place, array));
         result.bytes += result.made.back().bytes.value_or(0);
     }
@@ -283,17 +304,19 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
 
 CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& destination,
                                const HierarchyOptions& options) {
+    require_destination(destination);
     HierarchyCopy o{options, source, destination};
     if (!o.open) o.file = array_file_at(source);
     const std::vector<std::string> members = o.file ? several_members(source) : std::vector<std::string>{};
     o.several_members = !members.empty();
-    if (!o.open && !o.file && !fs::is_directory(source)) o.archive = probe_place(source, {.read_only = true});
+    const bool folder = is_local(source) && fs::is_directory(source);
+    if (!o.open && !o.file && !folder) o.archive = probe_place(source, {.read_only = true});
     const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
     const DestinationLock building = lock_for(o);
     if (to_file) require_free_file(split_array_path(destination).path, o.overwrite, o.arrays.option_prefix);
-    const bool existed = fs::exists(split_array_path(destination).path);
+    const bool existed = is_anything_at(split_array_path(destination).path);
     try {
         if (!to_file) return copy_to_arrays(o, building);
         CopiedHierarchy result = bundle.empty() ? copy_to_file(o) : copy_to_bundle(o, bundle);

@@ -6,6 +6,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -176,6 +177,58 @@ private:
     std::vector<NewGroup> groups_;
 };
 
+/// Arrays at a place in another kind of store. They appear at the end, one after the other.
+class PlaceDestination final : public Destination {
+public:
+    PlaceDestination(std::string path, Existing existing)
+        : path_(std::move(path)), existing_(existing), place_(find_place(path_, existing.store)) {}
+
+    Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
+        Existing existing = existing_;
+        if (!node.empty()) existing.lock = nullptr;  // `existing.lock` is for the root only
+        existing.together = !node.empty();
+        arrays_.push_back(
+            std::make_unique<NewArray>(join_key(path_, node), *plan.dialect, plan.metadata, existing, made_from));
+        Array& array = arrays_.back()->array();
+        if (plan.attributes) array.attributes().replace(*plan.attributes);
+        return array;
+    }
+    [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
+    bool drop() override {
+        arrays_.pop_back();
+        return true;
+    }
+    void add_group(const PlannedGroup& group) override { groups_.push_back(group); }
+
+    void commit() override {
+        std::vector<NewArray*> made;
+        for (const auto& array : arrays_) made.push_back(array.get());
+        commit_together(made);
+        // The root last, so that nobody takes a part for the whole hierarchy.
+        for (auto group = groups_.rbegin(); group != groups_.rend(); ++group) add_document(*group);
+        place_.store->sync();
+    }
+
+    std::string keep() override {
+        for (const auto& array : arrays_) (void)array->keep();
+        return path_;
+    }
+
+private:
+    void add_document(const PlannedGroup& group) {
+        if (group.dialect == nullptr || group.dialect->save_group == nullptr) return;
+        const std::string prefix = join_key(place_.prefix, group.node);
+        if (!group.attributes && probe_group_dialect(*place_.store, prefix) != nullptr) return;
+        group.dialect->save_group(*place_.store, prefix, group.attributes.value_or(Value::object()), group.unknown);
+    }
+
+    std::string path_;
+    Existing existing_;
+    Place place_;
+    std::vector<std::unique_ptr<NewArray>> arrays_;
+    std::vector<PlannedGroup> groups_;
+};
+
 /// A new zip, which appears at once.
 class ZipDestination final : public Destination {
 public:
@@ -215,13 +268,21 @@ private:
 
 }  // namespace
 
+void require_destination(const std::string& path) {
+    if (named_array_file_format(path) != nullptr) require_local(split_array_path(path).path, "an array file");
+    if (fs::path(path).extension() == ".zip") require_local(path, "a zip");
+}
+
 std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
                                               std::string_view option_prefix) {
+    require_destination(path);
+    if (!is_local(path)) return std::make_unique<PlaceDestination>(path, existing);
     if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing, option_prefix);
     return std::make_unique<DirectoryDestination>(path, existing, option_prefix);
 }
 
 DestinationLock lock_destination(const std::string& path, const StoreOptions& options) {
+    require_destination(path);
     const bool array_file = named_array_file_format(path) != nullptr;
     const fs::path place = array_file ? split_array_path(path).path : fs::path(path);
     const bool file = array_file || place.extension() == ".zip";

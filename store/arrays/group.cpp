@@ -197,6 +197,7 @@ namespace {
 
 /// A lock file of a killed run does not matter; a held one means that something is being made there.
 void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
+    if (!is_local(store.name())) return;
     const std::string folder = name_of(store, prefix);
     const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
     if (!opened) return;
@@ -424,7 +425,8 @@ Group Group::create(const fs::path& path, const Dialect& dialect, const Value& a
     const Place seen = enclosing_place(path, options);
     make_parent_groups(*seen.store, seen.prefix);
     seen.store->sync();
-    return create(directory_store(path, options), "", dialect, attributes);
+    Place place = store_kind_of(path).place(path, options);
+    return create(std::move(place.store), place.prefix, dialect, attributes);
 }
 
 Group Group::create(const fs::path& path, std::string_view format, const Value& attributes,
@@ -552,7 +554,27 @@ bool Group::consolidated_matches(std::string_view path) const {
     return without_nested_copies(*entry) == documents_of(*state_->store, *state_->dialect, prefix);
 }
 
+namespace {
+
+/// stale_above() for a path in another kind of store.
+std::vector<fs::path> stale_elsewhere(const fs::path& path) {
+    std::vector<fs::path> stale;
+    const Place node = find_place(path, {.read_only = true});
+    for (std::string_view above = node.prefix;; above = parent_of(above)) {
+        const std::string below = fs::path(node.prefix).lexically_relative(above).generic_string();
+        const auto there = probe_node(*node.store, above);
+        if (there && there->kind == NodeKind::group &&
+            !Group::open(node.store, above).consolidated_matches(below == "." ? "" : below)) {
+            stale.emplace_back(name_of(*node.store, above));
+        }
+        if (above.empty()) return stale;
+    }
+}
+
+}  // namespace
+
 std::vector<fs::path> stale_above(const fs::path& path) {
+    if (!is_local(path)) return stale_elsewhere(path);
     std::vector<fs::path> stale;
     const fs::path node = real_path(path);
     for (fs::path above = node; above != above.root_path(); above = above.parent_path()) {

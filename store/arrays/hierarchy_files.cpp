@@ -138,7 +138,8 @@ std::string incomplete_name(const std::string& destination) {
         fs::path beside = path;
         beside += n == 1 ? ".incomplete" : fmt::format(".incomplete-{}", n);
         if (file) beside += path.extension();
-        if (!fs::exists(fs::symlink_status(beside))) return beside.string();
+        const bool there = is_local(beside) ? fs::exists(fs::symlink_status(beside)) : is_anything_at(beside);
+        if (!there) return beside.string();
     }
 }
 

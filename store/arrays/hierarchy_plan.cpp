@@ -79,7 +79,8 @@ bool is_excluded(const HierarchyCopy& o, const std::string& path) {
 std::optional<ArrayPath> array_file_at(const std::string& name) {
     ArrayPath path = split_array_path(name);
     // An .npz is a zip too. A zip of Zarr arrays is a store, not an array file.
-    if (!fs::is_regular_file(path.path) || probe_place(path.path, {.read_only = true})) return std::nullopt;
+    if (!is_local(path.path) || !fs::is_regular_file(path.path) || probe_place(path.path, {.read_only = true}))
+        return std::nullopt;
     path.opened = open_file(path.path);
     if (array_file_format_of(*path.opened) == nullptr) return std::nullopt;
     return path;
@@ -87,7 +88,7 @@ std::optional<ArrayPath> array_file_at(const std::string& name) {
 
 std::vector<std::string> several_members(const std::string& name) {
     const ArrayPath path = split_array_path(name);
-    if (path.member || !fs::is_regular_file(path.path)) return {};
+    if (path.member || !is_local(path.path) || !fs::is_regular_file(path.path)) return {};
     const ArrayFileFormat* format = find_array_file_format(path.path);
     if (format == nullptr) return {};
     std::vector<std::string> members = array_members(*format, path.path);
@@ -98,7 +99,8 @@ std::optional<Group> group_at(const std::string& path) {
     for (;;) {
         const std::optional<Place> place = probe_place(path, {.read_only = true});
         if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
-        if (place->prefix.empty() && occupant(path) == Occupant::unfinished) return {};
+        const bool root = place->prefix.empty() || !is_local(path);
+        if (root && occupant(path) == Occupant::unfinished) return {};
         const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
                            !child_nodes(*place->store, place->prefix).empty();
         if (group) return Group::open(place->store, place->prefix);

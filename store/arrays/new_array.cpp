@@ -11,11 +11,17 @@
 // The DestinationLock is held from before the first look until the array is in place. So an unfinished array found
 // there belongs to a run that has ended. A failed run removes its directory, if the path still leads to that same
 // directory.
+//
+// In another kind of store an array to be replaced cannot be exchanged. There the new one is complete in
+// `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then the
+// old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array, but
+// none in which the metadata of one lead to chunks of the other. Who has the old one open must open it again.
 
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -33,18 +39,22 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view marker_key = unfinished_marker_key;
+constexpr std::string_view own_folder = ".tessera";
+/// Where an array is built that replaces another one in a store without directories to exchange.
+constexpr std::string_view new_folder = ".tessera/new";
 
 /// Decides which names in a directory belong to an array, by its dialect and metadata. These come from the array or
 /// from the marker of an unfinished one. An unreadable marker stands for the default layout of all dialects.
 class Ownership {
 public:
-    explicit Ownership(const KeyValueStore& store) {
-        if (const Dialect* d = probe_dialect(store, "")) {
-            known_ = {d, load_metadata(*d, store, "")};
+    explicit Ownership(const Place& place) {
+        const KeyValueStore& store = *place.store;
+        if (const Dialect* d = probe_dialect(store, place.prefix)) {
+            known_ = {d, load_metadata(*d, store, place.prefix)};
             return;
         }
         Buffer text;
-        if (!store.get(marker_key, text, metadata_limit)) return;
+        if (!store.get(join_key(place.prefix, marker_key), text, metadata_limit)) return;
         try {
             const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
             const Dialect& d = dialect_named(marker.at("format").as_string());
@@ -55,7 +65,7 @@ public:
     }
 
     [[nodiscard]] bool owns(std::string_view name) const {
-        if (name == ".tessera") return true;
+        if (name == own_folder) return true;
         if (known_.first != nullptr) return known_.first->owns(known_.second, name);
         return std::ranges::any_of(dialect_table(), [&](const Dialect& d) {
             ArrayMetadata defaults;
@@ -68,16 +78,25 @@ private:
     std::pair<const Dialect*, ArrayMetadata> known_;
 };
 
-/// Calls each(name) for every name directly below a directory.
-void for_each_name(const KeyValueStore& store, const std::function<void(const std::string&)>& each) {
-    const Listing top = store.list("");
+/// A path without going through links, zips and exchanged directories.
+Place place_at(const fs::path& path, const StoreOptions& options = {}) {
+    return store_kind_of(path).place(path, options);
+}
+
+bool has_marker(const Place& place) {
+    return place.store->open(join_key(place.prefix, marker_key)) != nullptr;
+}
+
+/// Calls each(name) for every name directly below a place.
+void for_each_name(const Place& place, const std::function<void(const std::string&)>& each) {
+    const Listing top = place.store->list(place.prefix);
     for (const auto* names : {&top.prefixes, &top.keys}) std::ranges::for_each(*names, each);
 }
 
 void require_nothing_foreign(const fs::path& path) {
-    const auto store = directory_store(path, {.read_only = true});
-    const Ownership ownership(*store);
-    for_each_name(*store, [&](const std::string& name) {
+    const Place place = place_at(path, {.read_only = true});
+    const Ownership ownership(place);
+    for_each_name(place, [&](const std::string& name) {
         if (ownership.owns(name)) return;
         throw already_exists(
             fmt::format("{}: the directory also holds {}, which is not part of the array; move it away first",
@@ -85,104 +104,46 @@ void require_nothing_foreign(const fs::path& path) {
     });
 }
 
-/// Removes the array's own files, and nothing else.
-void erase_own(const fs::path& path) {
-    const auto store = directory_store(path);
-    const Ownership ownership(*store);
-    for_each_name(*store, [&](const std::string& name) {
-        if (!ownership.owns(name) || name == ".tessera") return;
-        store->erase(name);
-        store->erase_below(name);
+/// Removes the array's own values, and nothing else, but for those in `.tessera/`.
+void erase_owned(const Place& place, const Ownership& ownership) {
+    for_each_name(place, [&](const std::string& name) {
+        if (!ownership.owns(name) || name == own_folder) return;
+        const std::string key = join_key(place.prefix, name);
+        place.store->erase(key);
+        place.store->erase_below(key);
     });
-    store->erase_below(".tessera");  // last: until then its marker explains the rest
 }
 
-}  // namespace
-
-Occupant occupant(const fs::path& path) {
-    std::error_code error;
-    const fs::file_status status = status_of(path);
-    if (!fs::exists(status)) {
-        return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
-    }
-    if (!fs::is_directory(status)) return Occupant::other;
-    const auto store = directory_store(path, {.read_only = true});
-    if (probe_dialect(*store, "") != nullptr) return Occupant::array;
-    if (store->open(marker_key) != nullptr) return Occupant::unfinished;
-    // If not even the marker could be written, temporary files and an empty .tessera/ are left.
-    bool ours = true;
-    fs::directory_iterator entry(path, error);
-    for (; !error && ours && entry != fs::directory_iterator(); entry.increment(error)) {
-        const std::string name = entry->path().filename().string();
-        ours = name.starts_with(temporary_prefix) || (name == ".tessera" && store->list(name).keys.empty());
-    }
-    if (error) throw io_error("listing", path.string(), error.value());
-    return ours ? Occupant::nothing : Occupant::other;
+/// Removes the array's own values.
+void erase_own(const Place& place) {
+    erase_owned(place, Ownership(place));
+    place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
-void remove_unfinished(const fs::path& path, const StoreOptions& options) {
-    const DestinationLock lock(path, options);
-    if (occupant(path) != Occupant::unfinished) {
-        throw not_found(fmt::format("{}: no unfinished copy is there any more", path.string()));
+/// Removes what Tessera keeps beside an array, but for what repair has set aside, the new array and the marker.
+void erase_kept(const Place& place) {
+    const std::string own = join_key(place.prefix, own_folder);
+    const Listing kept = place.store->list(own);
+    for (const std::string& name : kept.keys) {
+        if (join_key(own_folder, name) != marker_key) place.store->erase(join_key(own, name));
     }
-    require_nothing_foreign(path);
-    erase_own(path);
-    std::error_code error;
-    fs::remove(path, error);
-    if (error) throw io_error("cannot remove", path.string(), error.value());
+    for (const std::string& name : kept.prefixes) {
+        const std::string folder = join_key(own_folder, name);
+        if (folder != damaged_folder && folder != new_folder) place.store->erase_below(join_key(own, name));
+    }
 }
 
-struct NewArray::State {
-    fs::path place;                       ///< the final path
-    fs::path built;                       ///< the path it is written to: `place`, or a hidden directory beside it
-    std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
-    bool made_directory = false;
-    bool resumed = false;
-    bool leave = false;                ///< committed or kept
-    bool rests = false;                ///< without locks and open files
-    std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
-    StoreOptions options;
-    DestinationLock own_lock;              ///< holds nothing if the caller has the lock
-    const DestinationLock* lock;           ///< of `place`
-    std::shared_ptr<KeyValueStore> store;  ///< of `built`
-    StoreLock shape;                       ///< held, so that chunks need no lock between processes
-    std::optional<Array> array;
-
-    [[nodiscard]] Error gone() const {
-        return {ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string())};
+/// Moves all values at a prefix and below to another one; those with `last` as their name after the others.
+void move_values(KeyValueStore& store, const std::string& from, const std::string& to, std::string_view last) {
+    const Listing listing = store.list(from);
+    for (const std::string& name : listing.prefixes) {
+        move_values(store, join_key(from, name), join_key(to, name), "");
     }
-
-    void require_own() const {
-        lock->require_held();
-        if (directory_id(built) != built_id) throw gone();
+    for (const std::string& name : listing.keys) {
+        if (name != last) store.replace(join_key(from, name), join_key(to, name));
     }
-
-    void wake() {
-        if (!rests) return;
-        if (lock == &own_lock) own_lock = DestinationLock(place, options);
-        require_own();
-        if (store->stamp(marker_key) != marker) throw gone();
-        auto lock_of_shape = store->try_lock("");
-        if (!lock_of_shape) {
-            throw Error(ErrorCode::io,
-                        fmt::format("{}: another program works on it while it is written", built.string()));
-        }
-        shape = *std::move(lock_of_shape);
-        rests = false;
-    }
-
-    void remove_unfinished() const {
-        if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
-        if (rests && store->stamp(marker_key) != marker) return;   // or another directory with that inode
-        if (built == place && !made_directory) {
-            erase_own(place);  // the directory existed, empty or with an unfinished copy
-        } else {
-            remove_tree(built);
-        }
-    }
-};
-
-namespace {
+    if (!last.empty()) store.replace(join_key(from, last), join_key(to, last));
+}
 
 /// The identity of an unfinished copy, compared before it is resumed.
 Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
@@ -199,9 +160,147 @@ Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::st
     return marker;
 }
 
+/// Replaces the array at a place by the complete one in its `.tessera/new/`.
+void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMetadata& metadata) {
+    KeyValueStore& store = *place.store;
+    const StoreLock lock = store.lock(place.prefix, 0, LockMode::exclusive);
+    const Ownership old(place);
+    // Of no copy that --resume could go on with: chunks that are there may be old ones.
+    const std::string marker = make_marker(dialect, metadata, "a replacement that was interrupted").dump();
+    store.put(join_key(place.prefix, marker_key), std::as_bytes(std::span(marker)));
+    store.sync();
+    if (const Dialect* there = probe_dialect(store, place.prefix)) {
+        store.erase(join_key(place.prefix, there->metadata_key));
+    }
+    erase_owned(place, old);
+    erase_kept(place);
+    store.sync();
+    move_values(store, join_key(place.prefix, new_folder), place.prefix, dialect.metadata_key);
+    store.sync();
+    store.erase(join_key(place.prefix, marker_key));
+    store.sync();
+}
+
+Occupant occupant_elsewhere(const fs::path& path) {
+    const Place place = place_at(path, {.read_only = true});
+    if (probe_dialect(*place.store, place.prefix) != nullptr) return Occupant::array;
+    if (has_marker(place)) return Occupant::unfinished;
+    return is_anything_at(path) ? Occupant::other : Occupant::nothing;
+}
+
+}  // namespace
+
+Occupant occupant(const fs::path& path) {
+    if (!is_local(path)) return occupant_elsewhere(path);
+    std::error_code error;
+    const fs::file_status status = status_of(path);
+    if (!fs::exists(status)) {
+        return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
+    }
+    if (!fs::is_directory(status)) return Occupant::other;
+    const auto store = directory_store(path, {.read_only = true});
+    if (probe_dialect(*store, "") != nullptr) return Occupant::array;
+    if (store->open(marker_key) != nullptr) return Occupant::unfinished;
+    // If not even the marker could be written, temporary files and an empty .tessera/ are left.
+    bool ours = true;
+    fs::directory_iterator entry(path, error);
+    for (; !error && ours && entry != fs::directory_iterator(); entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        ours = name.starts_with(temporary_prefix) || (name == own_folder && store->list(name).keys.empty());
+    }
+    if (error) throw io_error("listing", path.string(), error.value());
+    return ours ? Occupant::nothing : Occupant::other;
+}
+
+void remove_unfinished(const fs::path& path, const StoreOptions& options) {
+    const DestinationLock lock(path, options);
+    if (occupant(path) != Occupant::unfinished) {
+        throw not_found(fmt::format("{}: no unfinished copy is there any more", path.string()));
+    }
+    require_nothing_foreign(path);
+    erase_own(place_at(path, options));
+    if (!is_local(path)) return;
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
+struct NewArray::State {
+    fs::path place;                       ///< the final path
+    fs::path built;                       ///< the path it is written to: `place`, or a hidden directory
+    bool in_folder = true;                ///< not in another kind of store
+    std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
+    bool made_directory = false;
+    bool resumed = false;
+    bool leave = false;                ///< committed or kept
+    bool rests = false;                ///< without locks and open files
+    std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
+    StoreOptions options;
+    DestinationLock own_lock;              ///< holds nothing if the caller has the lock
+    const DestinationLock* lock;           ///< of `place`
+    std::shared_ptr<KeyValueStore> store;  ///< of `built`
+    std::string prefix;                    ///< of `built` in the store: "" in a folder
+    StoreLock shape;                       ///< held, so that chunks need no lock between processes
+    std::optional<Array> array;
+
+    [[nodiscard]] Error gone() const {
+        return {ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string())};
+    }
+
+    void require_own() const {
+        lock->require_held();
+        if (in_folder && directory_id(built) != built_id) throw gone();
+    }
+
+    void wake() {
+        if (!rests) return;
+        if (lock == &own_lock) own_lock = DestinationLock(place, options);
+        require_own();
+        if (marker_stamp() != marker) throw gone();
+        auto lock_of_shape = store->try_lock(prefix);
+        if (!lock_of_shape) {
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: another program works on it while it is written", built.string()));
+        }
+        shape = *std::move(lock_of_shape);
+        rests = false;
+    }
+
+    void prepare(Occupant there, const Existing& existing, const Value& own_marker);
+    void begin(const Dialect& dialect, ArrayMetadata metadata, const Existing& existing, const Value& own_marker);
+
+    [[nodiscard]] std::optional<ValueStamp> marker_stamp() const { return store->stamp(join_key(prefix, marker_key)); }
+
+    void replace_old() const {
+        const Place old = place_at(place, options);
+        if (in_folder) {
+            replace_directory(built, *old.store, lock_nodes(*old.store), options);
+        } else {
+            replace_elsewhere(old, array->dialect(), array->metadata());
+        }
+    }
+
+    void remove_unfinished() const {
+        if (!in_folder) {
+            if (!rests || marker_stamp() == marker) store->erase_below(prefix);
+            return;
+        }
+        if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
+        if (rests && marker_stamp() != marker) return;             // or another directory with that inode
+        if (built == place && !made_directory) {
+            erase_own(place_at(place));  // the directory existed, empty or with an unfinished copy
+        } else {
+            remove_tree(built);
+        }
+    }
+};
+
+namespace {
+
 void require_same_copy(const fs::path& path, const Value& wanted) {
     Buffer text;
-    (void)directory_store(path, {.read_only = true})->get(marker_key, text, metadata_limit);
+    const Place at = place_at(path, {.read_only = true});
+    (void)at.store->get(join_key(at.prefix, marker_key), text, metadata_limit);
     const std::string place = path.string();
     const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
                                    [&] {
@@ -218,6 +317,62 @@ void require_same_copy(const fs::path& path, const Value& wanted) {
 }
 
 }  // namespace
+
+/// Chooses where the array is built, and removes what is in the way there.
+void NewArray::State::prepare(Occupant there, const Existing& existing, const Value& own_marker) {
+    options = existing.store;
+    place = lock->place();
+    built = place;
+    in_folder = is_local(place);
+    if (there != Occupant::nothing) require_nothing_foreign(place);
+    if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
+    if (there == Occupant::array && !in_folder) built /= new_folder;
+    const Occupant before = occupant(built);
+    if (before == Occupant::unfinished && existing.resume) {
+        require_same_copy(built, own_marker);
+        resumed = true;
+    } else if (built != place && in_folder) {
+        rescue_set_aside(built, place, options);
+        remove_tree(built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
+    } else if (built != place || before == Occupant::unfinished) {
+        erase_own(place_at(built));
+    }
+    if (in_folder) {
+        const Durability waits = existing.together ? Durability::none : options.durability;
+        made_directory = !make_directories(built, waits).empty();
+        built_id = directory_id(built);
+    }
+    Place at = place_at(built, options);
+    store = std::move(at.store);
+    prefix = std::move(at.prefix);
+}
+
+/// Writes the marker, and makes the array without its metadata.
+void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, const Existing& existing,
+                            const Value& own_marker) {
+    const std::string text = own_marker.dump(python_json_style);
+    bool others = false;
+    try {
+        if (existing.together) store->sync_later();
+        if (!resumed) {
+            store->put(join_key(prefix, marker_key), std::as_bytes(std::span(text)));
+            // Without the marker, chunks would belong to nothing after a power failure. For many arrays, this is
+            // accepted to avoid a wait for each.
+            if (!existing.together) store->sync();
+        }
+        auto lock_of_shape = store->try_lock(prefix);
+        others = !lock_of_shape;
+        if (others) {
+            throw already_exists(fmt::format("{}: another program is writing this copy just now", place.string()));
+        }
+        shape = *std::move(lock_of_shape);
+        array = Array::create(store, prefix, dialect, std::move(metadata), false);
+        store->sync_later();
+    } catch (...) {
+        if (!resumed && !(others && !in_folder)) remove_unfinished();
+        throw;
+    }
+}
 
 NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
     : NewArray(path, dialect_named(options.format), make_metadata(options), existing, made_from) {
@@ -244,47 +399,9 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
         throw already_exists(
             fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
     }
-    state_->options = existing.store;
-    state_->place = state_->lock->place();
-    state_->built = state_->place;
-    if (there != Occupant::nothing) require_nothing_foreign(state_->place);
-    if (there == Occupant::array) state_->built.replace_filename(hidden_name(state_->place, "new"));
     const Value marker = make_marker(dialect, metadata, made_from);
-    const Occupant before = occupant(state_->built);
-    if (before == Occupant::unfinished && existing.resume) {
-        require_same_copy(state_->built, marker);
-        state_->resumed = true;
-    } else if (state_->built != state_->place) {
-        rescue_set_aside(state_->built, state_->place, existing.store);
-        remove_tree(state_->built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
-    } else if (before == Occupant::unfinished) {
-        erase_own(state_->built);
-    }
-    const Durability waits = existing.together ? Durability::none : existing.store.durability;
-    state_->made_directory = !make_directories(state_->built, waits).empty();
-    state_->built_id = directory_id(state_->built);
-
-    state_->store = directory_store(state_->built, existing.store);
-    const std::string text = marker.dump(python_json_style);
-    try {
-        if (existing.together) state_->store->sync_later();
-        if (!state_->resumed) {
-            state_->store->put(marker_key, std::as_bytes(std::span(text)));
-            // Without the marker, chunks would belong to nothing after a power failure. For many arrays, this is
-            // accepted to avoid a wait for each.
-            if (!existing.together) state_->store->sync();
-        }
-        auto shape = state_->store->try_lock("");
-        if (!shape) {
-            throw already_exists(fmt::format("{}: another program is writing this copy just now", name));
-        }
-        state_->shape = *std::move(shape);
-        state_->array = Array::create(state_->store, "", dialect, std::move(metadata), false);
-        state_->store->sync_later();
-    } catch (...) {
-        if (!state_->resumed) state_->remove_unfinished();
-        throw;
-    }
+    state_->prepare(there, existing, marker);
+    state_->begin(dialect, std::move(metadata), existing, marker);
 }
 
 NewArray::NewArray(NewArray&&) noexcept = default;
@@ -322,7 +439,7 @@ void rest_together(std::span<NewArray* const> arrays) {
     for (NewArray* const made : arrays) {
         NewArray::State& state = *made->state_;
         state.require_own();
-        state.marker = state.store->stamp(marker_key);
+        state.marker = state.marker_stamp();
         state.shape.unlock();
         stores.push_back(state.store.get());
     }
@@ -361,16 +478,15 @@ void commit_together(std::span<NewArray* const> arrays) {
         if (state.built == state.place) state.leave = true;
     }
     sync_together(stores);
-    for (KeyValueStore* const store : stores) store->erase_below(".tessera");
+    for (NewArray* const made : arrays) made->state_->store->erase_below(join_key(made->state_->prefix, own_folder));
     sync_together(stores);
     for (NewArray* const made : arrays) {
         NewArray::State& state = *made->state_;
         state.shape.unlock();
         state.leave = true;
         if (state.built != state.place) {
-            const auto old = directory_store(state.place, state.options);
             in_context([&] { return fmt::format("the new array is complete in {}", state.built.string()); },
-                       [&] { replace_directory(state.built, *old, lock_nodes(*old), state.options); });
+                       [&] { state.replace_old(); });
         }
         state.own_lock.unlock();
     }

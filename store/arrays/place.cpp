@@ -81,6 +81,8 @@ void await_replacement(const fs::path& part, const fs::path& path) {
 }  // namespace
 
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
+    const StoreKind& kind = store_kind_of(path);
+    if (!kind.scheme.empty()) return kind.place(path, options);
     if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
@@ -182,7 +184,16 @@ std::string absence_message(const KeyValueStore& store, std::string_view prefix,
                        names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 
+bool is_anything_at(const fs::path& path) {
+    if (is_local(path)) return fs::exists(path);
+    const Place place = find_place(path, {.read_only = true});
+    const Listing below = place.store->list(place.prefix);
+    return !below.keys.empty() || !below.prefixes.empty() ||
+           (!place.prefix.empty() && place.store->contains(place.prefix));
+}
+
 fs::path real_path(const fs::path& path) {
+    if (!is_local(path)) return path;
     std::error_code error;
     const fs::path real = fs::weakly_canonical(fs::absolute(path), error);
     if (error) throw io_error("cannot follow", path.string(), error.value());
@@ -190,6 +201,7 @@ fs::path real_path(const fs::path& path) {
 }
 
 Place enclosing_place(const fs::path& path, const StoreOptions& options) {
+    if (!is_local(path)) return find_place(path, options);
     const fs::path node = real_path(path);
     fs::path root = node.parent_path();
     for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {

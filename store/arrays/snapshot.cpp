@@ -45,6 +45,7 @@ struct Where {
 };
 
 Where where_of(const fs::path& path) {
+    require_local(path, "a snapshot");
     if (const auto place = probe_place(path); place && place->store->read_only()) {
         throw invalid_argument(
             fmt::format("{}: in a zip or references, which are never changed and need no snapshots", path.string()));

@@ -19,7 +19,7 @@ inline constexpr const char* bag_seal_folder = "tessera-seal";
 
 /// Some of the files of a directory, with another folder of it under the name ".tessera". So everything that is known
 /// of seals in ".tessera" holds for seals that lie beside what they are of. Thread rule: as the directory's store.
-class BesideStore final : public KeyValueStore {
+class BesideStore final : public KeyValueStore, public LocalFiles {
 public:
     /// The file alone, with the folder "NAME.tessera-seal" beside it.
     [[nodiscard]] static std::shared_ptr<BesideStore> of_file(const std::filesystem::path& file,
@@ -56,6 +56,8 @@ public:
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view /*prefix*/) override { return StoreLock(); }
     void sync() override { directory_->sync(); }
+    [[nodiscard]] LocalFiles* local_files() override { return this; }
+    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] bool leads_back(std::string_view prefix) const override;
     [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override;
     [[nodiscard]] bool is_link(std::string_view prefix) const override;

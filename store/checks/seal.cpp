@@ -207,6 +207,7 @@ std::vector<std::string> unchanged_since_seal(const KeyValueStore& store, std::s
 // ---- seals beside what they are of
 
 std::optional<Place> place_beside(const std::filesystem::path& path, const StoreOptions& options, bool make) {
+    if (!is_local(path)) return std::nullopt;
     const std::filesystem::path real = real_path(path);
     const auto status = status_of(real);
     if (std::filesystem::is_directory(status)) {
@@ -309,6 +310,7 @@ void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
 
 Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view name, const std::filesystem::path& bag,
                 const IoOptions& io, const StoreOptions& options, const std::optional<Redundancy>& parity) {
+    require_local(bag, "a bag");
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);

@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
+#include <tessera/store_kind.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -196,6 +197,8 @@ struct DestinationLock::State {
     Descriptor parent;           ///< of the folder
     Descriptor file;             ///< the locked file or directory, if any
     std::vector<fs::path> made;  ///< folders above that were missing, the lowest first
+    fs::path real;               ///< of the destination, without links; once entered
+    StoreLock elsewhere;         ///< in another kind of store
     pid_t process = process_number();
 
     State() = default;
@@ -207,7 +210,9 @@ struct DestinationLock::State {
     [[nodiscard]] bool out_of_order() const;
     void release() noexcept;
     bool open_parent(const StoreOptions& options);
-    std::optional<std::string> enter(const fs::path& path, const std::string& name);
+    std::optional<std::string> take_elsewhere(const fs::path& path, const StoreOptions& options);
+    std::optional<std::string> enter_here(const fs::path& path, const std::string& name);
+    std::optional<std::string> enter(const fs::path& path);
     [[nodiscard]] Descriptor open_lock_file() const;
     bool open_directory();
     [[nodiscard]] bool in_place() const;
@@ -248,18 +253,36 @@ bool DestinationLock::State::open_parent(const StoreOptions& options) {
     return bool(parent);
 }
 
-/// Enters the destination in `Held`. If another thread holds it, returns a description of that; throws if this thread
-/// does.
-std::optional<std::string> DestinationLock::State::enter(const fs::path& path, const std::string& name) {
+std::optional<std::string> DestinationLock::State::enter_here(const fs::path& path, const std::string& name) {
     struct stat above {};
     if (::fstat(parent.get(), &above) != 0) throw io_error("looking at", folder.string(), errno);
     key = {above.st_dev, above.st_ino, name};
     std::error_code error;
-    fs::path real = fs::canonical(folder, error);
+    real = fs::canonical(folder, error);
     if (error) real = fs::absolute(folder);
+    real /= name;
+    return enter(path);
+}
+
+/// The lock of a place in another kind of store: between threads as here, else as the store has it.
+std::optional<std::string> DestinationLock::State::take_elsewhere(const fs::path& path, const StoreOptions& options) {
+    const Place there = store_kind_of(path).place(path, options);
+    place = join_key(there.store->name(), there.prefix);
+    real = place;
+    key = {0, 0, place.string()};
+    if (auto builder = enter(path)) return builder;
+    if (options.process_locks) elsewhere = there.store->lock_destination(there.prefix);
+    there.store->require_unsealed(there.prefix);
+    taken = true;
+    return std::nullopt;
+}
+
+/// Enters the destination in `Held`. If another thread holds it, returns a description of that; throws if this thread
+/// does.
+std::optional<std::string> DestinationLock::State::enter(const fs::path& path) {
     Held& held = held_here();
     const std::lock_guard guard(held.mutex);
-    const auto [holder, is_new] = held.holders.try_emplace(key, Holder{std::this_thread::get_id(), real / name, &file});
+    const auto [holder, is_new] = held.holders.try_emplace(key, Holder{std::this_thread::get_id(), real, &file});
     entered = is_new;
     if (is_new) return std::nullopt;
     if (holder->second.thread == std::this_thread::get_id()) {
@@ -313,12 +336,13 @@ bool DestinationLock::State::in_place() const {
 /// One attempt; returns the holder if somebody else holds the destination. If it returns nullopt and `taken` is false,
 /// something changed meanwhile: try again.
 std::optional<std::string> DestinationLock::State::take(const fs::path& path, const StoreOptions& options) {
+    if (!is_local(path)) return take_elsewhere(path, options);
     Where where = where_of(path);
     place = std::move(where.place);
     folder = std::move(where.folder);
     taken = where.name.empty();  // the root of the file system, which nobody makes
     if (taken || !open_parent(options)) return std::nullopt;
-    if (auto builder = enter(path, where.name)) return builder;
+    if (auto builder = enter_here(path, where.name)) return builder;
     taken = !options.process_locks;
     if (taken) return std::nullopt;
 
@@ -353,10 +377,6 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
 
 /// Whether this thread holds a destination that sorts after this one, so that it must not wait.
 bool DestinationLock::State::out_of_order() const {
-    std::error_code error;
-    fs::path real = fs::canonical(folder, error);
-    if (error) real = fs::absolute(folder);
-    real /= place.filename();
     Held& held = held_here();
     const std::lock_guard guard(held.mutex);
     return std::ranges::any_of(held.holders, [&](const auto& entry) {
@@ -377,7 +397,7 @@ DestinationLock::DestinationLock(const fs::path& path, const StoreOptions& optio
         attempt->made = std::move(made);
         const std::optional<std::string> builder = attempt->take(path, options);
         if (attempt->taken) {
-            require_unsealed(attempt->parent.get(), attempt->place.filename().string(), options);
+            if (attempt->parent) require_unsealed(attempt->parent.get(), attempt->place.filename().string(), options);
             state_ = std::move(attempt);
             return;
         }

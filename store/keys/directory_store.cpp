@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/store_kind.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -73,7 +74,7 @@ private:
     std::string name_;
 };
 
-class DirectoryStore final : public KeyValueStore, private DirectoryTree {
+class DirectoryStore final : public KeyValueStore, public LocalFiles, private DirectoryTree {
 public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
         : DirectoryTree(root.empty() ? "." : root.string(), options) {}
@@ -468,6 +469,8 @@ public:
                 }};
     }
 
+    [[nodiscard]] LocalFiles* local_files() override { return this; }
+    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
         std::vector<std::string> names;
         each_name(prefix, true, [&](int, const dirent& entry) { names.emplace_back(entry.d_name); });
@@ -551,6 +554,7 @@ private:
 }  // namespace
 
 std::shared_ptr<KeyValueStore> directory_store(const std::filesystem::path& root, const StoreOptions& options) {
+    require_local(root, "a directory store");
     return std::make_shared<DirectoryStore>(root, options);
 }
 

@@ -1,6 +1,7 @@
 #include <tessera/file_system.h>
 
 #include <fmt/format.h>
+#include <tessera/store_kind.h>
 
 #include <algorithm>
 #include <array>
@@ -137,6 +138,7 @@ FileSystem file_system_in(std::istream& mounts, std::string_view path) {
 }
 
 FileSystem file_system_of(const fs::path& path) {
+    if (!is_local(path)) return {};
     std::error_code error;
     const fs::path real = fs::weakly_canonical(fs::absolute(path, error), error);
     std::ifstream mounts("/proc/self/mountinfo");

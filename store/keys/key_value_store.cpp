@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/store_kind.h>
 
 #include "keys.h"
 
@@ -81,5 +82,12 @@ std::string join_key(std::string_view prefix, std::string_view name) {
     std::string key(prefix);
     return key.append("/").append(name);
 }
+
+extern constinit const StoreKind folder_kind{
+    .scheme = "",
+    .about = "folders of this machine",
+    .place = [](const std::filesystem::path& path, const StoreOptions& options) {
+        return Place{directory_store(path, options), ""};
+    }};
 
 }  // namespace tessera

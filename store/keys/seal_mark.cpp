@@ -34,16 +34,25 @@ std::string_view last(std::string_view key) {
     return key.substr(key.rfind('/') + 1);
 }
 
+/// When a seal was broken.
+std::string mark_text() {
+    const std::time_t now = std::time(nullptr);
+    std::tm date{};
+    ::gmtime_r(&now, &date);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z\n", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday,
+                       date.tm_hour, date.tm_min, date.tm_sec);
+}
+
+[[noreturn]] void refuse_change(std::string_view sealed) {
+    throw Error(ErrorCode::sealed, fmt::format("{}: is sealed, and a change would make its seal void", sealed));
+}
+
 /// Also where nothing else is durable: a seal that was broken must never look as if it was not.
 void mark_broken(const std::string& folder, const StoreOptions& options) {
     StoreOptions durable = options;
     durable.read_only = false;
     durable.durability = Durability::each;
-    const std::time_t now = std::time(nullptr);
-    std::tm date{};
-    ::gmtime_r(&now, &date);
-    const std::string text = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z\n", date.tm_year + 1900, date.tm_mon + 1,
-                                         date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec);
+    const std::string text = mark_text();
     directory_store(folder, durable)->put(last(seal_mark_key), std::as_bytes(std::span(text)));
 }
 
@@ -56,10 +65,7 @@ void require(std::string& path, std::size_t size, const StoreOptions& options) {
     path.resize(seal);
     path.append("/").append(last(seal_mark_key));
     if (exists(path)) return;
-    if (!options.break_seal) {
-        throw Error(ErrorCode::sealed,
-                    fmt::format("{}: is sealed, and a change would make its seal void", path.substr(0, size)));
-    }
+    if (!options.break_seal) refuse_change(std::string_view(path).substr(0, size));
     path.resize(seal);
     mark_broken(path, options);
 }
@@ -89,6 +95,21 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
         require(folder, size, options);
         if (size == 0) return;
         size = folder.rfind('/', size - 1);
+    }
+}
+
+void require_unsealed(KeyValueStore& store, std::string_view prefix, bool break_seal) {
+    for (std::string_view above = prefix;;) {
+        const std::string mark = join_key(above, seal_mark_key);
+        if (store.contains(join_key(above, seal_sums_key)) && !store.contains(mark)) {
+            if (!break_seal) refuse_change(join_key(store.name(), above));
+            const std::string text = mark_text();
+            store.put(mark, std::as_bytes(std::span(text)));
+            store.sync();
+        }
+        if (above.empty()) return;
+        const std::size_t slash = above.rfind('/');
+        above = slash == std::string_view::npos ? std::string_view() : above.substr(0, slash);
     }
 }
 

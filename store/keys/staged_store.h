@@ -19,7 +19,7 @@ namespace tessera {
 
 /// New values are staged under numbers in a folder of the underlying store; erased keys are only remembered. Everything
 /// else comes from the underlying store. Thread rule: as every store.
-class StagedStore final : public KeyValueStore {
+class StagedStore final : public KeyValueStore, public LocalFiles {
 public:
     /// For the array at `prefix`. Values are staged in `folder`, which is empty or absent.
     StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder);
@@ -44,6 +44,8 @@ public:
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override;
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) override;
+    [[nodiscard]] LocalFiles* local_files() override { return this; }
+    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] bool leads_back(std::string_view prefix) const override { return beneath_->leads_back(prefix); }
     [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const override {
         return beneath_->folder_id(prefix);

@@ -171,6 +171,12 @@ class Calc(Computing):
             np.testing.assert_array_equal(self.exported("x.zarr"), wanted)
             self.tessera("verify", "x.zarr")
 
+    def test_beside_a_source_whose_name_it_begins_with(self):
+        self.save("a.npy", np.arange(6))
+        self.tessera("import", "a.npy", "x", "--quiet")
+        self.tessera("calc", "xy", "a + 1", "a=x", "--quiet")
+        np.testing.assert_array_equal(self.exported("xy"), np.arange(6) + 1)
+
     def test_bad_input_changes_nothing(self):
         self.save("a.npy", np.arange(12.0).reshape(3, 4))
         self.save("b.npy", np.arange(5))

@@ -8,11 +8,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 #include <vector>
 
+#include "conformance/store_suite.h"
+#include "temporary_folder.h"
+
 namespace tessera {
+
+extern std::atomic<int> toy_reads;  // of toy_store.cpp
+extern std::atomic<int> toy_writes;
+
 namespace {
 
 using testing::HasSubstr;
@@ -133,6 +143,248 @@ TEST(ToyDialect, lies_in_a_zip) {
     zip->finish();
     expect_numbers(Array::open(path / "a"));
     std::filesystem::remove(path);
+}
+
+/// A store with nothing in it. All toy stores of these tests share one folder.
+std::shared_ptr<KeyValueStore> fresh_toys() {
+    static const TemporaryFolder toys;
+    static int count = 0;
+    ::setenv("TESSERA_TOYS", toys.path().c_str(), 1);
+    return find_place(fmt::format("toy:s{}", ++count)).store;
+}
+
+TESSERA_STORE_SUITE(ToyKind, fresh_toys())
+
+/// A folder for the toy stores' values, and another one to work in, in which nothing may appear.
+class ToyStoreTest : public testing::Test {
+protected:
+    void SetUp() override {
+        std::filesystem::create_directory(root_ / "toys");
+        std::filesystem::create_directory(root_ / "here");
+        ASSERT_EQ(::setenv("TESSERA_TOYS", (root_ / "toys").c_str(), 1), 0);
+        std::filesystem::current_path(root_ / "here");
+    }
+    void TearDown() override {
+        EXPECT_TRUE(std::filesystem::is_empty(root_ / "here"));
+        std::filesystem::current_path(before_);
+    }
+    [[nodiscard]] bool has_values() const { return !std::filesystem::is_empty(root_ / "toys"); }
+
+    static Array made_at(const std::string& path, const std::string& format) {
+        Array array = Array::create(
+            path,
+            {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .codec = "blosc:lz4:5:shuffle", .format = format});
+        array.write("", numbers().view());
+        array.attributes().set("units", "m");
+        return array;
+    }
+
+private:
+    std::filesystem::path before_ = std::filesystem::current_path();
+    TemporaryFolder root_;
+};
+
+TEST_F(ToyStoreTest, holds_arrays_of_every_format) {
+    for (const Dialect& dialect : dialect_table()) {
+        for (const std::string path : {"toy:x", "toy:y/deep/down"}) {
+            SCOPED_TRACE(path);
+            const int writes = toy_writes;
+            made_at(path, std::string(dialect.name));
+            EXPECT_GT(toy_writes, writes);
+            const int reads = toy_reads;
+            Array array = Array::open(path);
+            EXPECT_EQ(array.name(), path);
+            expect_numbers(array);
+            EXPECT_GT(toy_reads, reads);
+            EXPECT_THROW(made_at(path, "v3"), Error);
+            array.resize({12, 7});
+            array.resize({10, 7});
+            array.append(numbers().view());
+            EXPECT_EQ(array.shape(), (Shape{20, 7}));
+            array.resize({10, 7});
+            expect_numbers(Array::open(path));
+            const Place place = find_place(path);
+            EXPECT_TRUE(verify(place.store, place.prefix).sound());
+            remove_node(*place.store, place.prefix, false);
+            EXPECT_FALSE(has_values());
+        }
+    }
+}
+
+TEST_F(ToyStoreTest, makes_new_arrays_appear_at_once_and_replaces_old_ones) {
+    const ArrayOptions options{.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .format = "v2"};
+    {
+        NewArray given_up("toy:x", options, {}, "a test");
+        given_up.array().write("", 1);
+        EXPECT_EQ(occupant("toy:x"), Occupant::unfinished);
+        EXPECT_THROW((void)Array::open("toy:x"), Error);
+    }
+    EXPECT_FALSE(has_values());
+    made_at("toy:x", "v3");
+    const Array old = Array::open("toy:x");
+    NewArray made("toy:x", options, {.overwrite = true}, "a test");
+    made.array().write("", numbers().view());
+    made.array().attributes().set("units", "m");
+    expect_numbers(Array::open("toy:x"));
+    EXPECT_EQ(Array::open("toy:x").dialect().name, "v3");
+    const Array array = made.commit();
+    EXPECT_EQ(array.dialect().name, "v2");
+    expect_numbers(array);
+    const Place place = find_place("toy:x");
+    EXPECT_THAT(place.store->list("").keys, testing::Not(testing::Contains("zarr.json")));
+    EXPECT_TRUE(place.store->list(".tessera").prefixes.empty());
+    EXPECT_TRUE(verify(place.store, "").findings.empty());
+    EXPECT_THROW(NewArray("toy:x", options, {}, "a test"), Error);
+}
+
+TEST_F(ToyStoreTest, an_unfinished_copy_is_resumed) {
+    const ArrayOptions options{.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .format = "v2"};
+    {
+        NewArray begun("toy:x/a", options, {}, "a test");
+        begun.array().write("0:4, 0:3", 7);
+        (void)begun.keep();
+    }
+    EXPECT_THROW(NewArray("toy:x/a", options, {.resume = true}, "another test"), Error);
+    NewArray resumed("toy:x/a", options, {.resume = true}, "a test");
+    EXPECT_TRUE(resumed.resumed());
+    EXPECT_EQ(resumed.commit().read("0, 0").values<std::int32_t>()[0], 7);
+}
+
+TEST_F(ToyStoreTest, an_unfinished_replacement_leaves_the_old_array_until_it_is_resumed) {
+    const ArrayOptions options{.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4", .format = "v2"};
+    made_at("toy:x/a", "v3");
+    {
+        NewArray begun("toy:x/a", options, {.overwrite = true}, "a test");
+        begun.array().write("0:4, 0:3", 7);
+        (void)begun.keep();
+    }
+    expect_numbers(Array::open("toy:x/a"));
+    EXPECT_EQ(occupant("toy:x/a"), Occupant::array);
+    NewArray resumed("toy:x/a", options, {.overwrite = true, .resume = true}, "a test");
+    EXPECT_TRUE(resumed.resumed());
+    const Array array = resumed.commit();
+    EXPECT_EQ(array.dialect().name, "v2");
+    EXPECT_EQ(array.read("0, 0").values<std::int32_t>()[0], 7);
+    EXPECT_EQ(array.read("9, 6").values<std::int32_t>()[0], 0);
+    const Place place = find_place("toy:x/a");
+    EXPECT_TRUE(verify(place.store, "a").findings.empty());
+}
+
+TEST_F(ToyStoreTest, holds_groups) {
+    Group group = Group::create("toy:g", "v3", Value{{"title", "toys"}});
+    group.create_array("sub/a", {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4"}).write("", numbers().view());
+    EXPECT_EQ(Group::open("toy:g/sub").dialect()->name, "v3");
+    made_at("toy:g/b", "v3");
+    EXPECT_EQ(format_above("toy:g/c"), &dialect_named("v3"));
+    group.consolidate();
+    EXPECT_TRUE(group.consolidated_state().fresh());
+    group.move("b", "sub/c");
+    EXPECT_EQ(stale_above("toy:g/sub/c"), std::vector<std::filesystem::path>{"toy:g"});
+    expect_numbers(Array::open("toy:g/sub/c"));
+    Group::create("toy:g/new/deep");
+    EXPECT_EQ(Group::open("toy:g").nodes().size(), 5);
+    Group::open("toy:g").remove("sub", true);
+    EXPECT_EQ(Group::open("toy:g").nodes().size(), 2);
+}
+
+TEST_F(ToyStoreTest, loses_nothing_that_threads_write_into_one_chunk) {
+    Array::create("toy:x", {.shape = {64}, .chunks = {64}, .dtype = "<i4"});
+    std::vector<std::jthread> threads;
+    for (std::int64_t first = 0; first < 2; ++first) {
+        threads.emplace_back([first] {
+            Array array = Array::open("toy:x");
+            for (std::int64_t i = first; i < 64; i += 2) array.write(Region({i}, {1}), std::int32_t(i + 1));
+        });
+    }
+    threads.clear();
+    const NDArray values = Array::open("toy:x").read();
+    for (std::int32_t i = 0; i < 64; ++i) ASSERT_EQ(values.values<std::int32_t>()[static_cast<std::size_t>(i)], i + 1);
+}
+
+TEST_F(ToyStoreTest, two_threads_that_make_one_array_take_turns) {
+    std::atomic<int> made = 0;
+    std::vector<std::jthread> threads;
+    for (int n = 0; n < 4; ++n) {
+        threads.emplace_back([&made] {
+            try {
+                made_at("toy:x", "v3");
+                ++made;
+            } catch (const Error& e) {
+                EXPECT_EQ(e.code(), ErrorCode::already_exists);
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_EQ(made, 1);
+    expect_numbers(Array::open("toy:x"));
+}
+
+TEST_F(ToyStoreTest, takes_batches_all_or_nothing) {
+    made_at("toy:x/a", "v3");
+    {
+        Edit given_up(Array::open("toy:x/a"));
+        given_up->write("", 0);
+    }
+    expect_numbers(Array::open("toy:x/a"));
+    Edit edit(Array::open("toy:x/a"));
+    edit->write("0:4, :", 7);
+    edit->attributes().set("edited", true);
+    edit->append(numbers().view());
+    expect_numbers(Array::open("toy:x/a", {.read_only = true}));
+    EXPECT_GT(edit.commit(), 0);
+    const Array array = Array::open("toy:x/a");
+    EXPECT_EQ(array.shape(), (Shape{20, 7}));
+    EXPECT_EQ(array.read("3, 6").values<std::int32_t>()[0], 7);
+    EXPECT_EQ(array.attributes().get("edited"), Value(true));
+}
+
+TEST_F(ToyStoreTest, is_sealed_verified_and_repaired) {
+    made_at("toy:x/a", "v3");
+    Place place = find_place("toy:x");
+    seal(*place.store, "a");
+    EXPECT_TRUE(verify(place.store, "a").sound());
+    EXPECT_THROW(Array::open("toy:x/a").write("", 1), Error);
+    EXPECT_THROW(NewArray("toy:x/a/b", {.shape = {1}, .dtype = "<i4"}, {}, "a test"), Error);
+    Array::open("toy:x/a", {.break_seal = true}).write("", numbers().view());
+    place.store->erase_below("a/.tessera");
+    expect_repaired(place.store, "a/c/0/0");
+}
+
+TEST_F(ToyStoreTest, what_needs_folders_refuses_by_name) {
+    made_at("toy:x", "v3");
+    const auto refused = [](const auto& work, const std::string& what) {
+        try {
+            work();
+            ADD_FAILURE() << what;
+        } catch (const Error& e) {
+            EXPECT_EQ(e.code(), ErrorCode::unsupported);
+            EXPECT_THAT(e.what(), HasSubstr(what + " needs a folder on this machine; toy:x"));
+        }
+    };
+    refused([] { create_snapshot("toy:x", "s"); }, "a snapshot");
+    refused([] { (void)list_snapshots("toy:x"); }, "a snapshot");
+    refused([] { restore_snapshot("toy:x", "s"); }, "a snapshot");
+    refused([] { remove_snapshot("toy:x", "s"); }, "a snapshot");
+    refused([] { (void)directory_store("toy:x"); }, "a directory store");
+    const Place place = find_place("toy:x");
+    refused([&] { make_bag(*place.store, "", "x", "toy:x"); }, "a bag");
+    refused([] { copy_hierarchy("toy:x", "toy:x.npy", {}); }, "an array file");
+    refused([] { copy_hierarchy("toy:x", "toy:x.zip", {}); }, "a zip");
+    EXPECT_THROW((void)undo(Array::open("toy:x")), Error);
+    expect_numbers(Array::open("toy:x"));
+}
+
+TEST_F(ToyStoreTest, only_a_known_scheme_is_one) {
+    for (const std::string name : {"a:b", "toys:x", "./toy:x", "toy"}) {
+        SCOPED_TRACE(name);
+        made_at(name, "v3");
+        EXPECT_TRUE(std::filesystem::is_directory(name));
+        expect_numbers(Array::open(name));
+        std::filesystem::remove_all("./" + name);
+    }
+    EXPECT_THROW(made_at("toy:", "v3"), Error);
+    EXPECT_THROW(made_at("toy:x/../y", "v3"), Error);
+    EXPECT_FALSE(has_values());
 }
 
 }  // namespace

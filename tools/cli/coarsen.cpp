@@ -169,8 +169,18 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
 
 /// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
 bool holds_only_levels(const std::string& path, std::size_t levels) {
-    return std::ranges::all_of(fs::directory_iterator(path), [&](const fs::directory_entry& entry) {
-        const std::string name = entry.path().filename().string();
+    std::vector<std::string> names;
+    if (is_local(path)) {
+        for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+            names.push_back(entry.path().filename().string());
+        }
+    } else {
+        const Place place = find_place(path, {.read_only = true});
+        const Listing listing = place.store->list(place.prefix);
+        names = listing.keys;
+        names.insert(names.end(), listing.prefixes.begin(), listing.prefixes.end());
+    }
+    return std::ranges::all_of(names, [&](const std::string& name) {
         if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
         for (std::size_t level = 0; level < levels; ++level) {
             if (name == std::to_string(level)) return true;
@@ -186,7 +196,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     }
     require_no_other_file(path);
     require_apart({o.out.source}, path);
-    if (o.out.dry_run || !fs::is_directory(path)) return;
+    if (o.out.dry_run || !(is_local(path) ? fs::is_directory(path) : is_anything_at(path))) return;
     if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
     const std::optional<Group> there = group_at(path);
     if (!there) return;
@@ -198,7 +208,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
         throw already_exists(fmt::format("{} is a group of {}, and the pyramid would be {}", path,
                                          there->dialect() == nullptr ? "no format" : there->dialect()->name, format));
     }
-    if (fs::exists(fs::path(path) / fmt::format("{}", levels))) {
+    if (is_anything_at(fs::path(path) / fmt::format("{}", levels))) {
         throw already_exists(
             fmt::format("{} holds a level {} that the new pyramid has not; `tessera rm` it first", path, levels));
     }

@@ -75,6 +75,7 @@ struct Command {
     const char* usage;  ///< after "tessera "
     const char* notes;  ///< the end of `tessera NAME --help`: explanations and an example
     Run (*declare)(CLI::App& app);
+    bool local = false;  ///< only for paths of this machine, not for those of other kinds of stores
 };
 
 [[nodiscard]] std::span<const Command> commands();

@@ -141,7 +141,7 @@ constexpr Command table[] = {
      "  tessera serve survey.zarr --open\n"
      "  tessera serve survey.zarr backup.npz --port 8080 --json\n"
      "  tessera serve survey.zarr --allow-origin https://viewer.example",
-     declare_serve},
+     declare_serve, true},
     {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"
@@ -223,7 +223,7 @@ constexpr Command table[] = {
      "Examples:\n"
      "  tessera refs elevation.npz --out refs.json\n"
      "  python3 -c \"import fsspec, zarr; print(zarr.open(fsspec.get_mapper('reference://', fo='refs.json')).tree())\"",
-     declare_refs},
+     declare_refs, true},
     {"stack", move, "many files become one array, one above the other", "stack FILES… DST [--axis N] [options]",
      "FILES are arrays or array files of one shape and dtype, or a quoted pattern of such, or a file of several "
      "arrays.\n"
@@ -361,7 +361,7 @@ constexpr Command table[] = {
      "noted are those that lie elsewhere, what `mv` takes out of a group, bags, and what other programs do.\n\n"
      "Example:\n"
      "  tessera log survey.zarr",
-     declare_log},
+     declare_log, true},
     {"snapshot", edit, "keep what is there now, and put it back",
      "snapshot PATH create|list|restore|accept|rm NAME [options]",
      "A snapshot of an array, or of a group with all below it, is a plain Zarr store, PATH.snapshots/NAME; of what "
@@ -380,7 +380,7 @@ constexpr Command table[] = {
      "  tessera snapshot survey.zarr create before-cleaning\n"
      "  tessera diff survey.zarr/depth survey.zarr.snapshots/before-cleaning/depth\n"
      "  tessera snapshot survey.zarr/depth restore before-cleaning",
-     declare_snapshot},
+     declare_snapshot, true},
     {"group", arrange, "make a group, which holds arrays and groups", "group PATH [options]",
      "Groups between PATH and a group further above are made too. The format is that of the group above, else of\n"
      "what PATH holds already, else v3; zmeta and v1 have no groups but plain directories.\n\n"

@@ -4,6 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -57,7 +58,7 @@ void print_names(const Array& array, const Value& names) {
 /// Throws for array files, which have no dimension names.
 void require_names_possible(const std::string& path) {
     const std::filesystem::path file = split_array_path(path).path;
-    if (!std::filesystem::is_regular_file(file)) return;
+    if (!is_local(file) || !std::filesystem::is_regular_file(file)) return;
     const ArrayFileFormat* format = find_array_file_format(file);
     if (format == nullptr) return;
     throw unsupported(fmt::format("{}: {} files have no names of dimensions; arrays of {} have", path, format->name,

@@ -27,7 +27,8 @@ namespace {
 /// As a user would type it: relative to the current directory, if below that.
 std::string short_path(const fs::path& path) {
     const fs::path relative = path.lexically_relative(fs::current_path());
-    return relative.empty() || *relative.begin() == ".." ? path.string() : relative.string();
+    const bool plain = !relative.empty() && *relative.begin() != ".." && is_local(relative);
+    return plain ? relative.string() : path.string();
 }
 
 // ---- group
@@ -88,7 +89,7 @@ struct MoveOptions {
     std::string from, to;
 };
 
-int mv(Session& session, const MoveOptions& o) {
+void move_in_folders(Session& session, const MoveOptions& o) {
     require_no_zip(o.from);
     require_no_zip(o.to);
     const fs::path from = node_path(o.from);
@@ -97,6 +98,27 @@ int mv(Session& session, const MoveOptions& o) {
     const fs::path root = common_directory(enclosing_place(from).store->name(), enclosing_place(to).store->name());
     move_node(*directory_store(root, session.store()), from.lexically_relative(root).string(),
               to.lexically_relative(root).string());
+}
+
+/// Between paths of which at least one is in another kind of store.
+void move_elsewhere(Session& session, const MoveOptions& o) {
+    const auto from = probe_place(o.from, session.store());
+    const auto to = probe_place(o.to, session.store());
+    const bool same = from && to && from->store->name() == to->store->name();
+    if (!same || from->prefix.empty() || to->prefix.empty()) {
+        throw unsupported(
+            fmt::format("{} cannot be moved to {}, only within one store; `tessera copy` copies it", o.from, o.to));
+    }
+    if (is_anything_at(o.to)) throw already_exists(fmt::format("{}: something is there already", o.to));
+    move_node(*from->store, from->prefix, to->prefix);
+}
+
+int mv(Session& session, const MoveOptions& o) {
+    if (is_local(o.from) && is_local(o.to)) {
+        move_in_folders(session, o);
+    } else {
+        move_elsewhere(session, o);
+    }
     note_stale(session, {o.from, o.to});
     Value value = Value::object();
     value.set("from", path_value(o.from));
@@ -111,13 +133,17 @@ struct RemoveOptions {
 };
 
 int rm(Session& session, const RemoveOptions& o) {
-    if (fs::is_regular_file(o.path)) {
+    const bool local = is_local(o.path);
+    if (local && fs::is_regular_file(o.path)) {
         throw invalid_argument(fmt::format("{}: a file, and no array or group; rm without tessera removes it", o.path));
     }
     require_no_zip(o.path);
-    const fs::path node = node_path(o.path);
+    const fs::path node = local ? node_path(o.path) : fs::path(o.path);
     if (occupant(node) == Occupant::unfinished) {
         remove_unfinished(node, session.store());
+    } else if (!local) {
+        const Place place = find_place(node, session.store());
+        remove_node(*place.store, place.prefix, o.recursive);
     } else {
         if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
         remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(), o.recursive);

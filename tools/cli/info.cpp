@@ -245,7 +245,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     const int exit = too_deep > 0 ? exit_differences : exit_done;
     const std::size_t children = group.children().size();
     const ConsolidatedState consolidated = group.consolidated_state();
-    const bool zip = !fs::is_directory(path);
+    const bool zip = is_local(path) && !fs::is_directory(path);
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
     KeptForUndo kept;
     for (const tessera::Node& node : hierarchy.nodes) {
@@ -260,7 +260,8 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         Value report = Value::object();
         report.set("path", path_value(path));
         report.set("kind", group.dialect() != nullptr ? "group" : "directory");
-        report.set("store", zip ? "zip" : "directory");
+        const std::string_view folder = zip ? "zip" : "directory";
+        report.set("store", is_local(path) ? folder : store_kind_of(path).scheme);
         if (group.dialect() != nullptr) report.set("format", group.dialect()->name);
         report.set("attributes", attributes);
         report.set("children", children);
@@ -416,7 +417,7 @@ int info(Session& session, const std::string& name, bool reverse_dims, bool exac
             return info_group(session, name, *place);
         }
         require_present(*place);
-        if (fs::is_directory(name)) return info_directory(session, name);
+        if (is_local(name) && fs::is_directory(name)) return info_directory(session, name);
         throw not_found(absence_message(*place->store, place->prefix, "array or group"));
     }
     const ArrayPath path = split_array_path(name);

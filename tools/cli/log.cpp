@@ -101,7 +101,9 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
     if (row == table.end() || has_one_of(command, row->not_with)) return;
     if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return;
     if (!is_given(command, row->place)) return;
-    directory_ = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
+    const fs::path path = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
+    if (!is_local(path)) return;  // other kinds of stores have no log
+    directory_ = path;
     const bool replaces = is_given(command, "--overwrite") || command.get_name() == "snapshot";
     try {
         if (replaces) before_ = read_log(*directory_);
@@ -116,7 +118,8 @@ namespace {
 fs::path group_around(const fs::path& path) {
     fs::path named = path.lexically_normal();
     if (!named.has_filename()) named = named.parent_path();
-    const fs::path above = named.has_parent_path() ? named.parent_path() : fs::path(".");
+    fs::path above = named.has_parent_path() ? named.parent_path() : fs::path(".");
+    if (!is_local(above)) above = "." / above;  // as it was typed
     if (!fs::is_directory(above)) return {};
     const Place place = find_place(above.string(), {.read_only = true});
     return probe_group_dialect(*place.store, place.prefix) != nullptr ? above : fs::path();

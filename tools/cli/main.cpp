@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <tessera/array_file.h>
 #include <tessera/error.h>
 #include <tessera/reference_store.h>
+#include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -249,6 +251,18 @@ int run_command(Session& session, const Run& command, std::optional<ChangeNote> 
     }
 }
 
+/// Before anything is done: a command that needs folders of this machine names the path that is none.
+void require_local_paths(const CLI::App& command) {
+    const auto row = std::ranges::find(commands(), command.get_name(), &Command::name);
+    if (row == commands().end() || !row->local) return;
+    for (const CLI::Option* option : command.get_options()) {
+        if (!option->get_positional()) continue;
+        for (const std::string& word : option->results()) {
+            require_local(split_array_path(word).path, fmt::format("`{}`", row->name));
+        }
+    }
+}
+
 int run(int argc, char** argv) {
     CLI::App app("Chunked, compressed N-dimensional arrays that do not fit in memory.");
     describe(app);
@@ -286,6 +300,7 @@ int run(int argc, char** argv) {
     Session session(texts.parsed(), command_text(typed));
     for (const auto& [sub, command] : runs) {
         if (!sub->parsed()) continue;
+        require_local_paths(*sub);
         std::optional<ChangeNote> note;
         if (!texts.no_log) note.emplace(*sub, typed);
         return run_command(session, command, std::move(note));

@@ -68,7 +68,7 @@ bool is_sound(Session& session, const SealCall& o, const Place& place) {
 
 void report_sealed(const Session& session, const SealCall& o, const SealOptions& how, const Sealed& sealed) {
     const std::string& manifest_of = o.bag.empty() ? o.path : o.bag;
-    const bool file = o.bag.empty() && std::filesystem::is_regular_file(o.path);
+    const bool file = o.bag.empty() && is_local(o.path) && std::filesystem::is_regular_file(o.path);
     const std::string manifest =
         file ? o.path + ".tessera-seal/sha256sums.txt"
              : (std::filesystem::path(manifest_of) / (o.bag.empty() ? seal_key : "manifest-sha256.txt")).string();
@@ -116,6 +116,12 @@ SealOptions seal_options(Session& session, const SealCall& o) {
     return options;
 }
 
+/// The name of what goes into a bag.
+std::string name_of(const std::string& path) {
+    const std::string last = real_path(path).filename().string();
+    return is_local(path) ? last : last.substr(last.find(':') + 1);
+}
+
 int seal_path(Session& session, const SealCall& o) {
     const SealOptions how = seal_options(session, o);
     if (o.overwrite && !o.bag.empty()) {
@@ -132,8 +138,8 @@ int seal_path(Session& session, const SealCall& o) {
     const Place place = beside ? *beside : find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
     const Sealed sealed = o.bag.empty() ? seal(*place.store, place.prefix, how)
-                                        : make_bag(*place.store, place.prefix, real_path(o.path).filename().string(),
-                                                   o.bag, session.io(), session.store(), how.parity);
+                                        : make_bag(*place.store, place.prefix, name_of(o.path), o.bag, session.io(),
+                                                   session.store(), how.parity);
     session.clear_progress();
     require_present(place);
     report_sealed(session, o, how, sealed);

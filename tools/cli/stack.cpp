@@ -12,6 +12,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
+#include <tessera/place.h>
 #include <tessera/reference_store.h>
 #include <tessera/references.h>
 #include <CLI/CLI.hpp>
@@ -110,8 +111,9 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
     std::error_code ignored;
     const bool pattern = word.find_first_of("*?[") != std::string::npos;
     std::vector<std::string> arrays;
-    for (const std::string& path :
-         pattern && !fs::exists(split_array_path(word).path, ignored) ? matches_of(word, natural) : std::vector{word}) {
+    for (const std::string& path : pattern&& is_local(word) && !fs::exists(split_array_path(word).path, ignored)
+                                       ? matches_of(word, natural)
+                                       : std::vector{word}) {
         const std::vector<std::string> members = several_members(path);
         if (members.empty()) arrays.push_back(path);
         for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
@@ -133,7 +135,16 @@ std::string state_of(const std::vector<std::string>& arrays, const StackOptions&
         for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
     };
     for (const std::string& array : arrays) {
-        const fs::path path = fs::absolute(split_array_path(array).path);
+        const fs::path named = split_array_path(array).path;
+        if (!is_local(named)) {
+            const Place place = find_place(named, {.read_only = true});
+            for (const std::string& name : place.store->list(place.prefix).keys) {
+                const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
+                add(fmt::format("{}\n{} {} {}\n", array, stamp.modified, stamp.id, stamp.size));
+            }
+            continue;
+        }
+        const fs::path path = fs::absolute(named);
         std::error_code ignored;
         const auto changed = fs::last_write_time(path, ignored).time_since_epoch().count();
         const std::uint64_t size = fs::is_regular_file(path, ignored) ? fs::file_size(path, ignored) : 0;
@@ -234,6 +245,8 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
 int join_virtually(Session& session, const TransferOptions& t, const std::vector<std::string>& arrays, int axes,
                    JoinedReferences options) {
     require_virtual_options(t);
+    require_local(t.destination, "`stack --virtual`");
+    for (const std::string& array : arrays) require_local(split_array_path(array).path, "`stack --virtual`");
     DestinationLock building;
     if (!t.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
         building = DestinationLock(t.destination, session.store());

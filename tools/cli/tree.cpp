@@ -315,11 +315,11 @@ int tree(Session& session, const std::string& path) {
 
 TreeNode scan(const fs::path& path) {
     if (const auto place = probe_place(path, {.read_only = true})) {
-        const bool directory = fs::is_directory(path);
+        const bool directory = is_local(path) && fs::is_directory(path);
         TreeNode node = store_node(path.string(), place->store, place->prefix, directory ? path : fs::path());
-        node.is_file = !directory;
+        node.is_file = is_local(path) && !directory;
         if (!node.leaf) require_present(*place);
-        if (!place->prefix.empty() && !node.leaf && !node.group && node.children.empty()) {
+        if (!(place->prefix.empty() && is_local(path)) && !node.leaf && !node.group && node.children.empty()) {
             throw not_found(absence_message(*place->store, place->prefix, "array or group"));
         }
         return node;

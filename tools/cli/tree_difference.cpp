@@ -19,7 +19,8 @@ using Files = std::map<std::string, fs::path>;
 std::optional<Files> files_of(const fs::path& array) {
     std::error_code error;
     // The changes of a recorded batch may not be in the files yet.
-    if (!fs::is_directory(array, error) || fs::exists(array / ".tessera/batch", error)) return std::nullopt;
+    if (!is_local(array) || !fs::is_directory(array, error) || fs::exists(array / ".tessera/batch", error))
+        return std::nullopt;
     Files files;
     for (fs::recursive_directory_iterator entry(array, error), end; !error && entry != end; entry.increment(error)) {
         if (entry->path().filename() == ".tessera") {

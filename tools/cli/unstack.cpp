@@ -10,6 +10,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
+#include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -104,6 +105,7 @@ public:
           paths_(numbered(o.destination, source.info().shape[axis])),
           to_file_(names_array_file(paths_.at(0))) {
         require_options();
+        require_local(split_array_path(paths_.front()).path, "what `unstack` makes");
         for (const std::string& path : paths_) {
             require_apart({o.source}, path);
             if (!o.overwrite && !o.resume && fs::exists(fs::symlink_status(path))) {

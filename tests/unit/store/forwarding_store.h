@@ -12,13 +12,15 @@
 
 namespace tessera {
 
-class ForwardingStore : public KeyValueStore {
+class ForwardingStore : public KeyValueStore, public LocalFiles {
 public:
     explicit ForwardingStore(std::shared_ptr<KeyValueStore> inner) : inner_(std::move(inner)) {}
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override { return inner_->open(key); }
     void put(std::string_view key, ByteSpan value) override { inner_->put(key, value); }
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override { return inner_->create(key); }
+    [[nodiscard]] LocalFiles* local_files() override { return this; }
+    [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
         return inner_->link(key, &other == this ? *inner_ : other, other_key);
     }

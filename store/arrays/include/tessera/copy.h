@@ -67,8 +67,9 @@ struct Existing {
 };
 
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
-/// `overwrite`, an old array stays until commit() and is then replaced in one step. If another run makes the same
-/// destination, the constructor waits for it (see DestinationLock) and then finds its result. Thread rule: one thread.
+/// `overwrite`, an old array stays until commit() and is then replaced in one step; in stores without folders in
+/// several, between which no array is there. If another run makes the same destination, the constructor waits for it
+/// (see DestinationLock) and then finds its result. Thread rule: one thread.
 class NewArray {
 public:
     /// `made_from` describes the source, for `info` and to recognise an unfinished copy of it. If something is there

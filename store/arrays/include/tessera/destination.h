@@ -39,11 +39,15 @@ public:
     virtual std::string keep() = 0;
 };
 
-/// A new zip, by its extension, or else a directory with an array in it or arrays below it. `existing.lock` is held.
+/// A new zip, by its extension, or else a directory, or a place in another kind of store, with an array in it or arrays
+/// below it. `existing.lock` is held.
 /// Nodes must be added in the order of their paths, a group before its members, as DestinationLock requires.
 /// `option_prefix` as in ArrayWishes.
 [[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
                                                             std::string_view option_prefix);
+
+/// Throws unsupported for a zip or an array file, by its extension, that would not lie on this machine.
+void require_destination(const std::string& path);
 
 /// The lock to take before the first look at a destination, and to hold until the destination is complete. Holds
 /// nothing if the folder of a file is missing, because the file cannot be made then.

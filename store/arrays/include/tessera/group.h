@@ -62,7 +62,7 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
 /// none, as zarr-python does. Throws already_exists if one of them is an array.
 void make_parent_groups(KeyValueStore& store, std::string_view prefix);
 
-/// The format of the nearest group with metadata above a path in the file system, which need not exist; nullptr if
+/// The format of the nearest group with metadata above a path, which need not exist; nullptr if
 /// there is none.
 [[nodiscard]] const Dialect* format_above(const std::filesystem::path& path);
 
@@ -122,8 +122,8 @@ private:
     std::shared_ptr<struct NodeState> state_;
 };
 
-/// The groups at and above a path in the file system whose consolidated metadata no longer match the node there.
-/// Returned as paths of directories, nearest first.
+/// The groups at and above a path whose consolidated metadata no longer match the node there. Returned as paths,
+/// nearest first.
 [[nodiscard]] std::vector<std::filesystem::path> stale_above(const std::filesystem::path& path);
 
 }  // namespace tessera

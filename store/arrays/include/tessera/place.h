@@ -9,19 +9,15 @@
 
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/store_kind.h>
 
 namespace tessera {
 
-/// The place of a node (an array or a group), which need not exist.
-struct Place {
-    std::shared_ptr<KeyValueStore> store;
-    std::string prefix;
-};
-
-/// The place that a path names: a directory, a zip store ("data.zarr.zip"), or a path inside a zip store
-/// ("data.zarr.zip/group/name"). A directory is the root of its own store. A path inside a zip need not exist. nullopt
-/// if the path is absent or another kind of file. A zip is read-only whatever the options say. Throws io, or corrupt
-/// for a zip that cannot be read.
+/// The place that a path names: a directory, a zip store ("data.zarr.zip"), a path inside a zip store
+/// ("data.zarr.zip/group/name"), or a place in another kind of store ("toy:group/name", see store_kind.h). A directory
+/// is the root of its own store. A path inside a zip or another kind of store need not exist. nullopt if the path is
+/// absent or another kind of file. A zip is read-only whatever the options say. Throws io, or corrupt for a zip that
+/// cannot be read.
 [[nodiscard]] std::optional<Place> probe_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 /// The same, but throws not_found or invalid_argument, naming what is at the path instead.
@@ -52,11 +48,15 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
 /// and what is there.
 [[nodiscard]] std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted);
 
-/// A path, which need not exist, made absolute, with symbolic links resolved and no '/' at its end. Throws io.
+/// Whether anything is at a path: a file, a folder, or in another kind of store a value at it or below it.
+[[nodiscard]] bool is_anything_at(const std::filesystem::path& path);
+
+/// A path, which need not exist, made absolute, with symbolic links resolved and no '/' at its end. One in another kind
+/// of store stays as it is. Throws io.
 [[nodiscard]] std::filesystem::path real_path(const std::filesystem::path& path);
 
 /// A path in the file system, which need not exist, relative to the outermost group (with metadata) above it, or else
-/// to its parent directory.
+/// to its parent directory. One in another kind of store, relative to that store.
 [[nodiscard]] Place enclosing_place(const std::filesystem::path& path, const StoreOptions& options = {});
 
 }  // namespace tessera

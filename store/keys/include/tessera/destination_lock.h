@@ -17,6 +17,9 @@ namespace tessera {
 /// while the lock is held. When a process ends in any way, the system releases its lock, and the next run reuses its
 /// file. If the folder above is not writable, the destination's own directory is locked instead.
 ///
+/// In another kind of store (store_kind.h) it excludes the threads of this process, and other processes as far as
+/// KeyValueStore::lock_destination() does.
+///
 /// Thread rule: used by one thread. A thread that already holds other destinations waits only if the new path sorts
 /// after theirs. Otherwise, if the destination is taken, the constructor throws, so that two runs never wait for each
 /// other.

@@ -1,4 +1,5 @@
-// KeyValueStore: maps `/`-separated keys to bytes. Implemented by a directory, memory and a zip; later by HTTP and S3.
+// KeyValueStore: maps `/`-separated keys to bytes. Implemented by a directory, memory and a zip, and by other kinds of
+// stores as store_kind.h says; later by HTTP and S3.
 #pragma once
 
 #include <cstdint>
@@ -126,6 +127,44 @@ public:
     virtual bool place(std::string_view key) = 0;
 };
 
+/// What only folders and files of this machine can do: an optional second interface of a store.
+/// Thread rule: as KeyValueStore.
+class LocalFiles {
+public:
+    virtual ~LocalFiles() = default;
+
+    /// Makes `key` a hard link to the file of another store's key. False if that is impossible (other kinds of stores,
+    /// another file system) or `key` exists.
+    virtual bool link(std::string_view /*key*/, const class KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+        return false;
+    }
+    /// Makes `key` a reflink of another store's key: a copy that shares disk blocks until one of the two changes. False
+    /// if that is impossible or the other key is absent.
+    virtual bool clone(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
+        return false;
+    }
+
+    /// The identity of the folder at a prefix, after following symbolic links; nullopt if there is none.
+    [[nodiscard]] virtual std::optional<FolderId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
+    /// Whether a prefix itself is a symbolic link, which the removal of a hierarchy does not follow.
+    [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
+    /// The text of a symbolic link; empty for anything else.
+    [[nodiscard]] virtual std::string link_target(std::string_view /*prefix*/) const { return {}; }
+    /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
+    [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
+    /// For operations that check before they change anything. If a link on the way to a key forbids writing or erasing
+    /// it (see StoreOptions::follow_links), throws invalid_argument, naming the link. A link at the key itself does not
+    /// count: it is replaced.
+    virtual void require_direct(std::string_view /*key*/) const {}
+
+    /// Names of the temporary files directly below a prefix, of active or killed writers. They are not keys.
+    [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
+    /// Removes one of them if its writer has ended, which means a process of this machine whose number no process has
+    /// now. If the writer is unknown, removes the file if it was not written to for an hour. Returns whether the file
+    /// is gone.
+    virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
+};
+
 /// Maps keys to bytes. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key throws
 /// invalid_argument. Thread rule: every member may be called from several threads at once.
 class KeyValueStore {
@@ -145,16 +184,6 @@ public:
     /// For many values at once, if each put() would wait for the disk; null if put() does not wait. The store must
     /// outlive it.
     [[nodiscard]] virtual std::unique_ptr<HeldValues> hold() { return nullptr; }
-    /// Makes `key` a hard link to the file of another store's key. False if that is impossible (other kinds of stores,
-    /// another file system) or `key` exists.
-    virtual bool link(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
-        return false;
-    }
-    /// Makes `key` a reflink of another store's key: a copy that shares disk blocks until one of the two changes. False
-    /// if that is impossible or the other key is absent.
-    virtual bool clone(std::string_view /*key*/, const KeyValueStore& /*other*/, std::string_view /*other_key*/) {
-        return false;
-    }
     /// Atomically replaces the value of `to` by that of `from`, and removes `from`; false if `from` is absent. Throws
     /// unsupported if the store cannot do this.
     virtual bool replace(std::string_view from, std::string_view to);
@@ -191,13 +220,6 @@ public:
     virtual void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const = 0;
     void for_each(std::string_view prefix, const EachValue& each) const { for_each(prefix, each, nullptr); }
 
-    /// Names of the temporary files directly below a prefix, of active or killed writers. They are not keys.
-    [[nodiscard]] virtual std::vector<std::string> temporaries(std::string_view /*prefix*/) const { return {}; }
-    /// Removes one of them if its writer has ended, which means a process of this machine whose number no process has
-    /// now. If the writer is unknown, removes the file if it was not written to for an hour. Returns whether the file
-    /// is gone.
-    virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
-
     /// Locks of the array at `prefix`: slot 0 is the shape, slot 1 + i is chunk i. Blocks until it is held. Excludes
     /// other threads of this process, even through other store objects for the same place, and in a directory other
     /// processes too. A thread holds at most one chunk slot, and takes it while it holds the shape slot. No other
@@ -216,21 +238,6 @@ public:
     /// Defers forcing values to the disk to the next sync(). Only for data that nobody can read before then.
     virtual void sync_later() {}
 
-    /// Whether a prefix leads back to one above it (a symbolic link to a directory above), so that a walk ends there.
-    [[nodiscard]] virtual bool leads_back(std::string_view /*prefix*/) const { return false; }
-
-    /// The identity of the folder at a prefix, after following symbolic links. nullopt if there is none, and in stores
-    /// without links, where each folder has only one name.
-    [[nodiscard]] virtual std::optional<FolderId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
-    /// Whether a prefix itself is a symbolic link, which the removal of a hierarchy does not follow.
-    [[nodiscard]] virtual bool is_link(std::string_view /*prefix*/) const { return false; }
-    /// The text of a symbolic link; empty for anything else.
-    [[nodiscard]] virtual std::string link_target(std::string_view /*prefix*/) const { return {}; }
-    /// For operations that check before they change anything. If a link on the way to a key forbids writing or erasing
-    /// it (see StoreOptions::follow_links), throws invalid_argument, naming the link. A link at the key itself does not
-    /// count: it is replaced.
-    virtual void require_direct(std::string_view /*key*/) const {}
-
     /// Called before a change to the array or group at `prefix`, with its lock held. Throws Error(sealed) if it, or a
     /// folder above it, is sealed and StoreOptions::break_seal does not permit the change. Sealing holds the same lock.
     virtual void require_unsealed(std::string_view /*prefix*/) {}
@@ -241,6 +248,48 @@ public:
     [[nodiscard]] virtual bool read_only() const { return false; }
     /// The name for messages: the directory's path, "memory".
     [[nodiscard]] virtual const std::string& name() const = 0;
+
+    /// What the store can do with its values as files of this machine; null in other kinds of stores.
+    [[nodiscard]] virtual LocalFiles* local_files() { return nullptr; }
+    [[nodiscard]] virtual const LocalFiles* local_files() const { return nullptr; }
+
+    // ---- as in LocalFiles; what it answers by default in stores without that
+
+    bool link(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
+        LocalFiles* const files = local_files();
+        return files != nullptr && files->link(key, other, other_key);
+    }
+    bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
+        LocalFiles* const files = local_files();
+        return files != nullptr && files->clone(key, other, other_key);
+    }
+    [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const {
+        const LocalFiles* const files = local_files();
+        return files == nullptr ? std::nullopt : files->folder_id(prefix);
+    }
+    [[nodiscard]] bool is_link(std::string_view prefix) const {
+        const LocalFiles* const files = local_files();
+        return files != nullptr && files->is_link(prefix);
+    }
+    [[nodiscard]] std::string link_target(std::string_view prefix) const {
+        const LocalFiles* const files = local_files();
+        return files == nullptr ? std::string() : files->link_target(prefix);
+    }
+    [[nodiscard]] bool leads_back(std::string_view prefix) const {
+        const LocalFiles* const files = local_files();
+        return files != nullptr && files->leads_back(prefix);
+    }
+    void require_direct(std::string_view key) const {
+        if (const LocalFiles* const files = local_files()) files->require_direct(key);
+    }
+    [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const {
+        const LocalFiles* const files = local_files();
+        return files == nullptr ? std::vector<std::string>() : files->temporaries(prefix);
+    }
+    bool remove_temporary(std::string_view prefix, std::string_view name) {
+        LocalFiles* const files = local_files();
+        return files != nullptr && files->remove_temporary(prefix, name);
+    }
 };
 
 /// A directory. If it does not exist, it reads as empty, and the first put creates it. Values are files; put writes a
