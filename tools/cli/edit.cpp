@@ -78,7 +78,7 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
         const Region in_file = without_dropped(box, selection);
         NDArray part(source->info().dtype, in_file.extent);
         source->read_into(in_file, part.view(), quiet);
-        array.write(part_of(selection, box), part.view(), quiet);
+        array.write(selection.part(box), part.view(), quiet);
         if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
     });
 }
