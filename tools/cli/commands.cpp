@@ -345,9 +345,10 @@ constexpr Command table[] = {
      "changed since.\n"
      "Old values are hard links in .tessera/undo of the array, until its next change; `info` says what room they take, "
      "and\n"
-     "--no-undo of these commands keeps none. Without hard links, in an archive, of groups, and of what programs with "
-     "the\n"
-     "library write there is no undo.\n\n"
+     "--no-undo of these commands keeps none. Of a group, `attrs` is taken back. Without hard links, in an archive, "
+     "and "
+     "of\n"
+     "what programs with the library write there is no undo.\n\n"
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},

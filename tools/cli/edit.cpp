@@ -7,6 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -108,6 +109,10 @@ Array open_to_edit(Session& session, const std::string& path) {
 
 Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo) {
     return Undoable(array, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
+}
+
+Undoable keep_for_undo(const Session& session, const Group& group, bool no_undo) {
+    return Undoable(group, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
 }
 
 namespace {
