@@ -311,7 +311,9 @@ constexpr Command table[] = {
     {"append", edit, "write an array file after the end", "append PATH FILE [--axis N] [options]",
      "FILE is anything that `copy` takes as SRC; its other lengths must be the array's. A file of one dimension less "
      "is\n"
-     "one step along the axis: a 217×181 frame after N×217×181.\n"
+     "one step along the axis: a 217×181 frame after N×217×181. A file of another dtype is refused, unless --cast "
+     "says\n"
+     "what may become of its values: --cast same_kind rounds float64 to float32, --cast round also takes 1.5 to int.\n"
      "The data are written first and the shape last: what fails leaves the array as it was.\n\n"
      "Example:\n"
      "  tessera append series.zarr today.npy --axis 0",
