@@ -112,8 +112,6 @@ bool is_pattern(const std::string& word) {
 
 /// The arrays that one word of FILES names.
 std::vector<std::string> arrays_named(const std::string& word, bool natural) {
-    std::error_code ignored;
-    const bool pattern = word.find_first_of("*?[") != std::string::npos;
     std::vector<std::string> arrays;
     for (const std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word}) {
         const std::vector<std::string> members = several_members(path);
@@ -196,6 +194,8 @@ public:
 private:
     std::shared_ptr<const ArraySource> source_;
     Value attributes_;
+};
+
 /// "npy", "zarr" …: what a path is, by its extension; "" of any directory.
 std::string kind_of(const std::string& path) {
     const fs::path file = split_array_path(path).path;
@@ -259,8 +259,6 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
                                            "go, or choose another name"
                                          : ""));
 }
-
-};
 
 /// References are what lies in the files, as it lies there: what would change it is refused.
 void require_virtual_options(const TransferOptions& t) {
@@ -329,6 +327,7 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
 
 int join(Session& session, const StackOptions& given, bool stack) {
     if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
+    require_distinct_dims(given.transfer.dimensions);
     StackOptions o = given;
     o.transfer.destination = o.words.back();
     std::vector<std::string> arrays;
@@ -347,8 +346,8 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const int axis = parse_number("--axis", o.axis, -axes, axes - 1);
     const int along = axis < 0 ? axis + axes : axis;
     const bool has_axis = along < shape.rank() && shape[along] == 1;
-    require_destination_named(o, {arrays, *first, along, new_axis}, stack ? "stack" : "concat");
     const bool new_axis = stack && (o.new_axis || !has_axis);
+    require_destination_named(o, {arrays, *first, along, new_axis}, stack ? "stack" : "concat");
     if (o.is_virtual) {
         return join_virtually(session, o.transfer, arrays, new_axis ? shape.rank() + 1 : shape.rank(),
                               {.axis = along, .new_axis = new_axis});

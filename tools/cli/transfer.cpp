@@ -264,6 +264,7 @@ void declare_transfer_options(CLI::App& app, TransferOptions& o) {
     declare_array_options(app, o, false);
     declare_file_options(app, o);
     declare_reverse_dims(app, o);
+        require_distinct_dims(o->dimensions);
     declare_selection(app, o);
 }
 
@@ -323,7 +324,10 @@ Run declare_copy(CLI::App& app) {
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
-    return [o](Session& session) { return transfer(session, *o, "copied"); };
+    return [o](Session& session) {
+        require_distinct_dims(o->dimensions);
+        return transfer(session, *o, "copied");
+    };
 }
 
 Run declare_rechunk(CLI::App& app) {
@@ -333,7 +337,10 @@ Run declare_rechunk(CLI::App& app) {
     declare_array_options(app, *o, true);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
-    return [o](Session& session) { return transfer(session, *o, "rechunked"); };
+    return [o](Session& session) {
+        require_distinct_dims(o->dimensions);
+        return transfer(session, *o, "rechunked");
+    };
 }
 
 }  // namespace tessera::cli
