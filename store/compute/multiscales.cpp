@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 
 namespace tessera {
 
@@ -80,6 +84,19 @@ Value level_value(const Pyramid& p, std::size_t level) {
     return value;
 }
 
+/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
+bool holds_only_levels(const std::string& path, std::size_t levels) {
+    return std::ranges::all_of(std::filesystem::directory_iterator(path),
+                               [&](const std::filesystem::directory_entry& entry) {
+                                   const std::string name = entry.path().filename().string();
+                                   if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
+                                   for (std::size_t level = 0; level < levels; ++level) {
+                                       if (name == std::to_string(level)) return true;
+                                   }
+                                   return false;
+                               });
+}
+
 }  // namespace
 
 Value multiscales_attributes(const Pyramid& p, bool v3) {
@@ -104,6 +121,28 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
     ome.set("multiscales", std::move(multiscales));
     attributes.set("ome", std::move(ome));
     return attributes;
+}
+
+void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
+                           std::string_view option_prefix) {
+    if (!std::filesystem::is_directory(path)) return;
+    if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
+    const std::optional<Group> there = group_at(path);
+    if (!there) return;
+    if (!overwrite) {
+        throw already_exists(
+            fmt::format("{}: a group is there already; {}overwrite replaces its levels", path, option_prefix));
+    }
+    if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
+    if (there->dialect() != &dialect) {
+        throw already_exists(fmt::format("{} is a group of {}, and the pyramid would be {}", path,
+                                         there->dialect() == nullptr ? "no format" : there->dialect()->name,
+                                         dialect.name));
+    }
+    if (std::filesystem::exists(std::filesystem::path(path) / fmt::format("{}", levels))) {
+        throw already_exists(
+            fmt::format("{} holds a level {} that the new pyramid has not; `tessera rm` it first", path, levels));
+    }
 }
 
 }  // namespace tessera

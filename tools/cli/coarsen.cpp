@@ -167,18 +167,6 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     return stored != nullptr && stored->dialect().name == "v2" ? "v2" : "v3";
 }
 
-/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
-bool holds_only_levels(const std::string& path, std::size_t levels) {
-    return std::ranges::all_of(fs::directory_iterator(path), [&](const fs::directory_entry& entry) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
-        for (std::size_t level = 0; level < levels; ++level) {
-            if (name == std::to_string(level)) return true;
-        }
-        return false;
-    });
-}
-
 void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {
     const std::string& path = o.out.destination;
     if (names_array_file(path)) {
@@ -186,22 +174,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     }
     require_no_other_file(path);
     require_apart({o.out.source}, path);
-    if (o.out.dry_run || !fs::is_directory(path)) return;
-    if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
-    const std::optional<Group> there = group_at(path);
-    if (!there) return;
-    if (!o.out.overwrite) {
-        throw already_exists(fmt::format("{}: a group is there already; --overwrite replaces its levels", path));
-    }
-    if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
-    if (there->dialect() != &dialect_named(format)) {
-        throw already_exists(fmt::format("{} is a group of {}, and the pyramid would be {}", path,
-                                         there->dialect() == nullptr ? "no format" : there->dialect()->name, format));
-    }
-    if (fs::exists(fs::path(path) / fmt::format("{}", levels))) {
-        throw already_exists(
-            fmt::format("{} holds a level {} that the new pyramid has not; `tessera rm` it first", path, levels));
-    }
+    if (!o.out.dry_run) require_pyramid_place(path, levels, dialect_named(format), o.out.overwrite, "--");
 }
 
 /// The plan of one level: its source and its metadata.

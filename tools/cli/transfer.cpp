@@ -85,23 +85,6 @@ bool names_array_file(const std::string& path) {
     return named_array_file_format(path) != nullptr;
 }
 
-void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin", ".dat",  ".h5",  ".hdf",  ".hdf5", ".jpg",     ".json",
-                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl",  ".parquet", ".raw",
-                                ".tif", ".tiff", ".tsv", ".txt",  ".xls",  ".xlsx"};
-    const fs::path place(path);
-    std::string extension = place.extension().string();
-    std::ranges::transform(extension, extension.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::ranges::count(others, extension) == 0 || fs::exists(place)) return;
-    std::string known;
-    for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
-    throw invalid_argument(fmt::format(
-        "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
-        "{}/",
-        path, place.extension().string(), known, path));
-}
-
 ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     ArrayWishes wishes{.codec = o.codec, .format = o.format, .separator = o.separator, .option_prefix = "--"};
     const auto parse = [&] {
