@@ -203,7 +203,10 @@ Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t le
     }
     ArrayWishes wishes = wishes_of(own, false);
     if (!own.fills.empty()) wishes.fill = json_or_text(own.fills.back());
-    made.job = {o.out.source, fmt::format("{}", level), plan_array(*made.source, wishes)};
+    const std::string node = fmt::format("{}", level);
+    made.job = {o.out.source, node,
+                in_context([&] { return join_key(o.out.destination, node); },
+                           [&] { return plan_array(*made.source, wishes); })};
     made.job.plan.recode = "it is computed";
     return made;
 }

@@ -96,7 +96,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     if (to_file) {
         parse();
     } else {
-        in_context([&] { return o.source; }, parse);
+        in_context([&] { return o.destination; }, parse);
     }
     return wishes;
 }
@@ -247,7 +247,6 @@ void declare_transfer_options(CLI::App& app, TransferOptions& o) {
     declare_array_options(app, o, false);
     declare_file_options(app, o);
     declare_reverse_dims(app, o);
-        require_distinct_dims(o->dimensions);
     declare_selection(app, o);
 }
 
@@ -265,6 +264,7 @@ Run declare_import(CLI::App& app) {
                             "use `tessera copy`, or another name",
                             o->destination));
         }
+        require_distinct_dims(o->dimensions);
         return transfer(session, *o, "imported");
     };
 }

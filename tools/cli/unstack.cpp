@@ -197,7 +197,8 @@ private:
         if (!own.format) {
             if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
         }
-        return plan_array(source_, wishes_of(own, false), one);
+        const ArrayWishes wishes = wishes_of(own, false);
+        return in_context([&] { return path; }, [&] { return plan_array(source_, wishes, one); });
     }
 
     /// Whether a step is complete already: something is there that is neither an unfinished array nor an empty folder.
