@@ -178,7 +178,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         const std::int64_t needed = checked_multiply(least, options.held, "memory");
         throw over_budget(fmt::format(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
-            "{} bytes; give at least --max-memory {}M, or choose smaller chunks",
+            "{} bytes; give at least --max-memory {}M",
             given, needed, ceil_div(needed, std::int64_t{1} << 20)));
     }
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};

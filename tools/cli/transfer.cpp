@@ -10,9 +10,6 @@
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <filesystem>
 #include <memory>
 
 #include "options.h"
@@ -20,8 +17,6 @@
 #include "transfer_report.h"
 
 namespace tessera::cli {
-
-namespace fs = std::filesystem;
 
 void require_fitting_options(const TransferOptions& o, bool to_file) {
     const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
