@@ -183,4 +183,14 @@ std::string Selection::to_string() const {
     return s;
 }
 
+Selection Selection::part(const Region& box) const {
+    std::vector<Axis> axes = axes_;
+    for (int d = 0; d < box.rank(); ++d) {
+        Axis& axis = axes[static_cast<std::size_t>(d)];
+        axis.start += box.start[d] * axis.step;
+        axis.count = box.extent[d];
+    }
+    return Selection(std::move(axes));
+}
+
 }  // namespace tessera

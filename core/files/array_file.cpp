@@ -85,6 +85,23 @@ const ArrayFileFormat* named_array_file_format(std::string_view path) {
     return format_by_extension(split_array_path(path).path);
 }
 
+void require_no_other_file(const std::string& path) {
+    constexpr std::array others{".bin", ".dat",  ".h5",  ".hdf",  ".hdf5", ".jpg",     ".json",
+                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl",  ".parquet", ".raw",
+                                ".tif", ".tiff", ".tsv", ".txt",  ".xls",  ".xlsx"};
+    const std::filesystem::path place(path);
+    std::string extension = place.extension().string();
+    std::ranges::transform(extension, extension.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::ranges::count(others, extension) == 0 || std::filesystem::exists(place)) return;
+    std::string known;
+    for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
+    throw invalid_argument(fmt::format(
+        "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
+        "{}/",
+        path, place.extension().string(), known, path));
+}
+
 const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return format_by_extension(path);

@@ -263,15 +263,24 @@ private:
     Table table_;
 };
 
+/// What picks so many dimensions of an array: "; --sel '0, :, :' picks two of them".
+std::string advised_selection(const Shape& shape, int rank) {
+    if (shape.rank() < rank) return {};
+    std::string selection;
+    for (int d = 0; d < shape.rank(); ++d) {
+        selection += fmt::format("{}{}", d == 0 ? "" : ", ", d < shape.rank() - rank ? "0" : ":");
+    }
+    return fmt::format("; a selection picks {} of them: --sel '{}'", rank == 1 ? "one" : "two", selection);
+}
+
 class CsvSink final : public ArraySink {
 public:
     CsvSink(std::unique_ptr<ByteSink> sink, DType dtype, const Shape& shape)
         : sink_(std::move(sink)), dtype_(std::move(dtype)), shape_(shape), columns_(csv_columns(dtype_)) {
         if (shape.rank() != 1 && (shape.rank() != 2 || dtype_.kind() == Kind::structure)) {
-            throw unsupported(fmt::format(
-                "a .csv holds one or two dimensions, and of structures one, but this has the shape {}; --sel "
-                "picks a part",
-                shape.to_string()));
+            throw unsupported(
+                fmt::format("a .csv holds one or two dimensions, and of structures one, but this has the shape {}{}",
+                            shape.to_string(), advised_selection(shape, dtype_.kind() == Kind::structure ? 1 : 2)));
         }
         width_ = shape.rank() == 2 ? shape[1] : 1;
         alone_ = width_ == 1 && columns_.size() == 1;

@@ -178,6 +178,7 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
         throw invalid_argument(fmt::format("{} dimension names were given for {} dimensions",
                                            options.dimension_names.size(), m.shape.rank()));
     }
+    require_distinct_names(options.dimension_names);
     if (dialect.dimension_names) m.dimension_names = options.dimension_names;
     m.keys = dialect.default_keys();
     if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
@@ -199,6 +200,7 @@ void Array::set_dimension_names(const std::vector<std::optional<std::string>>& n
         throw invalid_argument(
             fmt::format("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank()));
     }
+    in_context([&] { return name(); }, [&] { require_distinct_names(names); });
     if (dialect().dimension_names) {
         m.dimension_names = names;
         state_->save(std::make_shared<const LoadedArray>(std::move(m)));

@@ -9,6 +9,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 #include <algorithm>
@@ -313,6 +314,17 @@ std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetad
                        fill_text(m.dtype, m.fill), option_prefix);
 }
 
+std::optional<std::string> large_chunk_note(const ArrayMetadata& m, std::uint64_t max_memory,
+                                            std::string_view option_prefix) {
+    const Shape chunks = chunk_layout(m).chunks;
+    const auto bytes = static_cast<std::uint64_t>(byte_count(chunks, m.dtype.size()));
+    if (max_memory == 0 || bytes <= max_memory / 2) return {};
+    return fmt::format(
+        "a chunk of {} holds {}, and to write one takes twice that, more than the {} of memory allowed: "
+        "choose smaller {}chunks, or more memory each time",
+        chunks.to_string(), memory_text(bytes), memory_text(max_memory), option_prefix);
+}
+
 bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
     if (dialect.cannot_read_zstd.empty()) return false;
     return std::ranges::any_of(m.codecs, [](const CodecConfig& codec) {
@@ -323,13 +335,9 @@ bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
 
 PlannedArray plan_array(const ArraySource& source, const ArrayWishes& options,
                         const std::optional<Selection>& selection) {
-    return in_context([&] { return source.name(); },
-                      [&] {
-                          const auto* cast = dynamic_cast<const CastSource*>(&source);
-                          const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
-                          return array != nullptr ? plan_copy(*array, options, selection, cast)
-                                                  : plan_new(source, options, selection);
-                      });
+    const auto* cast = dynamic_cast<const CastSource*>(&source);
+    const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
+    return array != nullptr ? plan_copy(*array, options, selection, cast) : plan_new(source, options, selection);
 }
 
 }  // namespace tessera

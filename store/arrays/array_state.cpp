@@ -140,9 +140,9 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
 }
 
 std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
-    auto fresh = in_context(
-        [&] { return name; },
-        [&] { return std::make_shared<const LoadedArray>(parse_metadata(*dialect, *store, prefix, document)); });
+    ArrayMetadata metadata = parse_metadata(*dialect, *store, prefix, document);  // its errors name the document
+    auto fresh =
+        in_context([&] { return name; }, [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); });
     const std::lock_guard lock(mutex_);
     if (loaded_ &&
         !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {

@@ -120,6 +120,10 @@ Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& 
         run_job(o, job, source.get(), array, destination.resumed());
         return Outcome::made;
     } catch (const Error& e) {
+        if (e.code() == ErrorCode::budget && large_chunk_note(job.plan.metadata, o.io.max_memory)) {
+            throw e.within(fmt::format("{}: {}chunks of {} are large", place_of(o, job), o.arrays.option_prefix,
+                                       chunk_layout(job.plan.metadata).chunks.to_string()));
+        }
         if (!plan.hierarchy || !is_unreadable(e) || o.resume) throw;
         plan.unreadable.push_back({job.node, job.source, e.what()});
         return destination.drop() ? Outcome::dropped : Outcome::spoilt;

@@ -137,7 +137,24 @@ std::optional<Value> fill_of(const HierarchyCopy& o, const std::string& node) {
 PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::string source, std::string node) {
     ArrayWishes wishes = o.arrays;
     wishes.fill = fill_of(o, node);
-    PlannedArray plan = plan_array(opened, wishes, selection_of(o, opened));
+    const std::optional<Selection> selection = selection_of(o, opened);
+    const auto where = [&](const Error& e) {
+        const std::string place = node.empty() ? o.destination : join_key(o.destination, node);
+        // What was asked for is of the new array; what a format cannot express is of the source, too.
+        return e.code() == ErrorCode::invalid_argument ? place : fmt::format("{} → {}", source, place);
+    };
+    PlannedArray plan = [&] {
+        try {
+            return plan_array(opened, wishes, selection);
+        } catch (const Error& e) {
+            throw e.within(where(e));
+        }
+    }();
+    if (plan.recode && o.dry_run) {  // the copy itself is refused, which says the same
+        if (auto note = large_chunk_note(plan.metadata, o.io.max_memory, wishes.option_prefix)) {
+            plan.changes.push_back(*std::move(note));
+        }
+    }
     return {std::move(source), std::move(node), std::move(plan)};
 }
 

@@ -126,17 +126,6 @@ void write_picked(const ArrayState& array, const LoadedArray& loaded, const std:
     }
 }
 
-/// A part of a selection, in units of its steps, as a selection.
-Selection part_of(const Selection& selection, const Region& part) {
-    std::vector<Selection::Axis> axes = selection.axes();
-    for (int d = 0; d < part.rank(); ++d) {
-        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
-        axis.start += part.start[d] * axis.step;
-        axis.count = part.extent[d];
-    }
-    return Selection(std::move(axes));
-}
-
 /// One chunk of each folder in which a region's chunks lie.
 Region one_per_folder(const LoadedArray& loaded, const Region& region) {
     Region chunks = loaded.grid.overlapping(region);
@@ -198,7 +187,7 @@ void update_selected(const ArrayState& array, const LoadedArray& loaded, const S
                    [&] {
                        ChunkOutput output(array, loaded, nullptr);
                        output.begin(index, key, true);
-                       const Selection own = part_of(selection, part.in_request);
+                       const Selection own = selection.part(part.in_request);
                        NDArray elements(loaded.metadata.dtype, part.in_request.extent);
                        read_selected(array, loaded, own, elements, within);
                        change(part.in_request, elements);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <tessera/edit.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 
 #include <map>
 #include <optional>
@@ -210,6 +211,76 @@ std::int64_t undo(const Array& array) {
     }
 }
 
+struct GroupAccess {
+    [[nodiscard]] static const std::shared_ptr<NodeState>& state(const Group& group) { return group.state_; }
+};
+
+namespace {
+
+/// A document of a group as it was before.
+struct OldDocument {
+    std::string key;
+    bool was_there = false;
+    Buffer content = {};
+};
+
+/// Throws corrupt if the record names anything but the group's documents, because the group may come from an untrusted
+/// sender.
+void require_own(const NodeState& group, const LastChange& last) {
+    for (const Done& done : last.done) {
+        const std::string& key = done.entry.key;
+        const bool document = group.dialect != nullptr && key == group.dialect->group_key;
+        const bool attributes = group.dialect != nullptr && key == group.dialect->documents.back();
+        if ((document || attributes) && (!document || (done.entry.had_old && done.entry.kind == Entry::Kind::put))) {
+            continue;
+        }
+        throw corrupt(fmt::format("{}: the record of changes names {}, which holds no attributes of the group",
+                                  join_key(group.store->name(), last.record), key));
+    }
+}
+
+/// What is to be put back. Throws if it was changed since.
+std::vector<OldDocument> old_documents(const NodeState& group, const LastChange& last) {
+    std::vector<OldDocument> old;
+    for (const Done& done : last.done) {
+        if (done.may_not_be && is_as_before(*group.store, group.prefix, done)) continue;
+        if (!is_as_left(*group.store, group.prefix, done.entry)) changed_since(group.name, done.entry.key, last.kind);
+        old.push_back({.key = join_key(group.prefix, done.entry.key), .was_there = done.entry.had_old});
+        if (!done.entry.had_old || group.store->get(done.kept, old.back().content, metadata_limit)) continue;
+        throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the {} cannot be taken back", group.name,
+                                  done.kept, done.entry.key, last.kind));
+    }
+    return old;
+}
+
+}  // namespace
+
+std::int64_t undo(const Group& group) {
+    const NodeState& state = *GroupAccess::state(group);
+    const StoreLock lock = state.lock_shape(LockMode::exclusive);
+    const auto file = state.store->open(changes_key(state.prefix));
+    if (!file) {
+        throw not_found(
+            fmt::format("{}: nothing to take back: of a group only the last change of its attributes can "
+                        "be, and only with what it kept in .tessera/undo; arrays in it have their own",
+                        state.name));
+    }
+    const LastChange last = last_changes(*state.store, state.prefix, *file, state.name);
+    require_own(state, last);
+    // All are read before anything is changed: the first change replaces the record and what it kept.
+    const std::vector<OldDocument> old = old_documents(state, last);
+    const auto keeper = keep_changes(*state.store, state.prefix, "undo", true);
+    for (const OldDocument& document : old) {
+        if (document.was_there) {
+            state.store->put(document.key, document.content.span());
+        } else {
+            state.store->erase(document.key);
+        }
+    }
+    state.store->sync();
+    return std::ssize(old);
+}
+
 std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix) {
     std::optional<KeptForUndo> kept;
     store.for_each(join_key(prefix, undo_folder), [&](std::string_view name, const auto& size) {
@@ -225,14 +296,18 @@ std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string
 // ---- Undoable
 
 struct Undoable::State {
-    std::shared_ptr<ArrayState> array;
+    State(std::shared_ptr<NodeState> n, const UndoOptions& options)
+        : node(std::move(n)), keeper(keep_changes(*node->store, node->prefix, options.what, options.keep_old)) {}
+
+    std::shared_ptr<NodeState> node;
     std::shared_ptr<const ChangeKeeper> keeper;  ///< ends before the store
 };
 
-Undoable::Undoable(const Array& array, const UndoOptions& options) : state_(std::make_unique<State>()) {
-    state_->array = ArrayAccess::state(array);
-    state_->keeper = keep_changes(*state_->array->store, state_->array->prefix, options.what, options.keep_old);
-}
+Undoable::Undoable(const Array& array, const UndoOptions& options)
+    : state_(std::make_unique<State>(ArrayAccess::state(array), options)) {}
+
+Undoable::Undoable(const Group& group, const UndoOptions& options)
+    : state_(std::make_unique<State>(GroupAccess::state(group), options)) {}
 
 bool Undoable::has_kept() const {
     return state_->keeper != nullptr && state_->keeper->has_kept();

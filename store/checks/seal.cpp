@@ -164,6 +164,19 @@ private:
     bool unchanged_ = false;
 };
 
+/// lock_settled_nodes; where nothing can be written, the error says what that has to do with a seal.
+LockedNodes locked_to_seal(KeyValueStore& store, std::string_view prefix) {
+    try {
+        return lock_settled_nodes(store, prefix);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::io) throw;
+        throw e.within(
+            fmt::format("{}: cannot be sealed, because a seal is written into the folder itself (a bag, which "
+                        "is a copy, can be made elsewhere)",
+                        join_key(store.name(), prefix)));
+    }
+}
+
 }  // namespace
 
 Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const IoOptions& io) {
@@ -171,7 +184,7 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const
 }
 
 Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
-    const LockedNodes locked = lock_settled_nodes(store, prefix);
+    const LockedNodes locked = locked_to_seal(store, prefix);
     std::vector<SummedFile> files = files_below(store, prefix);
     leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
+#include <tessera/place.h>
 
 namespace tessera {
 
@@ -91,6 +96,33 @@ Value metadata_value(const Pyramid& p) {
     return value;
 }
 
+/// The names directly in a folder, or at a place in another kind of store.
+std::vector<std::string> names_in(const std::string& path) {
+    std::vector<std::string> names;
+    if (is_local(path)) {
+        for (const auto& entry : std::filesystem::directory_iterator(path)) {
+            names.push_back(entry.path().filename().string());
+        }
+        return names;
+    }
+    const Place place = find_place(path, {.read_only = true});
+    const Listing listing = place.store->list(place.prefix);
+    names = listing.keys;
+    names.insert(names.end(), listing.prefixes.begin(), listing.prefixes.end());
+    return names;
+}
+
+/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
+bool holds_only_levels(const std::string& path, std::size_t levels) {
+    return std::ranges::all_of(names_in(path), [&](const std::string& name) {
+        if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
+        for (std::size_t level = 0; level < levels; ++level) {
+            if (name == std::to_string(level)) return true;
+        }
+        return false;
+    });
+}
+
 }  // namespace
 
 Value multiscales_attributes(const Pyramid& p, bool v3) {
@@ -116,6 +148,28 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
     ome.set("multiscales", std::move(multiscales));
     attributes.set("ome", std::move(ome));
     return attributes;
+}
+
+void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
+                           std::string_view option_prefix) {
+    if (!(is_local(path) ? std::filesystem::is_directory(path) : is_anything_at(path))) return;
+    if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
+    const std::optional<Group> there = group_at(path);
+    if (!there) return;
+    if (!overwrite) {
+        throw already_exists(
+            fmt::format("{}: a group is there already; {}overwrite replaces its levels", path, option_prefix));
+    }
+    if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
+    if (there->dialect() != &dialect) {
+        throw already_exists(fmt::format("{} is a group of {}, but the pyramid would be one of {}", path,
+                                         there->dialect() == nullptr ? "no format" : there->dialect()->name,
+                                         dialect.name));
+    }
+    if (is_anything_at(std::filesystem::path(path) / fmt::format("{}", levels))) {
+        throw already_exists(fmt::format(
+            "{} has a level {} that the new pyramid lacks; remove it first with `tessera rm`", path, levels));
+    }
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace tessera {
@@ -68,6 +69,16 @@ Value dimension_names_json(std::span<const std::optional<std::string>> names) {
     Value list = Value::array();
     for (const auto& name : names) list.push_back(name ? Value(*name) : Value());
     return list;
+}
+
+void require_distinct_names(std::span<const std::optional<std::string>> names) {
+    for (auto name = names.begin(); name != names.end(); ++name) {
+        if (!*name || std::find(names.begin(), name, *name) == name) continue;
+        throw invalid_argument(fmt::format(
+            "two dimensions are named \"{0}\", and xarray tells dimensions apart by their names: give each its own, "
+            "such as {0}1 and {0}2",
+            **name));
+    }
 }
 
 bool may_omit(const FillValue& fill) {

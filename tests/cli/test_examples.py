@@ -51,6 +51,35 @@ class Examples(ProgramTest):
         np.testing.assert_array_equal(distances["time"], table["time"])
         np.testing.assert_allclose(distances["distance"], np.hypot(table["x"].astype("f8"), table["y"]), rtol=1e-15)
 
+    def test_frames(self):
+        frames = np.random.default_rng(3).normal(size=(4, 30, 20)).astype("f4")
+        names = [self.save(f"frame-{i}.npy", frame) for i, frame in enumerate(frames)]
+        said = self.example("frames", *names, "change.zarr").splitlines()
+        self.assertEqual((said[0], said[2]), ("stacked (4, 30, 20) <f4", "wrote change.zarr, 1 chunks"))
+        self.assertAlmostEqual(float(said[1].split()[-1]), frames[:, 0, 0].max(), places=5)
+        np.testing.assert_array_equal(self.exported("change.zarr"), abs(frames[3] - frames[0]))
+
+    def test_snapshots(self):
+        values = np.arange(2000, dtype="f4").reshape(40, 50)
+        self.save("a.npy", values)
+        self.tessera("import", "a.npy", "a.zarr", "--chunks", "16,16", "--quiet")
+        said = self.example("snapshots", "a.zarr").splitlines()
+        self.assertEqual(said[1:3], ["2000 elements differ", "0 elements differ"])
+        self.assertTrue(said[0].endswith("files in before") and said[3].startswith("before, made 2"), said)
+        np.testing.assert_array_equal(self.exported("a.zarr"), values)
+        np.testing.assert_array_equal(self.exported("a.zarr.snapshots/before"), values)
+
+    def test_picture(self):
+        if "png" not in self.tessera("formats"):
+            self.skipTest("without libpng")
+        values = np.add.outer(np.arange(90.0), np.arange(120.0))[None] + np.zeros((3, 1, 1))
+        self.save("a.npy", values)
+        said = self.example("picture", "a.npy", "1", "a.png").splitlines()
+        self.assertTrue(said[0].startswith("a.npy [1, 0:90, 0:120]"), said)
+        pixels = self.exported("a.png")
+        self.assertEqual(said[1], f"drew {pixels.shape}")
+        self.assertGreater(len(np.unique(pixels.reshape(-1, 3), axis=0)), 100, "a bar of colours")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -189,8 +189,9 @@ class Undo(ProgramTest):
         self.tessera("copy", "a.zarr", "a.zip", "--quiet")
         self.refused("undo", "a.zip")
         self.tessera("group", "g", "--quiet")
-        self.tessera("attrs", "g", "set", "k", "1")
-        self.refused("undo", "g")
+        self.refused("undo", "g", says="g: nothing to take back: of a group only the last change of its attributes")
+        os.mkdir(self.folder / "plain")
+        self.refused("undo", "plain")
 
     def test_in_a_hierarchy(self):
         self.tessera("group", "g", "--quiet")
@@ -345,6 +346,57 @@ class Undo(ProgramTest):
         undo.symlink_to(self.folder / "elsewhere")
         self.tessera("set", "a.zarr", "0, 0", "2", "--quiet", "--follow-links")
         self.assertEqual([p.name for p in (self.folder / "elsewhere").iterdir()], ["file"])
+
+
+class GroupUndo(ProgramTest):
+    def test_attributes_of_a_group(self):
+        for fmt in "v2", "v3":
+            with self.subTest(fmt=fmt):
+                self.tessera("group", fmt, "--format", fmt, "--quiet")
+                self.refused("undo", fmt, says="nothing to take back")
+                self.tessera("attrs", fmt, "set", "title", '"one"')
+                self.tessera("attrs", fmt, "set", "title", '"two"')
+                self.assertIn(f"`tessera attrs {fmt} set title ", self.tessera("undo", fmt))
+                self.assertEqual(self.tessera_json("attrs", fmt), {"title": "one"})
+                self.tessera("undo", fmt)
+                self.assertEqual(self.tessera_json("attrs", fmt), {"title": "two"})
+                self.tessera("attrs", fmt, "rm", "title")
+                self.tessera("undo", fmt)
+                self.assertEqual(self.tessera_json("attrs", fmt), {"title": "two"})
+                self.assertTrue(self.tessera_json("verify", fmt)["sound"])
+                # A change that nobody kept is not lost.
+                self.tessera("attrs", fmt, "set", "units", '"m"')
+                self.assertEqual(self.tessera_json("info", fmt)["undo_values"], 1)
+                name = {"v2": ".zattrs", "v3": "zarr.json"}[fmt]
+                document = self.folder / fmt / name
+                document.write_text(document.read_text().replace('"m"', '"km"'))
+                self.refused("undo", fmt, says="changed after")
+                self.assertEqual(self.tessera_json("attrs", fmt)["units"], "km")
+                self.tessera("attrs", fmt, "set", "units", '"m"', "--no-undo")
+                self.refused("undo", fmt, says="nothing to take back")
+
+    def test_a_group_and_its_arrays_are_apart(self):
+        values = np.arange(12, dtype="f4").reshape(3, 4)
+        self.save("a.npy", values)
+        self.tessera("group", "g", "--quiet")
+        self.tessera("import", "a.npy", "g/a", "--quiet")
+        self.tessera("attrs", "g", "set", "title", "1")
+        self.tessera("set", "g/a", "0", "7", "--quiet")
+        self.tessera("undo", "g", "--quiet")
+        self.assertEqual(self.tessera_json("attrs", "g"), {})
+        self.assertEqual(self.exported("g/a")[0].tolist(), [7, 7, 7, 7])
+        self.tessera("undo", "g/a", "--quiet")
+        np.testing.assert_array_equal(self.exported("g/a"), values)
+
+    def test_a_record_from_elsewhere_changes_nothing_else(self):
+        self.tessera("group", "g", "--quiet")
+        self.tessera("attrs", "g", "set", "title", "1")
+        record = self.folder / "g/.tessera/undo/changes"
+        text = record.read_text()
+        for key in "a/zarr.json", "zarr.json2", "../x", ".tessera/log":
+            record.write_text(text.replace('"key":"zarr.json"', json.dumps({"key": key})[1:-1].replace(": ", ":")))
+            self.refused("undo", "g")
+        self.assertEqual(self.tessera_json("attrs", "g"), {"title": 1})
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ using testing::HasSubstr;
 
 struct Command {
     std::string name;
-    std::vector<std::string> words;  ///< "SRC" and "DST" stand for the array and for what is made
+    std::vector<std::string> words;  ///< "SRC" (or "PATTERN") and "DST" stand for the array and for what is made
     std::string destination;
     bool replaces = false;  ///< something is at the destination before
     /// It makes other elements, or several arrays: complete is what an undisturbed run makes, file by file.
@@ -46,7 +46,7 @@ std::vector<Command> array_commands() {
 }
 
 std::vector<Command> computing_commands() {
-    return {{"concat", {"concat", "SRC", "DST"}, "concat.zarr"},
+    return {{"concat", {"concat", "PATTERN", "DST"}, "concat.zarr"},
             {"stack", {"stack", "SRC", "SRC", "DST", "--axis", "1", "--chunks", "9,1,9"}, "stack.zarr", false, true},
             {"calc", {"calc", "DST", "where(a > 5, a * 2, 7)", "a=SRC", "--chunks", "9,9"}, "calc.zarr", false, true},
             {"reduce",
@@ -101,10 +101,11 @@ protected:
         std::vector<std::string> words{program()};
         const fs::path below = root.empty() ? folder_.data() : root;
         for (const std::string& word : GetParam().words) {
-            words.push_back(word == "SRC"     ? (below / "source.zarr").string()
-                            : word == "a=SRC" ? "a=" + (below / "source.zarr").string()
-                            : word == "DST"   ? (below / GetParam().destination).string()
-                                              : word);
+            words.push_back(word == "SRC"       ? (below / "source.zarr").string()
+                            : word == "PATTERN" ? (below / "source*.zarr").string()
+                            : word == "a=SRC"   ? "a=" + (below / "source.zarr").string()
+                            : word == "DST"     ? (below / GetParam().destination).string()
+                                                : word);
         }
         if (!more.empty()) words.push_back(more);
         words.insert(words.end(), {"--threads", "1", "--quiet"});

@@ -33,7 +33,8 @@ void set_elements(Session& /*session*/, Array& array, const Selection& selection
                 {.threads = 1});
 }
 
-void append_file(Session& /*session*/, Array& array, const std::string& /*file*/, int axis) {
+void append_file(Session& /*session*/, Array& array, const std::string& /*file*/, int axis,
+                 const std::optional<Cast>& /*cast*/) {
     Shape shape = array.shape();
     shape[axis] = 1;
     if (element_count(shape) > fuzz_limit) throw over_budget("too large for a fuzzer");

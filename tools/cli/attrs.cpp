@@ -34,27 +34,34 @@ Value parse_attribute(const std::string& text) {
     }
 }
 
+Group group_of(Place place) {
+    if (probe_group_dialect(*place.store, place.prefix) == nullptr && child_nodes(*place.store, place.prefix).empty()) {
+        throw not_found(absence_message(*place.store, place.prefix, "array or group"));
+    }
+    return Group::open(std::move(place.store), place.prefix);
+}
+
 /// The attributes of the array or group at a path.
 Attributes attributes_at(const std::string& path, const StoreOptions& options) {
     Place place = find_place(path, options);
     if (probe_dialect(*place.store, place.prefix) != nullptr) {
         return Array::open(std::move(place.store), place.prefix).attributes();
     }
-    if (probe_group_dialect(*place.store, place.prefix) == nullptr && child_nodes(*place.store, place.prefix).empty()) {
-        throw not_found(absence_message(*place.store, place.prefix, "array or group"));
-    }
-    return Group::open(std::move(place.store), place.prefix).attributes();
+    return group_of(std::move(place)).attributes();
 }
 
-/// Attributes to be changed. Of an array, what is replaced is kept while this lives.
+/// Attributes to be changed. What is replaced is kept while this lives.
 struct AttributeChange {
     Attributes attributes;
-    std::optional<Undoable> keeping;
+    Undoable keeping;
 };
 
 AttributeChange attributes_to_change(const Session& session, const AttrsOptions& o) {
     Place place = find_place(o.path, session.store());
-    if (probe_dialect(*place.store, place.prefix) == nullptr) return {attributes_at(o.path, session.store()), {}};
+    if (probe_dialect(*place.store, place.prefix) == nullptr) {
+        const Group group = group_of(std::move(place));
+        return {group.attributes(), keep_for_undo(session, group, o.no_undo)};
+    }
     const Array array = Array::open(std::move(place.store), place.prefix);
     return {array.attributes(), keep_for_undo(session, array, o.no_undo)};
 }

@@ -18,16 +18,6 @@ std::int64_t middle(const Selection::Axis& axis, std::int64_t begin, std::int64_
 
 }  // namespace
 
-Selection part_of(const Selection& selection, const Region& box) {
-    std::vector<Selection::Axis> axes = selection.axes();
-    for (int d = 0; d < box.rank(); ++d) {
-        Selection::Axis& axis = axes[static_cast<std::size_t>(d)];
-        axis.start += box.start[d] * axis.step;
-        axis.count = box.extent[d];
-    }
-    return Selection(std::move(axes));
-}
-
 void for_each_box(const Selection& selection, const ArrayInfo& info, std::int64_t max_bytes,
                   const std::function<void(const Region& box)>& each) {
     const std::function<void(const Region&)> visit = [&](const Region& box) {

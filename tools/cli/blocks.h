@@ -11,9 +11,6 @@
 
 namespace tessera::cli {
 
-/// The part of a selection given by `box`, a region of selection.full_shape().
-[[nodiscard]] Selection part_of(const Selection& selection, const Region& box);
-
 /// Calls `each` with boxes that cover selection.full_shape(), in C order. Each box is contiguous in that order, and has
 /// at most `max_bytes` or one element. Boxes end at chunk boundaries where possible. If `each` throws Error(budget) for
 /// a box of variable-length elements, it is called again with two halves.

@@ -13,11 +13,9 @@
 #include <tessera/array.h>
 #include <tessera/cast.h>
 #include <tessera/copy.h>
-#include <tessera/edit.h>
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
 
-#include "blocks.h"
 #include "command.h"
 #include "computed.h"
 #include "edit.h"
@@ -64,38 +62,6 @@ Operands open_operands(const std::vector<std::string>& given) {
     return operands;
 }
 
-/// A selection of an array as a sink.
-class SelectionSink final : public ArraySink {
-public:
-    SelectionSink(Array& array, Selection selection) : array_(array), selection_(std::move(selection)) {
-        const ArrayInfo all = array.info();
-        info_ = {.dtype = all.dtype, .shape = selection_.shape(), .chunks = {}};
-        if (!selection_.is_region() || selection_.shape().rank() != all.shape.rank()) return;
-        info_.chunks = all.chunks;  // blocks end where chunks do
-        for (int d = 0; d < all.chunks.rank(); ++d) {
-            info_.chunk_offset.push_back(selection_.bounds().start[d] % all.chunks[d]);
-        }
-    }
-    [[nodiscard]] ArrayInfo info() const override { return info_; }
-    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
-        Region box;  // including dropped dimensions
-        int kept = 0;
-        for (const Selection::Axis& axis : selection_.axes()) {
-            box.start.push_back(axis.dropped ? 0 : region.start[kept]);
-            box.extent.push_back(axis.dropped ? 1 : region.extent[kept]);
-            kept += axis.dropped ? 0 : 1;
-        }
-        array_.write(part_of(selection_, box), in, io);
-    }
-    void finish() override { array_.finish(); }
-    [[nodiscard]] const std::string& name() const override { return array_.name(); }
-
-private:
-    Array& array_;
-    Selection selection_;
-    ArrayInfo info_;
-};
-
 void require_in_place_options(const TransferOptions& o) {
     const bool layout = o.chunks || o.shards || o.codec || !o.fills.empty() || o.format || o.separator ||
                         o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
@@ -108,24 +74,15 @@ int calc_in_place(Session& session, const CalcCommand& o) {
     require_in_place_options(o.out);
     Operands operands = open_operands(o.operands);
     Array array = open_to_edit(session, o.out.destination);
-    auto value = calc_source(o.expression, std::move(operands.arrays), array.shape());
     const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
-    std::unique_ptr<ArraySource> source = std::move(value);
-    if (!(source->info().dtype == array.dtype()))
-        source = std::make_unique<CastSource>(std::move(source), array.dtype(), rule);
     const Selection selection =
         o.out.selection
             ? about_path(o.out.destination, [&] { return Selection::parse(*o.out.selection, array.shape()); })
             : Selection::all(array.shape());
     std::int64_t changed = 0;
     try {
-        Edit edit(array, {.keep_old = !o.no_undo});
-        edit.array().require_direct(selection);
-        SelectionSink sink(edit.array(), selection);
-        IoOptions io = session.io();
-        io.max_memory /= 2;
-        copy_array(*source, sink, {.io = io, .selection = selection});
-        changed = edit.commit();
+        changed = calc_in_place(array, o.expression, std::move(operands.arrays),
+                                {.selection = selection, .cast = rule, .keep_old = !o.no_undo, .io = session.io()});
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled(fmt::format("interrupted; {} is as it was before", o.out.destination));

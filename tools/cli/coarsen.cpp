@@ -167,28 +167,6 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     return stored != nullptr && stored->dialect().name == "v2" ? "v2" : "v3";
 }
 
-/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
-bool holds_only_levels(const std::string& path, std::size_t levels) {
-    std::vector<std::string> names;
-    if (is_local(path)) {
-        for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-            names.push_back(entry.path().filename().string());
-        }
-    } else {
-        const Place place = find_place(path, {.read_only = true});
-        const Listing listing = place.store->list(place.prefix);
-        names = listing.keys;
-        names.insert(names.end(), listing.prefixes.begin(), listing.prefixes.end());
-    }
-    return std::ranges::all_of(names, [&](const std::string& name) {
-        if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;
-        for (std::size_t level = 0; level < levels; ++level) {
-            if (name == std::to_string(level)) return true;
-        }
-        return false;
-    });
-}
-
 void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {
     const std::string& path = o.out.destination;
     if (names_array_file(path)) {
@@ -196,22 +174,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     }
     require_no_other_file(path);
     require_apart({o.out.source}, path);
-    if (o.out.dry_run || !(is_local(path) ? fs::is_directory(path) : is_anything_at(path))) return;
-    if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
-    const std::optional<Group> there = group_at(path);
-    if (!there) return;
-    if (!o.out.overwrite) {
-        throw already_exists(fmt::format("{}: a group is there already; --overwrite replaces its levels", path));
-    }
-    if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
-    if (there->dialect() != &dialect_named(format)) {
-        throw already_exists(fmt::format("{} is a group of {}, and the pyramid would be {}", path,
-                                         there->dialect() == nullptr ? "no format" : there->dialect()->name, format));
-    }
-    if (is_anything_at(fs::path(path) / fmt::format("{}", levels))) {
-        throw already_exists(
-            fmt::format("{} holds a level {} that the new pyramid has not; `tessera rm` it first", path, levels));
-    }
+    if (!o.out.dry_run) require_pyramid_place(path, levels, dialect_named(format), o.out.overwrite, "--");
 }
 
 /// The plan of one level: its source and its metadata.
@@ -240,7 +203,10 @@ Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t le
     }
     ArrayWishes wishes = wishes_of(own, false);
     if (!own.fills.empty()) wishes.fill = json_or_text(own.fills.back());
-    made.job = {o.out.source, fmt::format("{}", level), plan_array(*made.source, wishes)};
+    const std::string node = fmt::format("{}", level);
+    made.job = {o.out.source, node,
+                in_context([&] { return join_key(o.out.destination, node); },
+                           [&] { return plan_array(*made.source, wishes); })};
     made.job.plan.recode = "it is computed";
     return made;
 }

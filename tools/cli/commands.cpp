@@ -233,7 +233,9 @@ constexpr Command table[] = {
      "one\n"
      "more.\n"
      "All are looked at before anything is written; DST is as in `copy`, and FILES stay as they are. An unfinished\n"
-     "stack is gone on with by --resume. Attributes come from the first file. --virtual copies nothing: DST.json says "
+     "stack is gone on with by --resume. Where DST is another array like FILES, it is taken for one of them, and the\n"
+     "command refused, with --overwrite too: DST was forgotten. Attributes come from the first file. --virtual copies "
+     "nothing: DST.json says "
      "in\n"
      "which bytes of the files the chunks lie, and is read like an array as long as the files stay where they are.\n\n"
      "Examples:\n"
@@ -311,7 +313,9 @@ constexpr Command table[] = {
     {"append", edit, "write an array file after the end", "append PATH FILE [--axis N] [options]",
      "FILE is anything that `copy` takes as SRC; its other lengths must be the array's. A file of one dimension less "
      "is\n"
-     "one step along the axis: a 217×181 frame after N×217×181.\n"
+     "one step along the axis: a 217×181 frame after N×217×181. A file of another dtype is refused, unless --cast "
+     "says\n"
+     "what may become of its values: --cast same_kind rounds float64 to float32, --cast round also takes 1.5 to int.\n"
      "The data are written first and the shape last: what fails leaves the array as it was.\n\n"
      "Example:\n"
      "  tessera append series.zarr today.npy --axis 0",
@@ -345,9 +349,10 @@ constexpr Command table[] = {
      "changed since.\n"
      "Old values are hard links in .tessera/undo of the array, until its next change; `info` says what room they take, "
      "and\n"
-     "--no-undo of these commands keeps none. Without hard links, in an archive, of groups, and of what programs with "
-     "the\n"
-     "library write there is no undo.\n\n"
+     "--no-undo of these commands keeps none. Of a group, `attrs` is taken back. Without hard links, in an archive, "
+     "and "
+     "of\n"
+     "what programs with the library write there is no undo.\n\n"
      "Example:\n"
      "  tessera undo grid.zarr",
      declare_undo},

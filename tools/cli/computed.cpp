@@ -68,6 +68,7 @@ int write_computed(Session& session, const TransferOptions& given, const ArraySo
                    std::string_view done) {
     const bool to_file = names_array_file(given.destination);
     require_fitting_options(given, to_file);
+    require_distinct_dims(given.dimensions);
     if (!to_file) require_no_other_file(given.destination);
     require_apart(from.paths, given.destination);
     const TransferOptions o = to_file ? given : completed(given, source, from);

@@ -59,12 +59,15 @@ int create(Session& session, const CreateOptions& o) {
     }
     require_no_other_file(o.path);
     const ArrayOptions options = array_options(o);
-    (void)metadata_of_new(options, !o.format.empty(), "--");
+    const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty(), "--"); });
     NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
     const Array array = made.commit();
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {
         session.note(
             fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
+    }
+    if (const auto note = large_chunk_note(planned, session.options().max_memory, "--")) {
+        session.note(o.path + ": " + *note);
     }
     if (!o.dimensions.empty() && !o.fill_given) {
         if (const auto note = masking_note(array.dialect(), array.metadata(), "--"))

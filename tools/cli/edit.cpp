@@ -7,6 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
@@ -78,7 +79,7 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
         const Region in_file = without_dropped(box, selection);
         NDArray part(source->info().dtype, in_file.extent);
         source->read_into(in_file, part.view(), quiet);
-        array.write(part_of(selection, box), part.view(), quiet);
+        array.write(selection.part(box), part.view(), quiet);
         if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
     });
 }
@@ -110,6 +111,10 @@ Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo)
     return Undoable(array, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
 }
 
+Undoable keep_for_undo(const Session& session, const Group& group, bool no_undo) {
+    return Undoable(group, {.keep_old = !no_undo, .what = path_value(session.words()).as_string()});
+}
+
 namespace {
 
 template <class Target>
@@ -127,8 +132,18 @@ void set_elements(Session& session, Array& array, const Selection& selection, co
     set_any(session, array, selection, value);
 }
 
-void append_file(Session& session, Array& array, const std::string& file, int axis) {
-    array.append(*open_source(file, {.dtype = array.dtype()}), axis, session.io());
+void append_file(Session& session, Array& array, const std::string& file, int axis, const std::optional<Cast>& cast) {
+    std::unique_ptr<ArraySource> source = open_source(file, {.dtype = array.dtype()});
+    const DType dtype = source->info().dtype;
+    const bool fits = dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype());
+    if (!fits && !cast) {
+        throw invalid_argument(
+            fmt::format("{} holds {}, but {} holds {}: `append` converts values with --cast safe, same_kind, unsafe "
+                        "(as NumPy's astype), round or clip",
+                        file, dtype.to_string(), array.name(), array.dtype().to_string()));
+    }
+    if (!fits) source = std::make_unique<CastSource>(std::move(source), array.dtype(), *cast);
+    array.append(*source, axis, session.io());
 }
 
 namespace {
@@ -164,6 +179,7 @@ int set(Session& session, const SetOptions& o) {
 
 struct AppendOptions {
     std::string path, file, axis = "0";
+    std::optional<std::string> cast;
     bool no_undo = false;
 };
 
@@ -171,9 +187,11 @@ int append(Session& session, const AppendOptions& o) {
     Array array = open_to_edit(session, o.path);
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
     const int axis = parse_number("--axis", o.axis, 0, std::max(0, array.shape().rank() - 1));
+    const auto cast =
+        o.cast ? std::optional(in_context([] { return "--cast"; }, [&] { return parse_cast(*o.cast); })) : std::nullopt;
     const Shape before = array.shape();
     run_edit(fmt::format("{} keeps its shape {}", o.path, before.to_string()), keeping,
-             [&] { append_file(session, array, o.file, axis); });
+             [&] { append_file(session, array, o.file, axis, cast); });
     note_stale(session, {o.path});
     Value value = Value::object();
     value.set("path", path_value(o.path));
@@ -222,6 +240,9 @@ Run declare_append(CLI::App& app) {
     app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
     app.add_option("FILE", o->file, "an array file or an array")->required()->option_text(" ");
     app.add_option("--axis", o->axis, "the dimension that grows (default 0)")->option_text("N");
+    app.add_option("--cast", o->cast,
+                   "convert elements of another dtype: safe, same_kind, unsafe (as NumPy's astype), round, clip")
+        ->option_text("RULE");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return append(session, *o); }); };
 }

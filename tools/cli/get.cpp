@@ -145,7 +145,7 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     // Every combination of first and last parts along the abbreviated dimensions.
     const std::function<void(int, Region&, Region&)> visit = [&](int axis, Region& from, Region& to) {
         if (axis == full.rank()) {
-            const Selection part = part_of(selection, from);
+            const Selection part = selection.part(from);
             NDArray read = read_part(source, part, io);
             copy_elements(std::move(read).reshaped(to.extent).view(), edges.view().part(to));
             return;
@@ -214,7 +214,7 @@ int get(Session& session, const TransferOptions& o, const std::string& selection
         // A quarter: the rest is for decoding.
         const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
         for_each_box(selection, source->info(), most, [&](const Region& box) {
-            const NDArray part = read_part(*source, part_of(selection, box), io);
+            const NDArray part = read_part(*source, selection.part(box), io);
             // Before printing: a box that does not fit into memory is divided in two.
             for_each_element(part, [&](const std::byte* p) { require_memory(printing_memory(part.dtype(), p)); });
             for_each_element(part, [&](const std::byte* p) { printer.put(element_text(part.dtype(), p, json)); });

@@ -247,7 +247,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     const ConsolidatedState consolidated = group.consolidated_state();
     const bool zip = is_local(path) && !fs::is_directory(path);
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
-    KeptForUndo kept;
+    KeptForUndo kept = kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{});
     for (const tessera::Node& node : hierarchy.nodes) {
         const std::string at = join_key(place.prefix, node.path);
         set_aside += set_aside_in(*place.store, at);
@@ -296,7 +296,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         add_attributes(facts, attributes);
     }
     add_set_aside(facts, path, set_aside);
-    add_undo(facts, "of each array `tessera undo`", kept);
+    add_undo(facts, "of each array or group `tessera undo`", kept);
     add_parity(facts, path, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();

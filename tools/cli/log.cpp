@@ -87,33 +87,6 @@ std::string quoted(const std::string& word) {
     return text + "'";
 }
 
-}  // namespace
-
-std::string command_text(const std::vector<std::string>& words) {
-    std::string command = "tessera";
-    for (const std::string& word : words) command += " " + quoted(word);
-    return command;
-}
-
-ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) : words_(std::move(words)) {
-    const auto& table = changing_commands();
-    const auto row = std::ranges::find(table, command.get_name(), &Changing::command);
-    if (row == table.end() || has_one_of(command, row->not_with)) return;
-    if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return;
-    if (!is_given(command, row->place)) return;
-    const fs::path path = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
-    if (!is_local(path)) return;  // other kinds of stores have no log
-    directory_ = path;
-    const bool replaces = is_given(command, "--overwrite") || command.get_name() == "snapshot";
-    try {
-        if (replaces) before_ = read_log(*directory_);
-    } catch (const Error&) {
-        before_.clear();  // the command is not kept from its work
-    }
-}
-
-namespace {
-
 /// The folder of a path, if that is a group with metadata; empty if not.
 fs::path group_around(const fs::path& path) {
     fs::path named = path.lexically_normal();
@@ -125,11 +98,58 @@ fs::path group_around(const fs::path& path) {
     return probe_group_dialect(*place.store, place.prefix) != nullptr ? above : fs::path();
 }
 
+/// The group around `from`, if `to` is not below it; empty if there is none. Never throws: it is for the log alone.
+fs::path group_left(const fs::path& from, const fs::path& to) {
+    try {
+        fs::path group = group_around(from);
+        if (group.empty()) return {};
+        // What is below the group has its own line there, with the node's log.
+        const fs::path below = fs::weakly_canonical(to).lexically_relative(fs::canonical(group));
+        return below.empty() || *below.begin() == ".." ? group : fs::path();
+    } catch (const std::exception&) {
+        return {};
+    }
+}
+
 }  // namespace
+
+std::string command_text(const std::vector<std::string>& words) {
+    std::string command = "tessera";
+    for (const std::string& word : words) command += " " + quoted(word);
+    return command;
+}
+
+std::optional<fs::path> changed_place(const CLI::App& command) {
+    const auto& table = changing_commands();
+    const auto row = std::ranges::find(table, command.get_name(), &Changing::command);
+    if (row == table.end() || has_one_of(command, row->not_with)) return {};
+    if (!row->only_with.empty() && !has_one_of(command, row->only_with)) return {};
+    if (!is_given(command, row->place)) return {};
+    fs::path path = split_array_path(command.get_option_no_throw(row->place)->results().back()).path;
+    if (!is_local(path)) return {};  // other kinds of stores have no log
+    return path;
+}
+
+ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) : words_(std::move(words)) {
+    directory_ = changed_place(command);
+    if (!directory_) return;
+    if (command.get_name() == "mv" && is_given(command, "SRC")) {
+        left_ = group_left(command.get_option_no_throw("SRC")->results().back(), *directory_);
+    }
+    const bool replaces = is_given(command, "--overwrite") || command.get_name() == "snapshot";
+    try {
+        if (replaces) before_ = read_log(*directory_);
+    } catch (const Error&) {
+        before_.clear();  // the command is not kept from its work
+    }
+}
 
 void ChangeNote::write() const noexcept {
     try {
         if (!directory_) return;
+        if (!left_.empty() && !place_beside(left_, {.read_only = true})) {
+            append_log(left_, log_line(command_text(words_)));
+        }
         // An archive, an array file, what was removed: the group around it knows.
         const fs::path place = fs::is_directory(*directory_) ? *directory_ : group_around(*directory_);
         if (place.empty() || place_beside(place, {.read_only = true}))

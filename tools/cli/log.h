@@ -17,6 +17,9 @@ namespace tessera::cli {
 /// A command as a shell takes it: "tessera set grid.zarr '0:10, :' 5".
 [[nodiscard]] std::string command_text(const std::vector<std::string>& words);
 
+/// Where a command changes or makes something, as it was typed; nullopt if it changes nothing.
+[[nodiscard]] std::optional<std::filesystem::path> changed_place(const CLI::App& command);
+
 /// The directory that a command is about to change, and its log if that may be replaced with it.
 class ChangeNote {
 public:
@@ -28,6 +31,7 @@ public:
 private:
     std::vector<std::string> words_;
     std::optional<std::filesystem::path> directory_;
+    std::filesystem::path left_;   ///< the group that a node is moved out of; empty if none
     std::vector<LogLine> before_;  ///< what the log held, where the directory may be replaced
 };
 

@@ -22,6 +22,7 @@
 #include "help.h"
 #include "interrupt.h"
 #include "log.h"
+#include "made_folder.h"
 #include "options.h"
 #include "progress.h"
 #include "report.h"
@@ -230,10 +231,11 @@ void describe(CLI::App& app) {
 }
 
 /// Runs the command that was typed, and notes what it changed.
-int run_command(Session& session, const Run& command, std::optional<ChangeNote> note) {
+int run_command(Session& session, const Run& command, const MadeFolder& folder, std::optional<ChangeNote> note) {
     try {
         const int code = command(session);
         if (note) note->write();
+        folder.report(session);
         flush_output();
         return code;
     } catch (const Error& e) {
@@ -303,7 +305,7 @@ int run(int argc, char** argv) {
         require_local_paths(*sub);
         std::optional<ChangeNote> note;
         if (!texts.no_log) note.emplace(*sub, typed);
-        return run_command(session, command, std::move(note));
+        return run_command(session, command, MadeFolder(*sub), std::move(note));
     }
     return exit_error;  // not reached: one command is required
 }

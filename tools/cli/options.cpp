@@ -83,6 +83,10 @@ std::vector<std::optional<std::string>> parse_names(std::string_view text) {
     }
 }
 
+void require_distinct_dims(const std::optional<std::string>& text) {
+    if (text) in_context([] { return "--dims"; }, [&] { require_distinct_names(parse_names(*text)); });
+}
+
 Value json_or_text(std::string_view text) {
     try {
         return Value::parse(text);

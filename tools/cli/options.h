@@ -40,6 +40,8 @@ decltype(auto) about_path(const std::string& path, Body&& body) {
 [[nodiscard]] Value parse_attributes_option(std::string_view text);
 /// Names of dimensions: "time, y, x"; an empty name becomes nullopt.
 [[nodiscard]] std::vector<std::optional<std::string>> parse_names(std::string_view text);
+/// Throws invalid_argument if a name of --dims, as it was typed, stands for two dimensions.
+void require_distinct_dims(const std::optional<std::string>& text);
 /// "zmeta, v1, v2 or v3": all formats, for help texts.
 [[nodiscard]] std::string format_choices();
 /// "v2, v3": the formats for which the member is true.

@@ -3,6 +3,7 @@
 
 #include <tessera/edit.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -56,7 +57,10 @@ int edit(Session& session, const ScriptOptions& o) {
 int undo_last(Session& session, const std::string& path) {
     Place place = find_place(path, session.store());
     const auto kept = kept_for_undo(*place.store, place.prefix);
-    const std::int64_t changed = undo(Array::open(std::move(place.store), place.prefix));
+    const bool group = probe_dialect(*place.store, place.prefix) == nullptr &&
+                       probe_group_dialect(*place.store, place.prefix) != nullptr;
+    const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
+                                       : undo(Array::open(std::move(place.store), place.prefix));
     const bool command = kept && !kept->what.empty();
     note_stale(session, {path});
     Value value = Value::object();

@@ -106,14 +106,16 @@ std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
     return names;
 }
 
+bool is_pattern(const std::string& word) {
+    std::error_code ignored;
+    return word.find_first_of("*?[") != std::string::npos && is_local(word) &&
+           !fs::exists(split_array_path(word).path, ignored);
+}
+
 /// The arrays that one word of FILES names.
 std::vector<std::string> arrays_named(const std::string& word, bool natural) {
-    std::error_code ignored;
-    const bool pattern = word.find_first_of("*?[") != std::string::npos;
     std::vector<std::string> arrays;
-    for (const std::string& path : pattern&& is_local(word) && !fs::exists(split_array_path(word).path, ignored)
-                                       ? matches_of(word, natural)
-                                       : std::vector{word}) {
+    for (const std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word}) {
         const std::vector<std::string> members = several_members(path);
         if (members.empty()) arrays.push_back(path);
         for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
@@ -205,6 +207,69 @@ private:
     Value attributes_;
 };
 
+/// "npy", "zarr" …: what a path is, by its extension; "" of any directory.
+std::string kind_of(const std::string& path) {
+    const fs::path file = split_array_path(path).path;
+    std::error_code ignored;
+    return fs::is_directory(file, ignored) ? std::string() : file.extension().string();
+}
+
+/// What is to be joined, and how.
+struct Joining {
+    const std::vector<std::string>& arrays;
+    const ArraySource& first;
+    int axis;
+    bool new_axis;
+};
+
+/// Whether an array could be one more of those that are joined.
+bool fits_beside(const Joining& j, const ArrayInfo& info) {
+    const ArrayInfo own = j.first.info();
+    if (!info.dtype.equal_but_order(own.dtype) || info.shape.rank() != own.shape.rank()) return false;
+    for (int d = 0; d < info.shape.rank(); ++d) {
+        if (info.shape[d] != own.shape[d] && (j.new_axis || d != j.axis)) return false;
+    }
+    return true;
+}
+
+/// Whether an array is as long as some of the first of the arrays together: what an earlier run of the command made.
+bool may_be_earlier_result(const StackOptions& o, const Joining& j, std::int64_t length) {
+    if (j.new_axis) return false;
+    std::int64_t together = 0;
+    for (std::size_t i = 0; i < j.arrays.size() && together < length; ++i) {
+        together += open_part(j.arrays[i], o.transfer)->info().shape[j.axis];
+        if (i > 0 && together == length) return true;
+    }
+    return false;
+}
+
+/// Throws if the destination is another array like those before it: then it was forgotten, and the last of the arrays
+/// must not be lost. With --overwrite, one after a single pattern, or of another kind than all of them, is meant.
+void require_destination_named(const StackOptions& o, const Joining& j, std::string_view command) {
+    const std::string& path = o.transfer.destination;
+    if (!is_anything_at(split_array_path(path).path)) return;
+    try {
+        for (const std::string& array : arrays_named(path, true)) {
+            const ArrayInfo info = open_part(array, o.transfer)->info();
+            if (!fits_beside(j, info)) return;
+            if (may_be_earlier_result(o, j, info.shape[std::min(j.axis, info.shape.rank() - 1)])) return;
+        }
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
+        return;  // no array that could be read, and so no part
+    }
+    const bool same_kind = std::ranges::count(j.arrays, kind_of(path), kind_of) > 0;
+    const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
+    if (o.transfer.overwrite && (!same_kind || after_pattern)) return;
+    throw invalid_argument(
+        fmt::format("{}: an array like those before it, so that the destination seems to be missing: `tessera {} "
+                    "FILES… DST`, where DST is what is made{}",
+                    path, command,
+                    o.transfer.overwrite ? "; --overwrite does not replace such an array: remove it first, if it may "
+                                           "go, or choose another name"
+                                         : ""));
+}
+
 /// References are what lies in the files, as it lies there: what would change it is refused.
 void require_virtual_options(const TransferOptions& t) {
     const std::pair<bool, const char*> changing[] = {
@@ -274,6 +339,7 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
 
 int join(Session& session, const StackOptions& given, bool stack) {
     if (given.words.size() < 2) throw invalid_argument("FILES and DST: at least two paths are needed");
+    require_distinct_dims(given.transfer.dimensions);
     StackOptions o = given;
     o.transfer.destination = o.words.back();
     std::vector<std::string> arrays;
@@ -293,6 +359,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const int along = axis < 0 ? axis + axes : axis;
     const bool has_axis = along < shape.rank() && shape[along] == 1;
     const bool new_axis = stack && (o.new_axis || !has_axis);
+    require_destination_named(o, {arrays, *first, along, new_axis}, stack ? "stack" : "concat");
     if (o.is_virtual) {
         return join_virtually(session, o.transfer, arrays, new_axis ? shape.rank() + 1 : shape.rank(),
                               {.axis = along, .new_axis = new_axis});

@@ -10,9 +10,6 @@
 #include <tessera/error.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <filesystem>
 #include <memory>
 
 #include "options.h"
@@ -20,8 +17,6 @@
 #include "transfer_report.h"
 
 namespace tessera::cli {
-
-namespace fs = std::filesystem;
 
 void require_fitting_options(const TransferOptions& o, bool to_file) {
     const auto refuse = [&](const std::optional<std::string>& given, const char* option) {
@@ -85,23 +80,6 @@ bool names_array_file(const std::string& path) {
     return named_array_file_format(path) != nullptr;
 }
 
-void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin", ".dat",  ".h5",  ".hdf",  ".hdf5", ".jpg",     ".json",
-                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl",  ".parquet", ".raw",
-                                ".tif", ".tiff", ".tsv", ".txt",  ".xls",  ".xlsx"};
-    const fs::path place(path);
-    std::string extension = place.extension().string();
-    std::ranges::transform(extension, extension.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (std::ranges::count(others, extension) == 0 || fs::exists(place)) return;
-    std::string known;
-    for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
-    throw invalid_argument(fmt::format(
-        "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
-        "{}/",
-        path, place.extension().string(), known, path));
-}
-
 ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     ArrayWishes wishes{.codec = o.codec, .format = o.format, .separator = o.separator, .option_prefix = "--"};
     const auto parse = [&] {
@@ -113,7 +91,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
     if (to_file) {
         parse();
     } else {
-        in_context([&] { return o.source; }, parse);
+        in_context([&] { return o.destination; }, parse);
     }
     return wishes;
 }
@@ -281,6 +259,7 @@ Run declare_import(CLI::App& app) {
                             "use `tessera copy`, or another name",
                             o->destination));
         }
+        require_distinct_dims(o->dimensions);
         return transfer(session, *o, "imported");
     };
 }
@@ -323,7 +302,10 @@ Run declare_copy(CLI::App& app) {
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
-    return [o](Session& session) { return transfer(session, *o, "copied"); };
+    return [o](Session& session) {
+        require_distinct_dims(o->dimensions);
+        return transfer(session, *o, "copied");
+    };
 }
 
 Run declare_rechunk(CLI::App& app) {
@@ -333,7 +315,10 @@ Run declare_rechunk(CLI::App& app) {
     declare_array_options(app, *o, true);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
-    return [o](Session& session) { return transfer(session, *o, "rechunked"); };
+    return [o](Session& session) {
+        require_distinct_dims(o->dimensions);
+        return transfer(session, *o, "rechunked");
+    };
 }
 
 }  // namespace tessera::cli

@@ -73,8 +73,5 @@ void declare_object_strings(CLI::App& app, TransferOptions& options);
 
 /// Whether a path ends in an array file's extension, so that a file and not an array directory is meant.
 [[nodiscard]] bool names_array_file(const std::string& path);
-/// Throws invalid_argument for a new directory with the extension of a file format that Tessera does not write
-/// ("grid.csv"), unless the path ends in '/'.
-void require_no_other_file(const std::string& path);
 
 }  // namespace tessera::cli

@@ -121,14 +121,17 @@ public:
         if (all_made_ || o_.resume) return;
         std::error_code ignored;
         for (const std::string& path : made_) fs::remove_all(path, ignored);
-        if (made_folder_) fs::remove(folder_, ignored);
+        for (const fs::path& folder : made_folders_) fs::remove(folder, ignored);
     }
     Unstacking(const Unstacking&) = delete;
     Unstacking& operator=(const Unstacking&) = delete;
 
     void run() {
-        folder_ = fs::path(paths_.front()).parent_path();
-        made_folder_ = !folder_.empty() && fs::create_directories(folder_);
+        const fs::path folder = fs::path(paths_.front()).parent_path();
+        for (fs::path above = folder; !above.empty() && !fs::exists(above); above = above.parent_path()) {
+            made_folders_.push_back(above);
+        }
+        if (!folder.empty()) fs::create_directories(folder);
         const auto count = static_cast<std::int64_t>(paths_.size());
         for (std::int64_t done = 0; done < count;) {
             const std::int64_t n = std::min(count - done, at_once());
@@ -199,7 +202,8 @@ private:
         if (!own.format) {
             if (const Dialect* above = format_above(path)) own.format = std::string(above->name);
         }
-        return plan_array(source_, wishes_of(own, false), one);
+        const ArrayWishes wishes = wishes_of(own, false);
+        return in_context([&] { return path; }, [&] { return plan_array(source_, wishes, one); });
     }
 
     /// Whether a step is complete already: something is there that is neither an unfinished array nor an empty folder.
@@ -285,9 +289,8 @@ private:
     bool to_file_;
     bool in_order_ = false;
     bool all_made_ = false;
-    bool made_folder_ = false;
-    fs::path folder_;
-    std::vector<std::string> made_;  ///< what was not there before
+    std::vector<fs::path> made_folders_;  ///< those that were missing, the lowest first
+    std::vector<std::string> made_;       ///< what was not there before
 };
 
 void report_unstacked(Session& session, const UnstackOptions& o, int axis, const std::vector<std::string>& made,

@@ -41,12 +41,14 @@ struct ViewOptions {
 /// "960x720": width and height.
 std::optional<std::pair<int, int>> parse_size(const std::optional<std::string>& text) {
     if (!text) return std::nullopt;
-    const std::size_t x = text->find('x');
-    if (x == std::string::npos) {
-        throw invalid_argument(fmt::format("--size: expected WIDTHxHEIGHT, as in 960x720, found '{}'", *text));
+    try {
+        const std::size_t x = std::min(text->find('x'), text->size());
+        return std::pair{parse_number("--size", text->substr(0, x), 1, most_drawing),
+                         parse_number("--size", x == text->size() ? "" : text->substr(x + 1), 1, most_drawing)};
+    } catch (const Error&) {
+        throw invalid_argument(fmt::format(
+            "--size: expected WIDTHxHEIGHT, each from 1 to {}, as in 960x720, found '{}'", most_drawing, *text));
     }
-    return std::pair{parse_number("--size", text->substr(0, x), 1, most_drawing),
-                     parse_number("--size", text->substr(x + 1), 1, most_drawing)};
 }
 
 std::vector<std::string> parse_axis_words(const std::optional<std::string>& text) {

@@ -203,13 +203,16 @@ void ZarrArray::plan_decoded(const ServedNode& node, ZarrFormat format) {
         wishes.dimension_names = node.array->metadata().dimension_names;
     }
     PlannedArray plan;
+    const auto planned = [&] {
+        return in_context([&] { return source_->name(); }, [&] { return plan_array(*source_, wishes); });
+    };
     try {
-        plan = plan_array(*source_, wishes);
+        plan = planned();
     } catch (const Error& e) {
         if (without_fill || e.code() != ErrorCode::unsupported) throw;
         wishes.fill = Value(nullptr);  // all chunks are sent, so that nobody needs a fill
         always_ = true;
-        plan = plan_array(*source_, wishes);
+        plan = planned();
     }
     metadata_ = std::move(plan.metadata);
     metadata_.keys = plan.dialect->default_keys();

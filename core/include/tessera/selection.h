@@ -45,6 +45,8 @@ public:
     [[nodiscard]] Region bounds() const;
     /// Whether it is a plain region: every step 1 (dropped dimensions may occur).
     [[nodiscard]] bool is_region() const;
+    /// The part of this selection given by `box`, a region of full_shape().
+    [[nodiscard]] Selection part(const Region& box) const;
     [[nodiscard]] std::string to_string() const;
     friend bool operator==(const Selection&, const Selection&) = default;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../../expect_error.h"
+#include "temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -77,6 +78,23 @@ TEST(Calc, BroadcastsAndPromotes) {
     EXPECT_EQ(source->info().dtype, DType("<f4"));
     EXPECT_EQ(all_of<float>(*source), (std::vector<float>{1, 3, 5, 1, 3, -2.5F}));
     expect_error(ErrorCode::invalid_argument, "unknown name 'c'", [] { (void)calc_source("c", {}); });
+}
+
+TEST(Calc, InPlaceIsOneBatch) {
+    const TemporaryFolder folder;
+    Array a = Array::create(folder / "a", {.shape = {2, 3}, .chunks = {1, 2}, .dtype = "<i4"});
+    const auto operands = [&] {
+        std::vector<CalcOperand> both;
+        both.push_back({"a", std::make_shared<Array>(a)});
+        both.push_back({"b", grid()});
+        return both;
+    };
+    EXPECT_GT(calc_in_place(a, "a + b", operands(), {.selection = Selection::parse("1, ::2", a.shape())}), 0);
+    EXPECT_EQ(all_of<std::int32_t>(a), (std::vector<std::int32_t>{0, 0, 0, 4, 0, 600}));
+    expect_error(ErrorCode::invalid_argument, "same_kind", [&] { (void)calc_in_place(a, "a * 0.5 + b", operands()); });
+    (void)calc_in_place(a, "a * 0.5 + b", operands(), {.cast = Cast::round, .keep_old = false});
+    EXPECT_EQ(all_of<std::int32_t>(a), (std::vector<std::int32_t>{1, 2, 3, 6, 5, 900}));
+    expect_error(ErrorCode::not_found, "nothing to take back", [&] { (void)undo(a); });
 }
 
 TEST(Reduce, AlongAnAxis) {

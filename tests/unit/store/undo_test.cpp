@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tessera/error.h>
+#include <tessera/group.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -174,6 +175,27 @@ TEST(Undo, IsNotOfStoresInMemory) {
     array.fill(Selection::all({4}), Value(1));
     EXPECT_FALSE(kept.has_kept());
     expect_error(ErrorCode::not_found, "nothing to take back", [&] { undo(array); });
+}
+
+TEST(UndoOfAGroup, PutsItsAttributesBack) {
+    for (const char* const format : {"v2", "v3"}) {
+        const TemporaryFolder folder;
+        const Group group = Group::create(folder / "g", format, Value{{"title", "one"}});
+        expect_error(ErrorCode::not_found, "nothing to take back", [&] { (void)undo(group); });
+        {
+            const Undoable keeping(group);
+            group.attributes().set("title", "two");
+            group.attributes().set("units", "m");
+            EXPECT_TRUE(keeping.has_kept());
+        }
+        EXPECT_EQ(undo(group), 1);
+        EXPECT_EQ(group.attributes().all(), (Value{{"title", "one"}}));
+        EXPECT_EQ(undo(Group::open(folder / "g")), 1);
+        EXPECT_EQ(group.attributes().all(), (Value{{"title", "two"}, {"units", "m"}}));
+        group.attributes().set("title", "three");  // not kept
+        expect_error(ErrorCode::invalid_argument, "changed after", [&] { (void)undo(group); });
+        EXPECT_EQ(group.attributes().get("title"), Value("three"));
+    }
 }
 
 }  // namespace

@@ -138,6 +138,23 @@ py::object calculate(const std::string& expression, const py::dict& operands, co
     return made_of(std::move(source), like, way, work);
 }
 
+/// Changes the elements of an open array; returns how many values changed.
+std::int64_t calculate_in_place(ArrayHandle& handle, const std::string& expression, const py::dict& operands,
+                                const Picked* picked, const std::string& cast, const WorkOptions& work) {
+    std::vector<CalcOperand> arrays;
+    for (const auto& [name, value] : operands) {
+        arrays.push_back({py::cast<std::string>(name), operand_from(py::reinterpret_borrow<py::object>(value))});
+    }
+    Array array = handle.array();
+    InPlaceOptions options{.cast = parse_cast(cast)};
+    if (picked != nullptr) options.selection = picked->selection;
+    const std::vector<CalcOperand> used = arrays;  // NumPy arrays among them end with the GIL held
+    return Work(work).run([&](const IoOptions& io) {
+        options.io = io;
+        return calc_in_place(array, expression, std::move(arrays), options);
+    });
+}
+
 py::object reduced(const py::object& array, const std::string& with, const std::vector<int>& axes, bool keep_dims,
                    bool skip_nan, const ComputedWay& way, const WorkOptions& work) {
     const Source of = operand_from(array);
@@ -187,9 +204,48 @@ py::object joined(const py::list& arrays, int axis, bool new_axis, const Compute
     return made_of(std::move(source), like, way, work);
 }
 
-/// The levels of an image and their metadata, in a new group or zip.
-void make_pyramid(const py::object& array, const py::object& to, const py::list& factors, const std::string& with,
-                  const Pyramid& given, const py::dict& wanted, const WorkOptions& work) {
+/// A level of a pyramid.
+struct Level {
+    std::string node;
+    std::unique_ptr<ArraySource> source = nullptr;
+    PlannedArray plan = {};
+};
+
+std::vector<Level> plan_levels(const Source& of, const std::string& path, const Pyramid& pyramid,
+                               const ArrayWishes& wishes) {
+    std::vector<Level> levels;
+    for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
+        Level level{.node = std::to_string(n)};
+        // The first level is the array bit for bit.
+        level.source = coarsen_source(std::make_unique<SharedSource>(of), pyramid.factors[n],
+                                      n == 0 ? Coarsening::nearest : pyramid.with);
+        ArrayWishes own = wishes;
+        if (const Shape like = chunks_like(of->info(), level.source->info().shape); !own.chunks && !like.empty()) {
+            own.chunks = like;
+        }
+        level.plan =
+            in_context([&] { return join_key(path, level.node); }, [&] { return plan_array(*level.source, own); });
+        levels.push_back(std::move(level));
+    }
+    return levels;
+}
+
+std::string level_text(const Level& level) {
+    const ArrayMetadata& m = level.plan.metadata;
+    return fmt::format("{}: {} {}, {}, chunks {}", level.node, m.shape.to_string(), m.dtype.to_string(),
+                       level.plan.dialect->name, chunk_layout(m).chunks.to_string());
+}
+
+/// How a pyramid is made.
+struct PyramidWay {
+    bool overwrite = false;
+    bool dry_run = false;
+};
+
+/// The levels of an image and their metadata, in a group or zip. Returns a sentence for each level.
+std::vector<std::string> make_pyramid(const py::object& array, const py::object& to, const py::list& factors,
+                                      const std::string& with, const Pyramid& given, const py::dict& wanted,
+                                      const PyramidWay& way, const WorkOptions& work) {
     const Source of = operand_from(array);
     const std::string path = path_from_python(to);
     ArrayWishes wishes = wishes_of(wanted);
@@ -204,27 +260,28 @@ void make_pyramid(const py::object& array, const py::object& to, const py::list&
     if (v3) wishes.dimension_names = Names(pyramid.axes.begin(), pyramid.axes.end());
     const Value attributes = multiscales_attributes(pyramid, v3);
     const StoreOptions store = PlaceOptions{.read_only = false}.store();
-    Work(work).run([&](const IoOptions& io) {
+    return Work(work).run([&](const IoOptions& io) {
+        std::vector<std::string> said;
+        const std::vector<Level> levels = plan_levels(of, path, pyramid, wishes);
+        for (const Level& level : levels) said.push_back(level_text(level));
+        if (way.dry_run) return said;
+        require_pyramid_place(path, levels.size(), dialect, way.overwrite);
         const DestinationLock building = lock_destination(path, store);
-        if (std::filesystem::exists(std::filesystem::symlink_status(path))) {
+        const auto there = std::filesystem::symlink_status(path);
+        if (std::filesystem::exists(there) && !way.overwrite) {
             throw already_exists(fmt::format("{}: something lies there already", path));
         }
-        const auto destination = open_destination(path, {.store = store, .lock = &building}, "");
+        const auto destination =
+            open_destination(path, {.overwrite = way.overwrite, .store = store, .lock = &building}, "");
         destination->add_group({"", &dialect, attributes});
         IoOptions half = io;
         half.max_memory /= 2;
-        for (std::size_t level = 0; level < pyramid.factors.size(); ++level) {
-            // The first level is the array bit for bit.
-            const auto source = coarsen_source(std::make_unique<SharedSource>(of), pyramid.factors[level],
-                                               level == 0 ? Coarsening::nearest : pyramid.with);
-            ArrayWishes own = wishes;
-            if (const Shape like = chunks_like(of->info(), source->info().shape); !own.chunks && !like.empty()) {
-                own.chunks = like;
-            }
-            Array& made = destination->add(std::to_string(level), plan_array(*source, own), of->name());
-            copy_array(*source, made, {.io = half});
+        for (const Level& level : levels) {
+            Array& made = destination->add(level.node, level.plan, of->name());
+            copy_array(*level.source, made, {.io = half});
         }
         destination->commit();
+        return said;
     });
 }
 
@@ -236,6 +293,7 @@ void bind_computed(py::module_& module) {
             return ComputedWay{std::move(to), std::move(options), overwrite, std::move(dtype), std::move(cast)};
         }));
     module.def("calc", &calculate);
+    module.def("calc_in_place", &calculate_in_place);
     module.def("reduce", &reduced);
     module.def("coarsen", &coarsened_array);
     module.def("join", &joined);
@@ -247,6 +305,9 @@ void bind_computed(py::module_& module) {
                            .scale = std::move(scale),
                            .factors = {}};
         }));
+    py::class_<PyramidWay>(module, "PyramidWay").def(py::init([](bool overwrite, bool dry_run) {
+        return PyramidWay{.overwrite = overwrite, .dry_run = dry_run};
+    }));
     module.def("pyramid", &make_pyramid);
 }
 

@@ -137,7 +137,10 @@ ArrayWishes wishes_of(const py::dict& options) {
     if (given("order")) w.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
     if (given("format")) w.format = py::cast<std::string>(options["format"]);
     if (given("separator")) w.separator = py::cast<std::string>(options["separator"]);
-    if (given("dims")) w.dimension_names = py::cast<std::vector<std::optional<std::string>>>(options["dims"]);
+    if (given("dims")) {
+        w.dimension_names = py::cast<std::vector<std::optional<std::string>>>(options["dims"]);
+        in_context([] { return "dims"; }, [&] { require_distinct_names(*w.dimension_names); });
+    }
     if (options.contains("fill_value")) w.fill = value_from_python(options["fill_value"]);
     return w;
 }
@@ -149,6 +152,7 @@ void bind_copies(py::module_& module) {
         }));
     module.def("copy", &copy_array_handle);
     module.def("copy_tree", &copy_tree);
+    module.def("require_no_other_file", [](const py::object& path) { require_no_other_file(path_from_python(path)); });
     module.def("is_array_file",
                [](const py::object& path) { return named_array_file_format(path_from_python(path)) != nullptr; });
 }

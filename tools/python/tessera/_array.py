@@ -112,6 +112,7 @@ class Array:
 
     @dims.setter
     def dims(self, names: Optional[Sequence[Optional[str]]]) -> None:
+        self._require_writable()
         self._handle.set_dimension_names(None if names is None else list(names))
 
     @property
@@ -122,7 +123,7 @@ class Array:
     @property
     def attrs(self) -> Attributes:
         """The attributes: a mapping that reads and writes the stored document on each access."""
-        return Attributes(self._handle)
+        return Attributes(self._handle, self._require_writable)
 
     @property
     def info(self) -> dict[str, Any]:

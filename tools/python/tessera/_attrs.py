@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import MutableMapping
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
 
 
 class Attributes(MutableMapping[str, Any]):
@@ -18,8 +18,9 @@ class Attributes(MutableMapping[str, Any]):
     {'units': 'm'}
     """
 
-    def __init__(self, handle: Any):
+    def __init__(self, handle: Any, require_writable: Callable[[], None]):
         self._handle = handle
+        self._require_writable = require_writable
 
     def asdict(self) -> dict[str, Any]:
         """All of them at this moment."""
@@ -27,15 +28,18 @@ class Attributes(MutableMapping[str, Any]):
 
     def put(self, attributes: dict[str, Any]) -> None:
         """Replace all of them in one step."""
+        self._require_writable()
         self._handle.replace_attributes(dict(attributes))
 
     def __getitem__(self, name: str) -> Any:
         return self._handle.attributes()[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
+        self._require_writable()
         self._handle.set_attribute(name, value)
 
     def __delitem__(self, name: str) -> None:
+        self._require_writable()
         if not self._handle.erase_attribute(name):
             raise KeyError(name)
 

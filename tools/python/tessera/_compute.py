@@ -12,7 +12,7 @@ from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
 from ._options import ProgressCallback, work
-from ._verbs import _absolute, _json_fill, copy, open
+from ._verbs import _absolute, _json_fill, _new_place, copy, open
 
 Path = Union[str, "os.PathLike[str]"]
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
@@ -49,7 +49,7 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
         return _tessera.ComputedWay(None, {}, False, dtype, cast)
-    place = _absolute(destination)
+    place = _new_place(destination)
     _require_apart(place, operands)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
@@ -58,15 +58,31 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
     return _tessera.ComputedWay(place, made, overwrite, dtype, cast)
 
 
-def calc(destination: Optional[Path], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
-         cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-         progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
+def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, Any], sel: Any, cast: str,
+                   running: Any) -> None:
+    opened = array if isinstance(array, Array) else open(array, "r+")
+    if not isinstance(opened, Array):
+        raise InvalidArgument(f"{_place_of(array)}: expected an array")
+    opened._require_writable()
+    picked = None
+    if sel is not None:
+        picked = opened._handle.pick(sel)
+        if picked is None or any(axis < 0 for axis in picked.axes):
+            raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
+    _tessera.calc_in_place(opened._handle, expression, given, picked, cast, running)
+
+
+def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
+         cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, threads: int = 0,
+         max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
+         **options: Any) -> Optional[np.ndarray[Any, Any]]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
     ----------
-    destination : path or None
-        The place of the result: a directory; or a ``.zip`` or an array file by its extension. None: memory.
+    destination : path, Array or None
+        The place of the result: a directory; or a ``.zip`` or an array file by its extension. None: memory. With
+        `in_place`, the array that changes.
     expression : str
         In NumPy's notation: ``"where(a < 0, 0, a * 0.1 + b)"``; ``tessera help calc`` lists the functions.
     operands : dict
@@ -75,6 +91,11 @@ def calc(destination: Optional[Path], expression: str, operands: Mapping[str, Op
         Convert the result; `cast` is ``"safe"``, ``"same_kind"``, ``"unsafe"``, ``"round"`` or ``"clip"``.
     overwrite : bool
         Replace an existing array or file.
+    in_place : bool
+        Change the elements of the array `destination`, which may be an operand, in one batch: all of them, or none if
+        anything fails. Values of another dtype are converted to its dtype by `cast`. :func:`undo` takes it back.
+    sel : basic index, optional
+        With `in_place`: change only this part. The operands are still broadcast to the whole array.
     threads, max_memory, progress
         As in :meth:`Array.read`.
     **options
@@ -96,9 +117,22 @@ def calc(destination: Optional[Path], expression: str, operands: Mapping[str, Op
     >>> tessera.calc(None, "where(a > b, a, -1)", {"a": "plain.npy", "b": np.array([1, 1, 9])})
     array([[-1, -1, -1],
            [ 3,  4, -1]])
+    >>> a = tessera.create("grid.zarr", shape=4, dtype="<i4", overwrite=True)
+    >>> tessera.calc(a, "a + 5", {"a": a}, in_place=True, sel=slice(1, 3))
+    >>> a[:]
+    array([0, 5, 5, 0], dtype=int32)
     """
-    way = _way(destination, list(operands.values()), overwrite, dtype, cast, options)
     given = {name: _operand(value) for name, value in operands.items()}
+    if in_place:
+        if destination is None or options or overwrite or dtype is not None:
+            raise InvalidArgument("in_place: changes the elements of an array that is there; only sel and cast go with it")
+        _calc_in_place(destination, expression, given, sel, cast, work(threads, max_memory, progress))
+        return None
+    if sel is not None:
+        raise InvalidArgument("sel: only with in_place=True; select from an operand with tessera.copy(..., sel=...)")
+    if isinstance(destination, Array):
+        raise InvalidArgument(f"{destination.path}: an open array; in_place=True changes its elements")
+    way = _way(destination, list(operands.values()), overwrite, dtype, cast, options)
     result: Optional[np.ndarray[Any, Any]] = _tessera.calc(expression, given, way, work(threads, max_memory, progress))
     return result
 
@@ -214,8 +248,62 @@ def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = N
     return _join(arrays, destination, axis, False, dtype, cast, overwrite, work(threads, max_memory, progress), options)
 
 
+def _missing_folders(path: str) -> list[str]:
+    """The folders above a path that are not there, the lowest first."""
+    missing = []
+    folder = os.path.dirname(path)
+    while folder and not os.path.exists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.lexists(path):
+        os.remove(path)
+
+
+def _remove_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # something else lies there by now
+
+
+def _is_complete(path: str) -> bool:
+    """Whether a step is there, and not only the beginning of one."""
+    if not os.path.isdir(path):
+        return os.path.lexists(path)
+    return bool(os.listdir(path)) and not os.path.exists(os.path.join(path, ".tessera", "unfinished.json"))
+
+
+def _require_step(array: Array, axis: int, number: int, path: str) -> None:
+    """What is there already has to be the step of the array. It is compared row by row, within little memory."""
+    found = open(path)
+    shape = array.shape[:axis] + array.shape[axis + 1:]
+    same = isinstance(found, Array) and found.shape == shape
+    if same and not path.endswith(".csv"):  # which keeps values, but not the dtype
+        same = found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    row = max(1, int(np.prod(shape[1:], dtype="i8"))) * array.dtype.itemsize
+    count = max(1, (16 << 20) // row)
+    for first in range(0, shape[0], count) if shape else [0]:
+        if not same:
+            break
+        key: list[Any] = [slice(None)] * len(array.shape)
+        key[axis] = number
+        if shape:
+            key[1 if axis == 0 else 0] = slice(first, first + count)
+        wanted = np.asarray(array[tuple(key)])
+        there = np.asarray(found[first:first + count] if shape else found[()]).astype(wanted.dtype)
+        same = np.array_equal(wanted, there) or (wanted.dtype != object and wanted.tobytes() == there.tobytes())
+    if not same:
+        raise AlreadyExists(f"{path} exists and is not step {number} of {array.path}; overwrite=True replaces it")
+
+
 def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
-            **options: Any) -> list[str]:
+            resume: bool = False, **options: Any) -> list[str]:
     """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
 
     Parameters
@@ -227,6 +315,8 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
         The dimension to split.
     overwrite : bool
         Replace existing ones, one after the other. Without it, no name may exist, and a failure leaves none behind.
+    resume : bool
+        Continue: keep files that hold their step already, which is compared, and keep the finished ones after a failure.
     **options
         Options of :func:`copy` for each step: chunks, codec, format, deflate, …
 
@@ -251,32 +341,41 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
         raise OutOfBounds(f"axis {axis} of an array of {len(opened.shape)} dimensions")
     axis %= len(opened.shape)
     count = opened.shape[axis]
+    if resume and overwrite:
+        raise InvalidArgument("resume and overwrite: choose one; overwrite makes all of them anew")
     paths = [_absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
     for path in paths:
         _require_apart(path, [array])
-        if not overwrite and os.path.lexists(path):
-            raise AlreadyExists(f"{path} exists; overwrite=True replaces it")
-    if paths:
-        os.makedirs(os.path.dirname(paths[0]), exist_ok=True)
+        if not overwrite and not resume and os.path.lexists(path):
+            raise AlreadyExists(f"{path} exists; overwrite=True replaces it, resume=True goes on where it was made by "
+                                "the same call")
+    folders = _missing_folders(paths[0]) if paths else []
+    if folders:
+        os.makedirs(folders[0], exist_ok=True)
     made: list[str] = []
     try:
         for n, path in enumerate(paths):
+            key = (slice(None),) * axis + (n,)
+            if resume and _is_complete(path):
+                _require_step(opened, axis, n, path)
+                continue
             made.append(path)
-            copy(opened, path, (slice(None),) * axis + (n,), overwrite=overwrite, **options)
+            copy(opened, path, key, overwrite=overwrite, resume=resume and not _tessera.is_array_file(path), **options)
     except BaseException:
-        for path in made if not overwrite else []:
-            if os.path.isdir(path) and not os.path.islink(path):
-                shutil.rmtree(path, ignore_errors=True)
-            elif os.path.lexists(path):
-                os.remove(path)
+        if not resume:
+            for path in made if not overwrite else []:
+                _remove(path)
+            for folder in folders:
+                _remove_empty(folder)
         raise
     return paths
 
 
 def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] = 2, levels: Optional[int] = None,
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
-            units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", threads: int = 0,
-            max_memory: Union[int, str] = 0, progress: ProgressCallback = None, **options: Any) -> None:
+            units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", overwrite: bool = False,
+            dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
+            progress: ProgressCallback = None, **options: Any) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
 
     Parameters
@@ -296,10 +395,19 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
         Distances between neighbours in the first level, and their units (``"micrometer"``).
     format : {"v3", "v2"}
         OME-NGFF 0.5 or 0.4.
+    overwrite : bool
+        Replace the levels of a pyramid that is there. A level more than the new one has is refused.
+    dry_run : bool
+        Only say what would be made.
     threads, max_memory, progress
         As in :meth:`Array.read`.
     **options
         Options of the arrays, as in :func:`copy`: chunks, codec, fill_value.
+
+    Returns
+    -------
+    list of str or None
+        With `dry_run`: a sentence for each level.
 
     Examples
     --------
@@ -312,7 +420,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
             raise TypeError(f"unexpected argument {name!r}; there are: chunks, codec, fill_value")
     if format not in ("v2", "v3"):
         raise InvalidArgument(f"format {format!r}: OME-NGFF is v2 (0.4) or v3 (0.5)")
-    place = _absolute(destination)
+    place = _new_place(destination, file=False)
     _require_apart(place, [array])
     opened = array if isinstance(array, (Array, np.ndarray)) else open(array)
     shape = opened.shape
@@ -337,4 +445,6 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
         made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
     named = os.path.splitext(os.path.basename(_place_of(array)))[0] or "image"
     about = _tessera.Pyramid(named, list(axes), list(units or []), [float(n) for n in scale or [1.0] * rank])
-    _tessera.pyramid(_operand(opened), place, factors, how, about, made, work(threads, max_memory, progress))
+    said: list[str] = _tessera.pyramid(_operand(opened), place, factors, how, about, made,
+                                       _tessera.PyramidWay(overwrite, dry_run), work(threads, max_memory, progress))
+    return said if dry_run else None

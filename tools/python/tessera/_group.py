@@ -59,7 +59,7 @@ class Group(Mapping[str, Any]):
     @property
     def attrs(self) -> Attributes:
         """The attributes, a mapping that is read and written through at once."""
-        return Attributes(self._handle)
+        return Attributes(self._handle, self._require_writable)
 
     @property
     def info(self) -> dict[str, Any]:

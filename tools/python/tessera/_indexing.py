@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
+import threading
+import warnings
 from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
@@ -69,21 +73,55 @@ def broadcast(values: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarra
         raise ValueError(f"could not broadcast input array from shape ({text}) into shape ({wanted})") from None
 
 
+_HERE = os.path.dirname(__file__)
+_WARNING = threading.Lock()
+
+
+def _callers_level() -> int:
+    """The `stacklevel`, for a function that calls this one, of the line outside of this package."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame is not None and os.path.dirname(frame.f_code.co_filename) == _HERE:
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _beyond(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether Python integers are too large for a dtype of integers, of which NumPy warns."""
+    if dtype.kind not in "iu" or not isinstance(value, (int, list, tuple)):
+        return False
+    known = np.asarray(value)
+    bounds = np.iinfo(dtype)
+    return known.dtype.kind in "iu" and known.size > 0 and bool(known.min() < bounds.min or known.max() > bounds.max)
+
+
+def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
+    """``into[key] = value``, with NumPy's warning about integers at the line that the value is from."""
+    if not _beyond(value, into.dtype):
+        into[key] = value
+        return
+    with _WARNING, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        into[key] = value
+    for text in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+        warnings.warn(text[0], text[1], stacklevel=_callers_level())
+
+
 def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
     """A value as NumPy would store it in an array of this dtype and shape."""
     if element:
         one = np.empty(1, dtype)
-        one[0] = value
+        _assign(one, 0, value)
         return one.reshape(())
     if type(value) is np.ndarray and value.dtype == dtype and dtype != object:
         return broadcast(value, shape)
     # In the value's own shape where that is known: a scalar for a large region takes no memory.
     if isinstance(value, (np.ndarray, np.generic, int, float, complex, str, bytes)):
         converted = np.empty(np.shape(value), dtype)
-        converted[...] = value
+        _assign(converted, ..., value)
         return broadcast(converted, shape)
     converted = np.empty(shape, dtype)
-    converted[...] = value
+    _assign(converted, ..., value)
     return converted
 
 

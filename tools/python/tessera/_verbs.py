@@ -26,6 +26,18 @@ def _absolute(path: Path) -> str:
     return os.path.abspath(os.fspath(path))
 
 
+def _new_place(path: Path, file: bool = True) -> str:
+    """Where an array is made, or a file if its name says so; not a directory that is named as a file of another kind."""
+    text = os.fspath(path)
+    place = _absolute(text)
+    if not file and _tessera.is_array_file(place):
+        raise InvalidArgument(f"{text}: named as an array file, and this makes a directory: choose another name; "
+                              "tessera.save and tessera.copy write array files")
+    # As it was given: a '/' at the end says that a directory is meant.
+    _tessera.require_no_other_file(place + "/" if text.endswith("/") else place)
+    return place
+
+
 def _place(break_seal: bool) -> _tessera.PlaceOptions:
     """For functions that change the node at a path."""
     return _tessera.PlaceOptions(False, break_seal=break_seal)
@@ -150,7 +162,7 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
     Parameters
     ----------
     path : str or os.PathLike
-        A directory that does not exist yet.
+        A directory that does not exist yet. The name of a file (``grid.npy``, ``grid.tif``) is refused.
     shape : int or tuple of int
     dtype : dtype_like
         NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements of any length.
@@ -197,7 +209,7 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
                "separator": separator, "dims": dims, "attrs": attrs}
     if fill_value is not _DEFAULT:
         options["fill_value"] = fill_value
-    place = _absolute(path)
+    place = _new_place(path, file=False)
     handle = _tessera.create_array(place, creation_options(shape, dtype, options),
                                    _tessera.PlaceOptions(False, durability, locks, False), overwrite)
     return Array(handle, place, "r+", {})
@@ -260,7 +272,7 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
     wanted = array.dtype if dtype is None else dtype
     if array.dtype == object and wanted == object:
         wanted = bytes if array.size and isinstance(array.flat[0], bytes) else str
-    place = _absolute(path)
+    place = _new_place(path)
     running = work(0, 0, progress)
     if _tessera.is_array_file(place):
         fortran = options.pop("order", None) == "F" or (array.flags.f_contiguous and not array.flags.c_contiguous)
@@ -310,7 +322,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     source : path, Array, Group or Members
         For a group, a folder or a zip of arrays, or a file of several arrays, everything in it is copied.
     destination : path
-        A directory; or a ``.zip`` or an array file by its extension.
+        A directory; or a ``.zip`` or an array file by its extension. The extension of another kind of file, such as
+        ``.tif``, is refused, unless ``/`` follows.
     sel : basic index, optional
         The part of a single array to copy.
     overwrite : bool
@@ -356,6 +369,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
                                "separator": separator, "deflate": deflate}
     way = _tessera.CopyWay(overwrite, resume, link, dry_run, skip_unreadable)
     place = _place(break_seal)
+    to = _new_place(destination)
     if shards is not _DEFAULT:
         options["shards"] = shards
     if isinstance(array, (Group, Members)):
@@ -363,7 +377,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
             raise InvalidArgument(f"{array.path}: sel picks from one array, and this holds several")
         if fill_value is not _DEFAULT:
             raise InvalidArgument(f"{array.path}: fill_value is of one array, and this holds several")
-        return _tessera.copy_tree(array.path, _absolute(destination), options, way, place,
+        return _tessera.copy_tree(array.path, to, options, way, place,
                                   work(threads, max_memory, progress))
     if fill_value is not _DEFAULT:
         options["fill_value"] = _json_fill(fill_value, array.dtype)
@@ -372,7 +386,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         picked = array._handle.pick(sel)
         if picked is None or any(axis < 0 for axis in picked.axes):
             raise InvalidArgument(f"sel {sel!r}: expected integers, slices and ...")
-    return _tessera.copy(array._handle, picked, _absolute(destination), options, way, place,
+    return _tessera.copy(array._handle, picked, to, options, way, place,
                          work(threads, max_memory, progress))
 
 

@@ -103,6 +103,9 @@ struct ArrayFileFormat {
 [[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
 /// By the extension of a path's name, without access to the file; nullptr if none fits. A "::member" may follow.
 [[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
+/// Throws invalid_argument if a path where a directory would be made has the extension of a file format that is not
+/// written ("grid.tif"), because a file was meant. Not if something is there, or if the path ends in '/'.
+void require_no_other_file(const std::string& path);
 /// By content, or by extension if the path does not exist or the format has no mark; nullptr if none fits.
 [[nodiscard]] const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path);
 

@@ -1,6 +1,7 @@
 // Plans the metadata of a copied array: its source's metadata with some members changed, in any format. Writes nothing.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,7 +39,8 @@ struct PlannedArray {
     std::optional<std::string> recode;
 };
 
-/// The source's metadata with `wishes` applied. Throws invalid_argument and unsupported, naming the option or member.
+/// The source's metadata with `wishes` applied. Throws invalid_argument and unsupported, naming the option or member,
+/// but neither the source nor the array to be made: the caller knows where that will be.
 [[nodiscard]] PlannedArray plan_array(const ArraySource& source, const ArrayWishes& wishes = {},
                                       const std::optional<Selection>& selection = std::nullopt);
 
@@ -50,6 +52,11 @@ struct PlannedArray {
 /// dimension names, because xarray opens no others.
 [[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata,
                                                       std::string_view option_prefix = "");
+
+/// A warning if a chunk (of a shard: an inner one) is too large to be written within `max_memory` bytes: decoded and
+/// encoded, it takes twice its size. 0: no limit is known, and there is no warning.
+[[nodiscard]] std::optional<std::string> large_chunk_note(const ArrayMetadata& metadata, std::uint64_t max_memory,
+                                                          std::string_view option_prefix = "");
 
 /// Whether chunks are compressed with a zstd that the dialect's original program cannot read.
 [[nodiscard]] bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& metadata);

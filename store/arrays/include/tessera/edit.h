@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+class Group;
+
 struct EditOptions {
     bool keep_old = true;  ///< for undo(): keep the old values, as hard links if the store supports them
 };
@@ -61,6 +63,8 @@ struct UndoOptions {
 class Undoable {
 public:
     explicit Undoable(const Array& array, const UndoOptions& options = {});
+    /// The same for the attributes of a group, and nothing below it.
+    explicit Undoable(const Group& group, const UndoOptions& options = {});
     ~Undoable();
     Undoable(Undoable&&) noexcept;
     Undoable& operator=(Undoable&&) noexcept;
@@ -80,13 +84,17 @@ private:
 /// changed.
 std::int64_t undo(const Array& array);
 
+/// Reverts the last change of a group's attributes that an Undoable kept, in one step: a second undo() restores it.
+/// Throws as undo() of an array does. Returns the number of documents that changed.
+std::int64_t undo(const Group& group);
+
 /// The values kept for undo().
 struct KeptForUndo {
     std::string what;         ///< UndoOptions::what; empty for a batch
     std::int64_t values = 0;  ///< old values
     std::uint64_t bytes = 0;  ///< of all files; files that a snapshot links too take no extra room
 };
-/// For the array at a prefix; nullopt if nothing is kept. Queries the size of each file.
+/// For the array or group at a prefix; nullopt if nothing is kept. Queries the size of each file.
 [[nodiscard]] std::optional<KeptForUndo> kept_for_undo(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

@@ -118,6 +118,7 @@ public:
     [[nodiscard]] bool consolidated_matches(std::string_view path) const;
 
 private:
+    friend struct GroupAccess;  ///< for the rest of the library
     explicit Group(std::shared_ptr<struct NodeState> state) : state_(std::move(state)) {}
     std::shared_ptr<struct NodeState> state_;
 };

@@ -1,13 +1,18 @@
 // An expression over arrays, in NumPy's notation, as an array.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <tessera/array.h>
 #include <tessera/array_io.h>
+#include <tessera/cast.h>
+#include <tessera/parallel.h>
+#include <tessera/selection.h>
 
 namespace tessera {
 
@@ -34,6 +39,19 @@ struct CalcOperand {
 /// unused operands, shapes that do not broadcast, and operations that are undefined for their operands.
 [[nodiscard]] std::unique_ptr<ArraySource> calc_source(std::string_view expression, std::vector<CalcOperand> operands,
                                                        const std::optional<Shape>& shape = std::nullopt);
+
+struct InPlaceOptions {
+    std::optional<Selection> selection = std::nullopt;  ///< what is changed; nullopt: everything
+    Cast cast = Cast::same_kind;                        ///< for a value of another dtype than the array's
+    bool keep_old = true;                               ///< for undo()
+    IoOptions io = {};
+};
+
+/// Gives the elements of `array` the value of an expression, broadcast to its shape, as one Edit: all of them, or none
+/// if it fails. The array may be an operand. Throws as calc_source, Edit and reading. Returns the number of values that
+/// changed.
+std::int64_t calc_in_place(Array& array, std::string_view expression, std::vector<CalcOperand> operands,
+                           const InPlaceOptions& options = {});
 
 /// The names of all functions.
 [[nodiscard]] std::vector<std::string_view> calc_functions();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/dialect.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -45,5 +46,10 @@ struct Pyramid {
 /// translations follow from that. Throws invalid_argument for axes that OME-NGFF does not allow. It allows 2 to 5 axes:
 /// the last 2 or 3 are space (z, y, x); before them, only t and then c may stand.
 [[nodiscard]] Value multiscales_attributes(const Pyramid& pyramid, bool v3);
+
+/// Throws already_exists if a pyramid of so many levels, as a group of this dialect, cannot be made in a directory:
+/// without `overwrite` if a group is there, with it if anything but the levels of such a group would be replaced.
+void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
+                           std::string_view option_prefix = "");
 
 }  // namespace tessera

@@ -64,6 +64,9 @@ struct ArrayMetadata {
 
 /// The names of dimensions as metadata and attributes list them: a list of strings, null where there is none.
 [[nodiscard]] Value dimension_names_json(std::span<const std::optional<std::string>> names);
+/// Throws invalid_argument if a name stands for two dimensions. Zarr allows that and arrays that have it are read, but
+/// xarray and others find dimensions by name.
+void require_distinct_names(std::span<const std::optional<std::string>> names);
 
 /// Whether a chunk full of the fill may be left out. False if the fill is undefined, because other programs then read
 /// arbitrary elements.
