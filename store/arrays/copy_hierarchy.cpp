@@ -120,7 +120,8 @@ Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& 
         run_job(o, job, source.get(), array, destination.resumed());
         return Outcome::made;
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::budget && large_chunk_note(job.plan.metadata, o.io.max_memory)) {
+        // A copy holds a chunk of either side, decoded and encoded.
+        if (e.code() == ErrorCode::budget && large_chunk_note(job.plan.metadata, o.io.max_memory / 2)) {
             throw e.within(fmt::format("{}: {}chunks of {} are large", place_of(o, job), o.arrays.option_prefix,
                                        chunk_layout(job.plan.metadata).chunks.to_string()));
         }
