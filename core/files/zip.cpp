@@ -28,7 +28,7 @@ namespace {
 Error zip_failure(std::string_view where, zip_error_t* e) {
     if (zip_error_code_zip(e) == ZIP_ER_MEMORY) throw std::bad_alloc();
     if (zip_error_code_zip(e) == ZIP_ER_NOZIP) {
-        return corrupt(fmt::format("{}: no zip archive, or one that was cut off: it does not end as one does", where));
+        return corrupt(fmt::format("{}: not a zip archive, or a truncated one: the end record is missing", where));
     }
     const ErrorCode code = zip_error_system_type(e) == ZIP_ET_SYS ? ErrorCode::io : ErrorCode::corrupt;
     return {code, fmt::format("{}: {}", where, zip_error_strerror(e))};

@@ -63,7 +63,7 @@ void require_present(const NodeState& node) {
     for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
         if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
     }
-    throw not_found(fmt::format("{}: is gone: it was removed, or another took its place; open it again", node.name));
+    throw not_found(fmt::format("{} was removed or replaced; open it again", node.name));
 }
 
 }  // namespace

@@ -235,8 +235,8 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
         prepare(store, prefix, journal);
     } catch (const Error& e) {
         forget();
-        throw e.within(fmt::format("{}: the batch cannot be put in place, and nothing was changed",
-                                   join_key(store.name(), prefix)));
+        throw e.within(
+            fmt::format("{}: the batch cannot be applied; nothing was changed", join_key(store.name(), prefix)));
     }
     const Buffer bytes = encode_journal(journal);
     if (bytes.size() > journal_limit) {

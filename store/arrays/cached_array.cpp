@@ -68,7 +68,7 @@ struct ChunkCache {
         adopt(loaded_);
         if (unit_bytes_ > budget_) {
             throw Error(ErrorCode::budget,
-                        fmt::format("{}: a chunk takes {} bytes in memory, but {} are all that it may have",
+                        fmt::format("{}: a chunk needs {} bytes of memory, but the budget of the cache is {}",
                                     array_->name, unit_bytes_, budget_));
         }
         const auto elements = static_cast<std::size_t>(element_count(grid_->chunks()));

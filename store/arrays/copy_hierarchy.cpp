@@ -100,8 +100,9 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
     if (const std::optional<Group> there = group_at(o.destination)) {
-        throw already_exists(fmt::format("{}: a group is there already; {}overwrite replaces what {} has too",
-                                         there->name(), o.arrays.option_prefix, o.source));
+        throw already_exists(
+            fmt::format("{} is an existing group; {}overwrite replaces those of its arrays that {} has too",
+                        there->name(), o.arrays.option_prefix, o.source));
     }
 }
 
@@ -241,8 +242,8 @@ void follow_group_above(HierarchyCopy& o) {
     const std::optional<Place> source = o.open || o.file ? std::nullopt : probe_place(o.source, {.read_only = true});
     const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
     if (!node || node->dialect != above) {
-        o.tell(fmt::format("{}: {}, as the group around it is; {}format chooses another", o.destination, above->name,
-                           o.arrays.option_prefix));
+        o.tell(fmt::format("{} is made in format {}, like the group around it; {}format chooses another", o.destination,
+                           above->name, o.arrays.option_prefix));
     }
 }
 

@@ -203,8 +203,7 @@ void require_no_builder(const KeyValueStore& store, const std::string& prefix, c
     if (!opened) return;
     const auto builder = destination_builder(opened.get(), lock_name);
     if (!builder) return;
-    throw invalid_argument(fmt::format("{}: {} is making something there just now ({}); try again when it is done",
-                                       folder, *builder, lock_name));
+    throw invalid_argument(fmt::format("{}: {} is writing there ({}); try again later", folder, *builder, lock_name));
 }
 
 }  // namespace
@@ -223,7 +222,7 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
                     require_no_builder(store, node.path, name);
                     continue;
                 }
-                throw invalid_argument(fmt::format("{}: {} there is no part of it; move that away first",
+                throw invalid_argument(fmt::format("{} also holds {}, which is not part of it; move that away first",
                                                    name_of(store, node.path), name));
             }
         }

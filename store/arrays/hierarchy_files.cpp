@@ -45,8 +45,8 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (path.member || format == nullptr || !format->holds_several()) {
         throw invalid_argument(
-            fmt::format("{} holds {}, and {} takes one: name one of them{}, or a file that ends in {}", o.source,
-                        counted_arrays(names.size()), o.destination, o.list_hint, extensions_of_bundles()));
+            fmt::format("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
+                        o.source, counted_arrays(names.size()), o.destination, o.list_hint, extensions_of_bundles()));
     }
     if (o.selection) {
         throw invalid_argument(fmt::format("{}sel: {} holds {} arrays; export one of them", o.arrays.option_prefix,

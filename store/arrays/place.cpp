@@ -102,8 +102,9 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
-        throw not_found(fmt::format("{}: a run was killed while it replaced this; {} is what was there: move it back",
-                                    path.string(), moved_to(part, path).string()));
+        throw not_found(
+            fmt::format("{}: a command was killed while replacing it; move {} back, which is the old content",
+                        path.string(), moved_to(part, path).string()));
     }
     if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
         const fs::path file = path.string().substr(0, colons);

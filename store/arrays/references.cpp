@@ -74,7 +74,7 @@ void add_array(Collector& refs, const Place& at, const std::string& below, const
     const ChunkBytes chunks(array);
     if (!chunks.zarray()) throw unsupported(array.name() + ": Zarr v2 cannot say how its chunks are encoded");
     if (!chunks.may_be_absent() && array.metadata().fill.bytes) {
-        throw unsupported(array.name() + ": other programs do not take a chunk that is absent for its fill");
+        throw unsupported(array.name() + ": other programs do not read an absent chunk as the fill value");
     }
     const Value& fill = chunks.zarray()->at("fill_value");
     if (fill.is_array() && std::ranges::any_of(fill.as_array(), &Value::is_string)) {

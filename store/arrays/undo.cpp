@@ -101,7 +101,7 @@ LastChange last_change(const KeyValueStore& store, std::string_view prefix, cons
     const auto journal = journal_in(store, prefix, undo_folder);
     if (!journal) {
         throw not_found(fmt::format(
-            "{}: nothing to take back: only the last change can be, and only with what it kept in .tessera/undo",
+            "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
             name));
     }
     LastChange last{.record = journal_key(prefix, undo_folder), .kind = "batch", .done = {}};

@@ -26,8 +26,7 @@ MutableArrayView chunk_memory(const DType& dtype, const Shape& shape, NDArray& c
 
 void require_content(std::uint64_t size) {
     if (size == 0) {
-        throw corrupt(
-            "it is empty: what a power failure leaves of a file whose bytes had not been written to the disk yet");
+        throw corrupt("it is empty, as after a power failure before its bytes reached the disk");
     }
 }
 

@@ -95,8 +95,7 @@ void ParityArchive::find_segments(const Listing& listing) {
         sums.emplace_back(path, file.sum);
     }
     if (covered > root_.bytes) {
-        throw corrupt(
-            "no root can be read, and the parity of more than one seal is there: which one counts is not known");
+        throw corrupt("no root can be read, and parity of more than one seal exists; it is unknown which one is valid");
     }
     root_.files = files.size();
     const std::string manifest = manifest_of(sums);

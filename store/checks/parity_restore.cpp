@@ -128,7 +128,8 @@ Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool
     try {
         const auto sink = store_.create(key(file.path));
         if (write_file(file, spool, *sink) != file.sum) {
-            return {file.path, false, "what parity gives has another SHA-256 than was sealed: it is left as it is"};
+            return {file.path, false,
+                    "the bytes restored from parity do not match the sealed SHA-256; the file is left unchanged"};
         }
         const std::string aside = keep_old(file.path);
         sink->finish();
@@ -249,7 +250,8 @@ std::optional<Restored> renew_roots(KeyValueStore& store, const ParityArchive& a
     Hasher hasher;
     hasher.add(manifest.data(), manifest.size());
     if (!complete || hasher.finish() != archive.root().manifest) {
-        return Restored{std::string(seal_sums_key), false, "not every index can be read that it would be made from"};
+        return Restored{std::string(seal_sums_key), false,
+                        "cannot be regenerated, because an index that it needs is unreadable"};
     }
     store.put(join_key(archive.prefix(), seal_sums_key), std::as_bytes(std::span(manifest)));
     return Restored{root, true, "roots and manifest made anew"};

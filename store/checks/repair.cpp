@@ -107,7 +107,7 @@ private:
 
     Outcome set_aside_batch() {
         if (!batch_pending(*store_, prefix_)) return {true, "gone by now"};
-        return {true, fmt::format("set aside as {}; what was in place of it stays so",
+        return {true, fmt::format("set aside as {}; its changes that were already in place stay",
                                   tessera::set_aside_batch(*store_, prefix_))};
     }
 

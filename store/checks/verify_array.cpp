@@ -93,7 +93,7 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
         if (slash == std::string::npos) return;  // directly in the array: checked with its other names
         const std::string folder = join_key(path, key.substr(0, slash));
         if (!check_name(path, folder, key.substr(slash + 1))) {
-            add_stray(path, join_key(path, key), "a file among the chunks that is none");
+            add_stray(path, join_key(path, key), "a file among the chunks that is not a chunk");
         }
     };
     const auto in_the_way = [&](const Index* index, const std::string& key, const std::string& text) {

@@ -22,7 +22,7 @@ void Verifier::check_seal(const std::string& path) {
         add({.kind = FindingKind::note,
              .node = path,
              .key = join_key(path, seal_mark_key),
-             .text = "the seal was broken on purpose: what differs from it may be meant, until it is sealed anew"});
+             .text = "the seal was broken on purpose: differences may be intended; seal again to accept them"});
     }
     report_.sealed += state.unchanged;
     if (const auto added = store_->list(place(join_key(path, parity_folder))); !added.keys.empty()) {

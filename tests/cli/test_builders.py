@@ -90,7 +90,7 @@ class Builders(program.ProgramTest):
                         before = digest(self.folder)
                         running = self.start(*words)
                         said = running.stderr.readline()
-                        self.assertRegex(said, "^tessera: note: waiting for .*, which process 4711 is making just now")
+                        self.assertRegex(said, "^tessera: note: waiting for .*, which process 4711 is creating")
                         self.assertIsNone(running.poll())
                         if end == "interrupted":
                             running.send_signal(signal.SIGINT)

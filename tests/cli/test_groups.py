@@ -124,7 +124,7 @@ class Groups(ProgramTest):
         (self.folder / "plain").mkdir()
         self.refused("rm", "plain", says="no array or group")
         self.save("file.npy", np.zeros(3))
-        self.refused("rm", "file.npy", says="a file, and no array or group")
+        self.refused("rm", "file.npy", says="a file, not an array or group")
         self.refused("rm", "nothing", says="no such file")
         (self.folder / "link").symlink_to("h.zarr")
         self.refused("rm", "link", says="symbolic link")

@@ -115,7 +115,7 @@ void copy_attributes(Session& session, const AttrsOptions& o) {
     Value values = attributes_of(o.key);
     for (const std::string_view own : {dimensions_attribute, null_fill_attribute}) {
         if (values.erase(own)) {
-            session.note(fmt::format("{}: {} is left out, which is about that array{}", o.key, own,
+            session.note(fmt::format("{}: {} is not copied, because it describes that array only{}", o.key, own,
                                      own == dimensions_attribute ? "; `tessera dims` names dimensions" : ""));
         }
     }
@@ -167,8 +167,8 @@ int attrs(Session& session, const AttrsOptions& o) {
         const Value value = parse_attribute(o.json);
         if (auto named = array_of_names(o.path, o.key, session.store())) {
             set_names(session, o, *named, names_from(value));
-            session.note(
-                fmt::format("{}: dimension_names is set in the array's metadata: in v3 it is no attribute", o.path));
+            session.note(fmt::format(
+                "{}: dimension_names is a member of v3's metadata, not an attribute; it was set there", o.path));
         } else {
             attributes_to_change(session, o).attributes.set(o.key, value);
         }

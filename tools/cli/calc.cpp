@@ -67,7 +67,7 @@ void require_in_place_options(const TransferOptions& o) {
                         o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
     if (layout)
         throw invalid_argument(
-            "--in-place: the array stays as it is but for its elements; only --sel and --cast go with it");
+            "--in-place changes only elements, so of these options only --sel and --cast can be combined with it");
 }
 
 int calc_in_place(Session& session, const CalcCommand& o) {

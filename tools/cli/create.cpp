@@ -55,7 +55,7 @@ ArrayOptions array_options(const CreateOptions& o) {
 int create(Session& session, const CreateOptions& o) {
     if (names_array_file(o.path)) {
         throw invalid_argument(
-            fmt::format("{} is named as an array file; create makes a directory: choose another name", o.path));
+            fmt::format("{} has the name of an array file, but create makes a directory: choose another name", o.path));
     }
     require_no_other_file(o.path);
     const ArrayOptions options = array_options(o);

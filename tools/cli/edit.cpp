@@ -36,7 +36,7 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
     } catch (const Error& e) {
         const std::string_view text = e.what();
         if (keeping.has_kept() && e.code() == ErrorCode::io && text.find("No space left") != text.npos) {
-            throw Error(e.code(), fmt::format("{}; with --no-undo nothing is kept of what is replaced", text));
+            throw Error(e.code(), fmt::format("{}; --no-undo saves room by keeping no old values", text));
         }
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled(fmt::format("interrupted; {}{}", left,
@@ -157,7 +157,7 @@ struct SetOptions {
 template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
-    run_edit("a part of the selection is already written", keeping,
+    run_edit("part of the selection has already been written", keeping,
              [&] { set_any(session, array, selection, o.value); });
     return selection;
 }

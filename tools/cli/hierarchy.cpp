@@ -67,7 +67,8 @@ fs::path node_path(const std::string& path) {
     std::error_code error;
     const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
     if (fs::is_symlink(plain, error)) {
-        throw invalid_argument(fmt::format("{}: a symbolic link, which is left alone; name what it leads to", path));
+        throw invalid_argument(
+            fmt::format("{} is a symbolic link, which is not removed; name its target instead", path));
     }
     return real_path(plain);
 }
@@ -135,7 +136,7 @@ struct RemoveOptions {
 int rm(Session& session, const RemoveOptions& o) {
     const bool local = is_local(o.path);
     if (local && fs::is_regular_file(o.path)) {
-        throw invalid_argument(fmt::format("{}: a file, and no array or group; rm without tessera removes it", o.path));
+        throw invalid_argument(fmt::format("{} is a file, not an array or group; use the system's rm", o.path));
     }
     require_no_zip(o.path);
     const fs::path node = local ? node_path(o.path) : fs::path(o.path);
@@ -170,7 +171,7 @@ int consolidate(Session& session, const std::string& path, bool check) {
     for (const std::string& node : state.stale) stale.push_back(path_value(node.empty() ? "." : node));
     value.set("stale", stale);
     std::string line = fmt::format("consolidated {}: {}", path, count_text(nodes, "node"));
-    if (check && state.fresh()) line = fmt::format("{}: consolidated metadata as the nodes have them", path);
+    if (check && state.fresh()) line = fmt::format("{}: the consolidated metadata match the nodes", path);
     if (check && !state.present) line = fmt::format("{}: no consolidated metadata", path);
     if (!state.stale.empty()) {
         line = fmt::format("{}: stale consolidated metadata of {}:", path, count_text(std::ssize(state.stale), "node"));
@@ -199,7 +200,7 @@ void note_stale(Session& session, const std::vector<std::string>& paths) {
         } catch (const Error& e) {
             // The command itself has succeeded, so this must not become an error.
             session.note(
-                fmt::format("whether consolidated metadata above {} are stale is not known: {}", path, e.what()));
+                fmt::format("cannot tell whether consolidated metadata above {} are stale: {}", path, e.what()));
         }
     }
     for (const std::string& shown : stale) {

@@ -305,7 +305,8 @@ int info_group(Session& session, const std::string& path, const Place& place) {
 
 int info_unfinished(Session& session, const std::string& path) {
     constexpr const char* advice =
-        "the command that made it goes on with --resume, or starts afresh with --overwrite; or delete the directory";
+        "repeat the command that made it with --resume to continue, or with --overwrite to start again; or delete the "
+        "directory";
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));
@@ -315,7 +316,7 @@ int info_unfinished(Session& session, const std::string& path) {
     } else {
         Facts facts;
         facts.add("path", path);
-        facts.add("what", "an unfinished array: the program that made it was ended before it was complete");
+        facts.add("what", "an unfinished array: the program that was making it ended too early");
         facts.add("to do", advice);
         facts.print();
     }
@@ -438,7 +439,8 @@ Run declare_info(CLI::App& app) {
         ->required()
         ->option_text(" ");
     app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");
-    app.add_flag("--exact", *exact, "ask for the size of every chunk, where 50,000 and a sample would do");
+    app.add_flag("--exact", *exact,
+                 "query the size of every chunk; by default, beyond 50,000 chunks, only of a sample");
     return [path, reverse_dims, exact](Session& session) {
         return retry_when_replaced({*path}, [&] { return info(session, *path, *reverse_dims, *exact); });
     };

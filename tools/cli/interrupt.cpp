@@ -44,7 +44,7 @@ void Interrupt::wait() {
         if (number == SIGUSR2) continue;
         if (source_.request_stop()) continue;
         constexpr std::string_view message =
-            "\ntessera: ended at once; an unfinished array may be left (--overwrite replaces it)\n";
+            "\ntessera: stopped immediately; an unfinished array may remain (--overwrite replaces it)\n";
         [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
         ::_exit(exit_interrupted);
     }

@@ -36,8 +36,8 @@ class WaitNotice final : public Waiter {
 public:
     explicit WaitNotice(Session& session) : session_(session) {}
     void waits(const std::filesystem::path& destination, std::string_view builder) override {
-        session_.note(fmt::format("waiting for {}, which {} is making just now; Ctrl-C ends the wait",
-                                  destination.string(), builder));
+        session_.note(
+            fmt::format("waiting for {}, which {} is creating; Ctrl-C stops waiting", destination.string(), builder));
     }
     [[nodiscard]] bool stopped() const override { return session_.io().stop.stop_requested(); }
 
@@ -116,7 +116,7 @@ struct CommonTexts {
                        "value at once) (default commit)")
             ->option_text("commit")
             ->group(group);
-        app.add_flag("--no-locks", no_locks, "where the file system has no locks: nobody else is kept from writing")
+        app.add_flag("--no-locks", no_locks, "for file systems without locks: does not keep other writers away")
             ->group(group);
         app.add_flag("--follow-links", follow_links,
                      "write and delete through links to folders below PATH (reading always follows links; removing\n"
@@ -130,7 +130,7 @@ struct CommonTexts {
                "change what is sealed: from then on, until it is sealed anew, `tessera repair` takes nothing there\n"
                "for damage, and restores only what it is told by name")
             ->group(group);
-        app.add_flag("--no-log", no_log, "do not note the command in the log of what it changes (`tessera log`)")
+        app.add_flag("--no-log", no_log, "do not record the command in the log of the array or group (`tessera log`)")
             ->group(group);
         app.add_flag("--json", json, "report as JSON, and errors and notes as JSON on stderr, a line each")
             ->group(group);
@@ -172,7 +172,7 @@ int complain(bool json, std::string_view code, int exit_code, std::string messag
 
 /// What the program has to add to what the library says.
 std::string advice(ErrorCode code) {
-    return code == ErrorCode::sealed ? "; --break-seal allows it, until it is sealed anew" : "";
+    return code == ErrorCode::sealed ? "; --break-seal permits changes until the next seal" : "";
 }
 
 int exit_code_of(ErrorCode code) {
@@ -205,8 +205,8 @@ int exit_code_of(ErrorCode code) {
     static const std::map<std::string_view, std::string_view> elsewhere{
         {"convert", "copy"}, {"cp", "copy"}, {"ls", "tree"}, {"list", "tree"}, {"cat", "get"}, {"delete", "rm"}};
     if (const auto known = elsewhere.find(words[0]); known != elsewhere.end()) {
-        throw invalid_argument(fmt::format("'{}' is no command: `tessera {}` does that; `tessera --help` lists them",
-                                           words[0], known->second));
+        throw invalid_argument(fmt::format(
+            "unknown command '{}': use `tessera {}`; `tessera --help` lists all commands", words[0], known->second));
     }
     throw invalid_argument(
         fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));

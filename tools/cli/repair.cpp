@@ -75,8 +75,8 @@ std::string left_text(const RepairReport& report) {
     }
     for (const Finding& finding : report.remaining) count(finding);
     std::string text;
-    if (edits > 0) text += fmt::format(", {} left as perhaps an edit", edits);
-    if (others > 0) text += fmt::format(", {} left that repair can do nothing about", others);
+    if (edits > 0) text += fmt::format(", {} left alone as possibly edited", edits);
+    if (others > 0) text += fmt::format(", {} left that cannot be repaired", others);
     return text;
 }
 
@@ -156,7 +156,7 @@ Run declare_repair(CLI::App& app) {
         ->option_text(" ");
     app.add_flag("--dry-run", o->dry_run, "change nothing, say what would be done");
     app.add_flag("--give-up-batches", o->give_up_batches,
-                 "take a batch of edits back that is recorded but not in place, instead of\nfinishing it");
+                 "take back a batch of edits that is recorded but not in place, instead of\nfinishing it");
     app.add_flag("--drop-damaged", o->drop_damaged,
                  "delete what was set aside in .tessera/damaged, by this run and by those before: data is\nlost, and "
                  "the space returns");

@@ -30,7 +30,7 @@ int edit(Session& session, const ScriptOptions& o) {
     const bool from_stdin = o.script == "-";
     if (!from_stdin) {
         file.open(o.script);
-        if (!file) throw not_found(fmt::format("{}: no script that can be read", o.script));
+        if (!file) throw not_found(fmt::format("{}: cannot be read as a script", o.script));
     }
     std::istream& script = from_stdin ? std::cin : file;
     const Array array = open_to_edit(session, o.path);

@@ -162,7 +162,7 @@ Run declare_seal(CLI::App& app) {
     app.add_flag("--overwrite", o->overwrite,
                  "seal anew what was changed, lost or added since it was sealed; not what parity shows to\n"
                  "be damaged; not with --bagit");
-    app.add_option("--accept", o->accept, "seal these files as they are now, whatever became of them since the seal")
+    app.add_option("--accept", o->accept, "seal these files as they are now, even if they have changed since the seal")
         ->option_text("NAMES")
         ->expected(1, 1 << 20);
     app.add_flag("--check", o->check,

@@ -102,10 +102,11 @@ void tell(Session& session, const serve::Server& server, const ServeOptions& o) 
     }
     flush_output();
     if (o.no_token) {
-        session.note(server.is_loopback() ? "without a token every user of this machine reads what is served"
-                                          : "without a token everybody who reaches this machine reads what is served");
+        session.note(server.is_loopback()
+                         ? "without a token every user of this machine reads what is served"
+                         : "without a token, anybody who can connect to this machine can read everything served");
     }
-    if (!server.is_loopback()) session.note("what is served goes over the network unencrypted, and so does the token");
+    if (!server.is_loopback()) session.note("data and token are sent over the network unencrypted");
 }
 
 int serve_paths(Session& session, const ServeOptions& o) {
@@ -152,7 +153,7 @@ Run declare_serve(CLI::App& app) {
                    "the address to listen on (default 127.0.0.1: nobody reaches it from another machine)")
         ->option_text("ADDRESS");
     app.add_option("--host", o->hosts,
-                   "a further name that this machine is asked for by, as in http://NAME:PORT/ (repeatable)")
+                   "another host name that clients use for this machine, as in http://NAME:PORT/ (repeatable)")
         ->option_text("NAME")
         ->allow_extra_args(false);
     app.add_option("--allow-origin", o->origins,

@@ -97,7 +97,7 @@ int restore(Session& session, const SnapshotOptions& o) {
     Value paths = Value::array();
     for (const std::string& path : lost) {
         if (!session.options().json)
-            session.note(fmt::format("{} is lost: the snapshot has it no more as it was", path));
+            session.note(fmt::format("{} is lost: the snapshot's copy has been changed", path));
         paths.push_back(path_value(path));
     }
     value.set("lost", std::move(paths));

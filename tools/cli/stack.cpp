@@ -283,10 +283,11 @@ void require_virtual_options(const TransferOptions& t) {
         {t.reverse_dims, "--reverse-dims"}, {t.resume, "--resume"},
     };
     for (const auto& [given, name] : changing) {
-        if (given) throw invalid_argument(fmt::format("{}: not with --virtual, which copies no elements", name));
+        if (given)
+            throw invalid_argument(fmt::format("{} cannot be combined with --virtual, which copies no elements", name));
     }
     if (fs::path(t.destination).extension() == ".json") return;
-    throw invalid_argument(fmt::format("{}: references are opened by a name that ends in .json, such as {}.refs.json",
+    throw invalid_argument(fmt::format("{}: the name of a references file must end in .json, for example {}.refs.json",
                                        t.destination, t.destination));
 }
 
@@ -393,7 +394,7 @@ Run declare_join(CLI::App& app, bool stack) {
     if (stack)
         app.add_flag("--new-axis", o->new_axis, "a new dimension also where all files have the length 1 along it");
     app.add_flag("--as-given", o->as_given,
-                 "in the order given; what a pattern stands for as text: frame-10 before frame-2");
+                 "keep the given order; sort the matches of a pattern as text: frame-10 before frame-2");
     app.add_flag("--virtual", o->is_virtual,
                  "copy nothing: DST.json refers to the bytes of .npy, plain .ra and stored .npz files");
     declare_transfer_options(app, o->transfer);

@@ -26,7 +26,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
                     : fmt::format("{}: only for array files, but {} becomes an array", option, o.destination));
     };
     if (o.cast && !o.dtype) throw invalid_argument("--cast: only with --dtype");
-    if (o.link && o.dtype) throw invalid_argument("--link: chunks of another dtype are new ones");
+    if (o.link && o.dtype) throw invalid_argument("--link: chunks cannot be linked when the dtype changes");
     if (to_file) {
         refuse(o.chunks, "--chunks");
         refuse(o.codec, "--codec");
@@ -182,7 +182,7 @@ namespace {
 void declare_selection(CLI::App& app, TransferOptions& o) {
     app.add_option("--sel", o.selection, "copy only this part: '10:20, ::2, 5, ...'")->option_text("SELECTION");
     app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
-    app.add_flag("--skip-bad", o.skip_bad, "of a group: replace what is there also where some arrays cannot be read");
+    app.add_flag("--skip-bad", o.skip_bad, "for a group: replace the destination even if some arrays cannot be read");
 }
 
 void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {

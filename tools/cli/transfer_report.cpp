@@ -109,9 +109,9 @@ std::vector<LeftOut> lacking(const TransferOptions& o, const CopiedHierarchy& co
 
 void note_lacking(Session& session, const TransferOptions& o, const CopiedHierarchy& copied) {
     if (copied.path != o.destination) {
-        session.note(
-            fmt::format("{} is as it was: the copy lacks {}, and lies in {}; --skip-bad replaces it all the same",
-                        o.destination, count_text(std::ssize(copied.left_out), "array"), copied.path));
+        session.note(fmt::format(
+            "{} was not replaced, because the copy lacks {}; the copy is in {}; --skip-bad replaces it anyway",
+            o.destination, count_text(std::ssize(copied.left_out), "array"), copied.path));
     }
     for (const LeftOut& one : lacking(o, copied)) {
         session.note(fmt::format("{} is left out: {}", one.source, one.why));

@@ -344,7 +344,7 @@ std::string passed_text(const PassedFolder& passed) {
     const std::string target = passed.target.empty() ? "." : passed.target;
     switch (passed.why) {
         case PassedFolder::Why::second_way:
-            return fmt::format("→ {}  a second way to what is there", target);
+            return fmt::format("→ {}  another path to the same folder", target);
         case PassedFolder::Why::elsewhere:
             return fmt::format("→ {}  a link that is not followed: no array and no group with metadata", target);
         case PassedFolder::Why::nowhere:

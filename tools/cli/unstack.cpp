@@ -110,8 +110,7 @@ public:
             require_apart({o.source}, path);
             if (!o.overwrite && !o.resume && fs::exists(fs::symlink_status(path))) {
                 throw already_exists(fmt::format(
-                    "{} exists; --overwrite replaces it, --resume goes on where it was made by the same command",
-                    path));
+                    "{} exists; --overwrite replaces it, --resume keeps it if the same command made it", path));
             }
             if (to_file_ && fs::is_directory(path)) throw invalid_argument(fmt::format("{} is a directory", path));
         }
@@ -361,7 +360,7 @@ Run declare_unstack(CLI::App& app) {
     app.add_flag("--reverse-dims", t.reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--overwrite", t.overwrite, "replace files and arrays that are there");
     app.add_flag("--resume", t.resume,
-                 "go on: keep what holds its step already, which is compared; and keep it when interrupted");
+                 "resume: keep existing files whose content matches their step; if interrupted, keep finished files");
     app.add_flag("--dry-run", t.dry_run, "say what would be made, and write nothing");
     return [o](Session& session) { return unstack(session, *o); };
 }
