@@ -32,16 +32,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._array import Array, Cached, Converted, Edit
+from ._array import Array, Converted
 from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
+from ._editing import Cached, Edit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._group import Group, Members
 from ._picture import Picture
 from ._serve import Server, serve
 from ._tessera import version as __version__
-from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, refs, repair,
-                     remove_snapshot, restore, save, seal, snapshot, snapshots, stats, undo, verify)
+from ._upkeep import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
+from ._verbs import convert, copy, create, create_group, diff, digest, info, load, open, refs, save, stats
 
 if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view

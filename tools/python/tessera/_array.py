@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-import uuid
-from typing import Any, Callable, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
@@ -15,7 +14,10 @@ from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
 
-_BRIEF = _tessera.WorkOptions()
+if TYPE_CHECKING:
+    from ._editing import Cached, Edit
+
+BRIEF = _tessera.WorkOptions()
 
 
 class Array:
@@ -160,7 +162,7 @@ class Array:
                 return self.oindex[key]
             raise _indexing.not_basic(key)
         out = np.empty(picked.shape, self._dtype)
-        handle.read(picked, out, _BRIEF)
+        handle.read(picked, out, BRIEF)
         return out[()] if picked.element else out
 
     def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
@@ -328,7 +330,7 @@ class Array:
         if picked is None:
             self._assign_fields(key, value)
             return
-        self._handle.write(picked, self._values(value, picked.shape, picked.element), _BRIEF)
+        self._handle.write(picked, self._values(value, picked.shape, picked.element), BRIEF)
 
     def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
               max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
@@ -403,7 +405,7 @@ class Array:
         array([9, 9, 9, 9, 9], dtype=uint8)
         """
         self._require_writable()
-        self._handle.resize(shape[0] if len(shape) == 1 else shape, _BRIEF)
+        self._handle.resize(shape[0] if len(shape) == 1 else shape, BRIEF)
 
     def append(self, values: Any, axis: int = 0, casting: str = "same_kind") -> int:
         """Write values after the present end along an axis, and grow the array by them.
@@ -438,7 +440,7 @@ class Array:
         if np.ndim(values) != self.ndim:
             raise ValueError(f"values have {np.ndim(values)} dimensions, the array has {self.ndim}; one less is one step "
                              f"along axis {axis}")
-        return self._handle.append(self._values(values, values.shape, False), axis, _BRIEF)
+        return self._handle.append(self._values(values, values.shape, False), axis, BRIEF)
 
     def refresh(self) -> None:
         """Reload the metadata, such as a shape that others changed."""
@@ -461,6 +463,7 @@ class Array:
         (array([1, 0, 0, 0], dtype=int32), 'm')
         """
         self._require_writable()
+        from ._editing import Edit
         return Edit(self, keep_old)
 
     def cached(self, max_memory: Union[int, str] = "256M") -> "Cached":
@@ -478,6 +481,7 @@ class Array:
         >>> a[998:]
         array([998, 999], dtype=int32)
         """
+        from ._editing import Cached
         return Cached(self, memory(max_memory))
 
     # ---- other
@@ -542,91 +546,7 @@ class Array:
         def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
             elements[fields] = whole[place]
 
-        self._handle.update(picked, assign, True, _BRIEF)
-
-
-class Edit(Array):
-    """A batch of changes to an array; see :meth:`Array.edit`."""
-
-    def __init__(self, array: Array, keep_old: bool):
-        self._batch = _tessera.EditHandle(array._handle, keep_old)
-        super().__init__(self._batch.array(), array._path, "r+", array._options)
-        self._array = array
-
-    def commit(self) -> int:
-        """Make all changes take effect. Returns the number of values that changed."""
-        try:
-            changed = self._batch.commit()
-        finally:
-            self.discard()
-        self._array.refresh()
-        return changed
-
-    def discard(self) -> None:
-        """End the batch. Changes that were not committed are dropped."""
-        _tessera.close(self._handle)
-        self._batch.close()
-
-    def __enter__(self) -> "Edit":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if kind is None:
-            self.commit()
-        else:
-            self.discard()
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a batch of edits cannot be pickled; pickle the array")
-
-    def __dask_tokenize__(self) -> Any:
-        return uuid.uuid4().hex
-
-
-class Cached(Array):
-    """An array with its chunks kept decoded; see :meth:`Array.cached`."""
-
-    def __init__(self, array: Array, budget: int):
-        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode, array._options)
-        self._array = array
-
-    def flush(self) -> None:
-        """Write all cached changes to the array."""
-        _tessera.flush(self._handle, _BRIEF)
-
-    def close(self) -> None:
-        """Flush, and drop the chunks."""
-        self.flush()
-        _tessera.close(self._handle)
-        self._array.refresh()
-
-    @property
-    def chunks(self) -> Optional[tuple[int, ...]]:
-        return self._array.chunks
-
-    @property
-    def fill_value(self) -> Any:
-        return self._array.fill_value
-
-    @property
-    def format(self) -> Optional[str]:
-        return self._array.format
-
-    @property
-    def info(self) -> dict[str, Any]:
-        return self._array.info
-
-    def __enter__(self) -> "Cached":
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.close()
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a cache cannot be pickled; pickle the array")
-
-    def __dask_tokenize__(self) -> Any:
-        return uuid.uuid4().hex
+        self._handle.update(picked, assign, True, BRIEF)
 
 
 class Converted:

@@ -1,0 +1,93 @@
+"""Handles made from an array: a batch of edits, and a cache of chunks."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Optional
+
+from . import _tessera
+from ._array import BRIEF, Array
+
+
+class Edit(Array):
+    """A batch of changes to an array; see :meth:`Array.edit`."""
+
+    def __init__(self, array: Array, keep_old: bool):
+        self._batch = _tessera.EditHandle(array._handle, keep_old)
+        super().__init__(self._batch.array(), array._path, "r+", array._options)
+        self._array = array
+
+    def commit(self) -> int:
+        """Make all changes take effect. Returns the number of values that changed."""
+        try:
+            changed = self._batch.commit()
+        finally:
+            self.discard()
+        self._array.refresh()
+        return changed
+
+    def discard(self) -> None:
+        """End the batch. Changes that were not committed are dropped."""
+        _tessera.close(self._handle)
+        self._batch.close()
+
+    def __enter__(self) -> "Edit":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a batch of edits cannot be pickled; pickle the array")
+
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex
+
+
+class Cached(Array):
+    """An array with its chunks kept decoded; see :meth:`Array.cached`."""
+
+    def __init__(self, array: Array, budget: int):
+        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode, array._options)
+        self._array = array
+
+    def flush(self) -> None:
+        """Write all cached changes to the array."""
+        _tessera.flush(self._handle, BRIEF)
+
+    def close(self) -> None:
+        """Flush, and drop the chunks."""
+        self.flush()
+        _tessera.close(self._handle)
+        self._array.refresh()
+
+    @property
+    def chunks(self) -> Optional[tuple[int, ...]]:
+        return self._array.chunks
+
+    @property
+    def fill_value(self) -> Any:
+        return self._array.fill_value
+
+    @property
+    def format(self) -> Optional[str]:
+        return self._array.format
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self._array.info
+
+    def __enter__(self) -> "Cached":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a cache cannot be pickled; pickle the array")
+
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex

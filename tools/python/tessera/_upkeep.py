@@ -1,0 +1,176 @@
+"""Checking, repairing, sealing, snapshots and undo, as functions."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Union
+
+from . import _tessera
+from ._array import Array
+from ._options import ProgressCallback, work
+from ._verbs import Path, _absolute, _path_of, _place, open
+
+
+def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
+           progress: ProgressCallback = None) -> dict[str, Any]:
+    """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
+
+    Returns
+    -------
+    dict
+        The members of ``tessera verify --json``: `sound`, `findings` (each with `kind`, `node`, `key`, `chunk`,
+        `text`), counts.
+
+    Examples
+    --------
+    >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", overwrite=True)
+    >>> tessera.verify(a)["sound"]
+    True
+    """
+    return _tessera.verify(_path_of(path), seals, False, work(threads, max_memory, progress))
+
+
+def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
+           to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+    """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
+
+    Parameters
+    ----------
+    dry_run : bool
+        Only report what would be done.
+    give_up_batches : bool
+        Take back batches that were committed but are not in place, instead of finishing them.
+    drop_damaged : bool
+        Delete the chunks that were set aside.
+    to_seal : bool or sequence of str
+        From the parity of a seal, also restore files that may have been edited since: all of them, or these.
+    break_seal : bool
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
+    """
+    names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
+    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
+                           _place(break_seal), work(threads, max_memory, progress))
+
+
+def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
+         parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
+         progress: ProgressCallback = None) -> dict[str, Any]:
+    """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
+
+    Parameters
+    ----------
+    bag : path, optional
+        Make a BagIt bag there instead, a copy with manifests.
+    overwrite : bool
+        Replace the manifest even if files have changed since.
+    unchecked : bool
+        Do not verify first.
+    parity : str or int, optional
+        Also write parity, from which :func:`repair` restores files: a share such as ``"5%"``, or the number of files
+        that may vanish; 0 removes it. By default, existing parity is kept up to date.
+    accept : sequence of str
+        Files below `path` that are sealed as they are now, whatever has happened to them since the seal.
+    check : bool
+        Read everything, even files with parity that have the size and time of the seal.
+
+    Raises
+    ------
+    Corrupt
+        The data are damaged, and were not sealed.
+    AlreadyExists
+        Files differ from the last seal, and neither `overwrite` nor `accept` allows that.
+
+    Examples
+    --------
+    >>> a = tessera.create("archive.zarr", shape=1000, dtype="<i2", format="v2", overwrite=True)
+    >>> a[...] = 7
+    >>> tessera.seal(a, parity="5%")["parity_bytes"] > 0
+    True
+    """
+    place = _path_of(path)
+    if not unchecked:
+        report = _tessera.verify(place, False, not check, work(0, 0, progress))
+        if not report["sound"]:
+            from ._errors import Corrupt
+
+            first = next(f for f in report["findings"] if f["kind"] in ("damage", "unchecked"))
+            raise Corrupt(f"{place}: not sealed, because it is not sound: {first['text']}; unchecked=True seals it as it "
+                          "is")
+    options = _tessera.PlaceOptions(False)
+    redundancy = "" if parity is None else str(parity)
+    if bag is not None:
+        return _tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress))
+    return _tessera.seal(place, overwrite, redundancy, list(accept), check, options,
+                         work(0, 0, progress))
+
+
+def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
+    """Keep the present state of an array or a hierarchy beside it, sharing bytes if the file system allows it.
+
+    Parameters
+    ----------
+    name : str
+        Name of the snapshot, which opens like any array: ``ROOT.snapshots/NAME``.
+    sums : bool
+        Record SHA-256 sums, so that copies of the snapshot can be checked.
+    """
+    return _tessera.create_snapshot(_path_of(path), name, sums, _tessera.PlaceOptions(False), work(0, 0, progress))
+
+
+def snapshots(path: Any) -> list[dict[str, Any]]:
+    """The snapshots of the array or group at a path."""
+    return _tessera.list_snapshots(_path_of(path))
+
+
+def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: bool = False,
+            progress: ProgressCallback = None) -> list[str]:
+    """Restore the state of a snapshot in one step. The present content is lost.
+
+    Parameters
+    ----------
+    skip_damaged : bool
+        Leave out files that have changed since the snapshot was made.
+    break_seal : bool
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
+
+    Returns
+    -------
+    list of str
+        With `skip_damaged`: the paths that were left out.
+    """
+    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _place(break_seal), work(0, 0, progress))
+
+
+def remove_snapshot(path: Any, name: str) -> None:
+    """Delete a snapshot."""
+    _tessera.remove_snapshot(_path_of(path), name, _tessera.PlaceOptions(False))
+
+
+def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
+    """Take back the last batch (:meth:`Array.edit`), or the last change by the program. A second undo restores it.
+
+    Assignments in Python can be undone only if they are made in a batch.
+
+    Parameters
+    ----------
+    break_seal : bool
+        Whether sealed arrays and groups may be changed, as in :func:`open`.
+
+    Returns
+    -------
+    int
+        The number of values that changed.
+
+    Examples
+    --------
+    >>> a = tessera.create("grid.zarr", shape=4, dtype="<i4", overwrite=True)
+    >>> with a.edit() as batch:
+    ...     batch[:] = 7
+    >>> tessera.undo(a), a[0]
+    (1, 0)
+    """
+    opened = array if isinstance(array, Array) and not break_seal else open(_path_of(array), "r+", break_seal=break_seal)
+    opened._require_writable()
+    changed = _tessera.undo(opened._handle)
+    opened.refresh()
+    return changed
