@@ -13,9 +13,9 @@
 // directory.
 //
 // In another kind of store an array to be replaced cannot be exchanged. There the new one is complete in
-// `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then the
-// old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array, but
-// none in which the metadata of one lead to chunks of the other. Who has the old one open must open it again.
+// `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then
+// the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
+// but none in which the metadata of one lead to chunks of the other. Who has the old one open must open it again.
 
 #include <fmt/format.h>
 
