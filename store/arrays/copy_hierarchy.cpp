@@ -55,17 +55,6 @@ std::string state_of(const fs::path& path) {
     return state;
 }
 
-/// The same in another kind of store, from the stamps of the values directly at an array: its documents, at least.
-std::string state_elsewhere(const fs::path& path) {
-    const Place place = find_place(path, {.read_only = true});
-    std::string state;
-    for (const std::string& name : place.store->list(place.prefix).keys) {
-        const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
-        state += fmt::format(" {}/{}/{}", stamp.modified, stamp.id, stamp.size);
-    }
-    return state;
-}
-
 /// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
 std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
     if (o.open) return o.made_from;
@@ -79,7 +68,8 @@ std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std
     return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(), path.string(),
                                   info.dtype.to_string(), rule, info.shape.to_string(),
                                   selection ? fmt::format(" [{}]", selection->to_string()) : "",
-                                  o.reverse_dims ? " reversed" : "", local ? state_of(path) : state_elsewhere(path)));
+                                  o.reverse_dims ? " reversed" : "",
+                                  local ? state_of(path) : version_text(find_place(path, {.read_only = true}))));
 }
 
 /// Copies the elements of a job into the array that was made for it.

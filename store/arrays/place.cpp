@@ -193,6 +193,23 @@ bool is_anything_at(const fs::path& path) {
            (!place.prefix.empty() && place.store->contains(place.prefix));
 }
 
+std::string version_text(const Place& place) {
+    std::uint64_t values = 0;
+    std::uint64_t bytes = 0;
+    place.store->for_each(place.prefix, [&](std::string_view, const KeyValueStore::ValueSize& size) {
+        ++values;
+        bytes += size();
+    });
+    std::string text = fmt::format(" {} values of {} bytes", values, bytes);
+    const Dialect* dialect = probe_dialect(*place.store, place.prefix);
+    if (dialect == nullptr) return text;
+    for (const std::string_view name : dialect->documents) {
+        const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
+        text += fmt::format(" {}/{}/{}", stamp.modified, stamp.id, stamp.size);
+    }
+    return text;
+}
+
 fs::path real_path(const fs::path& path) {
     if (!is_local(path)) return path;
     std::error_code error;

@@ -270,6 +270,17 @@ TEST_F(ToyStoreTest, an_unfinished_replacement_leaves_the_old_array_until_it_is_
     EXPECT_TRUE(verify(place.store, "a").findings.empty());
 }
 
+TEST_F(ToyStoreTest, tells_versions_apart) {
+    Array array = made_at("toy:x/a", "v2");
+    const std::string before = version_text(find_place("toy:x/a"));
+    EXPECT_EQ(version_text(find_place("toy:x/a")), before);
+    array.attributes().set("units", "km");
+    const std::string renamed = version_text(find_place("toy:x/a"));
+    EXPECT_NE(renamed, before);
+    array.write("0:4, 0:3", 0);  // a chunk less
+    EXPECT_NE(version_text(find_place("toy:x/a")), renamed);
+}
+
 TEST_F(ToyStoreTest, holds_groups) {
     Group group = Group::create("toy:g", "v3", Value{{"title", "toys"}});
     group.create_array("sub/a", {.shape = {10, 7}, .chunks = {4, 3}, .dtype = "<i4"}).write("", numbers().view());

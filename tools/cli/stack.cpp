@@ -139,11 +139,7 @@ std::string state_of(const std::vector<std::string>& arrays, const StackOptions&
     for (const std::string& array : arrays) {
         const fs::path named = split_array_path(array).path;
         if (!is_local(named)) {
-            const Place place = find_place(named, {.read_only = true});
-            for (const std::string& name : place.store->list(place.prefix).keys) {
-                const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
-                add(fmt::format("{}\n{} {} {}\n", array, stamp.modified, stamp.id, stamp.size));
-            }
+            add(fmt::format("{}\n{}\n", array, version_text(find_place(named, {.read_only = true}))));
             continue;
         }
         const fs::path path = fs::absolute(named);

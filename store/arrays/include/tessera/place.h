@@ -51,6 +51,10 @@ auto at_place(const std::filesystem::path& path, const StoreOptions& options, co
 /// Whether anything is at a path: a file, a folder, or in another kind of store a value at it or below it.
 [[nodiscard]] bool is_anything_at(const std::filesystem::path& path);
 
+/// Text that changes when an array does, for much less than reading it: from the stamps of its documents, and the
+/// number and sizes of the values directly at the place.
+[[nodiscard]] std::string version_text(const Place& place);
+
 /// A path, which need not exist, made absolute, with symbolic links resolved and no '/' at its end. One in another kind
 /// of store stays as it is. Throws io.
 [[nodiscard]] std::filesystem::path real_path(const std::filesystem::path& path);
