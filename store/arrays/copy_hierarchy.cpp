@@ -91,7 +91,7 @@ void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
     if (const std::optional<Group> there = group_at(o.destination)) {
         throw already_exists(
-            fmt::format("{} is an existing group; {}overwrite replaces those of its arrays that {} has too",
+            fmt::format("{} is already a group; {}overwrite replaces those of its arrays that {} has too",
                         there->name(), o.arrays.option_prefix, o.source));
     }
 }
