@@ -512,7 +512,7 @@ class Hostile(ParityTest):
         self.forge(root, change)
         chunk = root / "__zdata__/0.0.blosc"
         chunk.unlink()
-        self.assertIn("another SHA-256", self.tessera("repair", root, code=1))
+        self.assertIn("do not match the sealed SHA-256", self.tessera("repair", root, code=1))
         self.assertFalse(chunk.exists())
 
     def test_none_leads_out_of_the_archive_or_is_believed(self):

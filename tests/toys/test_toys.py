@@ -50,7 +50,7 @@ class Toys(ProgramTest):
         self.tessera("set", "g/a", "0:2, 0:3", "part.toy")
         self.tessera("verify", "values.toy")
         self.tessera("import", "values.toy", "g/b", "--quiet")
-        self.refused("export", "g", "all.toy", says=["all.toy takes one", "ends in .npz or .mldf"])
+        self.refused("export", "g", "all.toy", says=["all.toy can hold only one", "ends in .npz or .mldf"])
         self.refused("copy", "values.npy", "other.toy", "--deflate", "3", says="--deflate")
         whole = (self.folder / "values.toy").read_bytes()
         (self.folder / "values.toy").write_bytes(whole[:-1])
