@@ -82,7 +82,7 @@ TEST(Replaced, AttributesOfAnArrayThatIsGoneAreNotNone) {
     replace(folder / "a", "v2");
     const Array array = Array::open(folder / "a", {.read_only = true});
     replace(folder / "a", "v2");
-    expect_error(ErrorCode::not_found, "another took its place", [&] { (void)array.attributes().all(); });
+    expect_error(ErrorCode::not_found, "was removed or replaced", [&] { (void)array.attributes().all(); });
 }
 
 TEST(Replaced, AGroupThatIsBeingRemovedIsNoPlainFolder) {
