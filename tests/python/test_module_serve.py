@@ -88,6 +88,11 @@ def in_a_child(server, answers):
         answers.put(get(own.url + "v2/0"))
 
 
+def live_on(began):
+    began.set()
+    time.sleep(60)
+
+
 def test_forks():
     np.save("a.npy", np.arange(3))
     context = multiprocessing.get_context("fork")
@@ -102,8 +107,10 @@ def test_forks():
         assert child.exitcode == 0
         assert get(server.url + "v2/0") == np.arange(3).tobytes()
     # A child that lives on does not hold the port.
-    child = context.Process(target=time.sleep, args=(60,))
+    began = context.Event()
+    child = context.Process(target=live_on, args=(began,))
     child.start()
+    assert began.wait(30)  # it closes the port as soon as it runs
     server.close()
     with raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", server.port), timeout=10)
