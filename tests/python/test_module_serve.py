@@ -70,8 +70,8 @@ def test_a_process_ends_with_its_server():
 
 def test_interrupts_reach_the_main_thread():
     np.save("a.npy", np.arange(3))
-    code = ("import tessera, time, sys\ns = tessera.serve('a.npy')\nprint(s.url, flush=True)\n"
-            "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    sys.exit(7)\n")
+    code = ("import tessera, time, sys\ns = tessera.serve('a.npy')\ntry:\n    print(s.url, flush=True)\n"
+            "    time.sleep(60)\nexcept KeyboardInterrupt:\n    sys.exit(7)\n")
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
                                    env={**os.environ, "PYTHONPATH": os.environ["TESSERA_MODULE"]})
