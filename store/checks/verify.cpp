@@ -89,6 +89,9 @@ VerifyReport Verifier::run_beside(VerifyReport found) {
 }
 
 void Verifier::add(Finding finding) {
+    // An error of reading names the file itself, and a report names the key beside it.
+    const std::string named = join_key(store_->name(), place(finding.key)) + ": ";
+    if (!finding.key.empty() && finding.text.starts_with(named)) finding.text.erase(0, named.size());
     const std::lock_guard lock(mutex_);
     report_.findings.push_back(std::move(finding));
 }

@@ -105,6 +105,7 @@ class Stacks(ProgramTest):
             self.refused("stack", "a.npy", there, "--overwrite", says=["a.npy is read", "choose another place"])
         self.refused("unstack", "a.npy", "out", says="{}")
         self.refused("unstack", "a.npy", "out-{}.npy", "--axis", 2, says="--axis")
+        self.refused("unstack", "a.npy", "out-{}.npy", "--deflate", 3, says="only for .npz")
         self.refused("unstack", "a.npy", "out-{}.csvx/x", says="{}")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), before)
         self.save("out-1.npy", np.zeros(2))

@@ -61,6 +61,12 @@ class Verify(VerifyTest):
                 made_wrong = {p.name for p in (GOLDEN / folder).glob("error_*") if p.is_dir()}
                 self.assertEqual(made_wrong - {f["node"] for f in findings}, set())
 
+    def test_a_damaged_document_is_named_once(self):
+        root = self.make()
+        (root / "__zmeta__").write_text('{"shape"')
+        first = self.tessera("verify", "a.zarr", code=1).splitlines()[0]
+        self.assertTrue(first.startswith("damage: __zmeta__: not valid JSON"), first)
+
     def test_missing_is_told_from_damaged(self):
         root = self.make()
         (root / "__zdata__" / "0.0.blosc").unlink()

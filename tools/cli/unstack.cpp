@@ -172,6 +172,8 @@ private:
         } else if (o_.chunks || o_.codec || o_.format) {
             throw invalid_argument(
                 fmt::format("--chunks, --codec, --format: only for arrays, but {} is an array file", paths_.front()));
+        } else if (o_.deflate && !named_array_file_format(paths_.front())->deflates) {
+            throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", paths_.front()));
         }
     }
 
