@@ -1,5 +1,6 @@
 #include <tessera/change_log.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
@@ -113,12 +114,6 @@ std::vector<LogLine> read_log(const std::filesystem::path& directory, std::size_
 }
 
 LogLine log_line(std::string change) {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    ::gmtime_r(&now, &parts);
-    std::array<char, 32> time{};
-    (void)std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-
     std::array<char, 4096> names{};
     passwd entry{};
     passwd* found = nullptr;
@@ -126,8 +121,8 @@ LogLine log_line(std::string change) {
     const bool known = ::getpwuid_r(user, &entry, names.data(), names.size(), &found) == 0 && found != nullptr;
     std::array<char, 256> host{};
     if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-    return {time.data(), fmt::format("{}@{}", known ? entry.pw_name : std::to_string(user), host.data()),
-            std::move(change)};
+    return {fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))),
+            fmt::format("{}@{}", known ? entry.pw_name : std::to_string(user), host.data()), std::move(change)};
 }
 
 }  // namespace tessera

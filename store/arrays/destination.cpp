@@ -18,6 +18,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// A planned array, begun at `place`. Of a hierarchy, `node` is its path below the root.
+std::unique_ptr<NewArray> begin_array(const fs::path& place, const std::string& node, Existing existing,
+                                      const PlannedArray& plan, std::string_view made_from) {
+    if (!node.empty()) existing.lock = nullptr;  // `existing.lock` is for the root only
+    existing.together = !node.empty();
+    auto made = std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from);
+    if (plan.attributes) made->array().attributes().replace(*plan.attributes);
+    return made;
+}
+
 /// Arrays in a directory. Each is written in place or beside the one it replaces, and all appear at the end.
 class DirectoryDestination final : public Destination {
 public:
@@ -44,13 +54,8 @@ public:
         rest();
         const fs::path place = node.empty() ? root_ : root_ / node;
         if (!node.empty()) fs::create_directories(place.parent_path());
-        Existing existing = existing_;
-        if (!node.empty()) existing.lock = nullptr;  // `existing.lock` is for the root only
-        existing.together = !node.empty();
-        arrays_.push_back(std::make_unique<NewArray>(place, *plan.dialect, plan.metadata, existing, made_from));
-        Array& array = arrays_.back()->array();
-        if (plan.attributes) array.attributes().replace(*plan.attributes);
-        return array;
+        arrays_.push_back(begin_array(place, node, existing_, plan, made_from));
+        return arrays_.back()->array();
     }
 
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
@@ -184,14 +189,8 @@ public:
         : path_(std::move(path)), existing_(existing), place_(find_place(path_, existing.store)) {}
 
     Array& add(const std::string& node, const PlannedArray& plan, std::string_view made_from) override {
-        Existing existing = existing_;
-        if (!node.empty()) existing.lock = nullptr;  // `existing.lock` is for the root only
-        existing.together = !node.empty();
-        arrays_.push_back(
-            std::make_unique<NewArray>(join_key(path_, node), *plan.dialect, plan.metadata, existing, made_from));
-        Array& array = arrays_.back()->array();
-        if (plan.attributes) array.attributes().replace(*plan.attributes);
-        return array;
+        arrays_.push_back(begin_array(join_key(path_, node), node, existing_, plan, made_from));
+        return arrays_.back()->array();
     }
     [[nodiscard]] bool resumed() const override { return arrays_.back()->resumed(); }
     bool drop() override {

@@ -1,5 +1,6 @@
 #include <tessera/snapshot.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/destination_lock.h>
@@ -98,11 +99,7 @@ std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view 
 // ---- what is recorded
 
 std::string utc_now() {
-    const std::time_t now = std::time(nullptr);
-    std::tm date{};
-    ::gmtime_r(&now, &date);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday,
-                       date.tm_hour, date.tm_min, date.tm_sec);
+    return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 Value record_of(const SnapshotInfo& info) {

@@ -261,8 +261,8 @@ std::int64_t undo(const Group& group) {
     const auto file = state.store->open(changes_key(state.prefix));
     if (!file) {
         throw not_found(
-            fmt::format("{}: nothing to take back: of a group only the last change of its attributes can "
-                        "be, and only with what it kept in .tessera/undo; arrays in it have their own",
+            fmt::format("{}: nothing to take back: of a group only the last change of its attributes can be, and only "
+                        "if its old values are in .tessera/undo; each array in it has its own",
                         state.name));
     }
     const LastChange last = last_changes(*state.store, state.prefix, *file, state.name);

@@ -1,6 +1,7 @@
 #include "seal_mark.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <unistd.h>
@@ -36,11 +37,7 @@ std::string_view last(std::string_view key) {
 
 /// When a seal was broken.
 std::string mark_text() {
-    const std::time_t now = std::time(nullptr);
-    std::tm date{};
-    ::gmtime_r(&now, &date);
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z\n", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday,
-                       date.tm_hour, date.tm_min, date.tm_sec);
+    return fmt::format("{:%FT%TZ}\n", fmt::gmtime(std::time(nullptr)));
 }
 
 [[noreturn]] void refuse_change(std::string_view sealed) {

@@ -258,12 +258,10 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
     const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
     if (o.transfer.overwrite && (!same_kind || after_pattern)) return;
     throw invalid_argument(
-        fmt::format("{}: an array like those before it, so that the destination seems to be missing: `tessera {} "
-                    "FILES… DST`, where DST is what is made{}",
+        fmt::format("{} is an array like those before it: the destination seems to be missing. Use `tessera {} "
+                    "FILES… DST`{}",
                     path, command,
-                    o.transfer.overwrite ? "; --overwrite does not replace such an array: remove it first, if it may "
-                                           "go, or choose another name"
-                                         : ""));
+                    o.transfer.overwrite ? "; to replace such an array, remove it first, or choose another name" : ""));
 }
 
 /// References are what lies in the files, as it lies there: what would change it is refused.
