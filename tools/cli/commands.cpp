@@ -337,7 +337,7 @@ constexpr Command table[] = {
      "Example:\n"
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
-    {"undo", edit, "take the last change of an array back", "undo PATH [options]",
+    {"undo", edit, "take back the last change of an array or a group", "undo PATH [options]",
      "Takes back the last `edit`, `calc --in-place`, `set`, `append`, `resize`, `attrs` or `dims`. A second undo "
      "makes\n"
      "that change again. Of an interrupted command, the part that was done is taken back. undo is refused if anything\n"

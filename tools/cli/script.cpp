@@ -92,7 +92,7 @@ Run declare_edit(CLI::App& app) {
 
 Run declare_undo(CLI::App& app) {
     auto path = std::make_shared<std::string>();
-    app.add_option("PATH", *path, "an array")->required()->option_text(" ");
+    app.add_option("PATH", *path, "an array or a group")->required()->option_text(" ");
     return [path](Session& session) { return undo_last(session, *path); };
 }
 
