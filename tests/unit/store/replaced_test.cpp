@@ -116,7 +116,8 @@ TEST(Replaced, WhereThereIsNoExchangeReadersWait) {
     EXPECT_EQ(Array::open(folder / "a").shape(), Shape{40});
     back.join();
     fs::rename(folder / "a", moved);
-    expect_error(ErrorCode::not_found, ".a.tessera-old back, which is the old content", [&] { (void)Array::open(folder / "a"); });
+    expect_error(ErrorCode::not_found, ".a.tessera-old back, which is the old content",
+                 [&] { (void)Array::open(folder / "a"); });
 }
 
 TEST(ReplacedParallel, WhoeverOpensItAlwaysFindsAnArray) {
