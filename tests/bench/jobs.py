@@ -5,8 +5,9 @@ that either may take.
     /usr/bin/python3 tests/bench/jobs.py [--program build/measure/tools/tessera] [--folder /dev/shm] [--mib 2048]
 
 The array is float32, in chunks of about 1 MiB (blosc lz4). The program works within --max-memory 256M, with as many
-threads as there are cores; the loops of NumPy take one row of chunks at a time. Each job runs once after one that is not
-counted. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
+threads as there are cores; the loops of NumPy take one row of chunks at a time. GDAL and
+NCO do the same where they are installed and have such a command. Each job makes a new array, once after
+a time that is not counted. Seconds, processor seconds and the most memory of the program are printed; what both make is compared, and
 nothing else is asserted.
 """
 import argparse
@@ -107,11 +108,11 @@ def stats(a):
 
 
 JOBS = {
-    "calc": (["calc", "calc.zarr", "where(a < 0, 0, a * 0.1 + 1)", "a=a.zarr", "--overwrite"], calc),
-    "reduce": (["reduce", "a.zarr", "reduce.zarr", "--axis", "0", "--with", "mean", "--overwrite"], reduce),
-    "coarsen": (["coarsen", "a.zarr", "coarsen.zarr", "--by", "1,4,4", "--overwrite"], coarsen),
+    "calc": (["calc", "calc.zarr", "where(a < 0, 0, a * 0.1 + 1)", "a=a.zarr"], calc),
+    "reduce": (["reduce", "a.zarr", "reduce.zarr", "--axis", "0", "--with", "mean"], reduce),
+    "coarsen": (["coarsen", "a.zarr", "coarsen.zarr", "--by", "1,4,4"], coarsen),
     "stack": (["stack", "frame-*.npy", "stack.zarr", "--chunks", f"1,{CHUNK},{CHUNK}", "--codec", "blosc:lz4:5:shuffle",
-               "--format", "v2", "--overwrite"], stack),
+               "--format", "v2"], stack),
     "stats": (["stats", "a.zarr", "--bins", "0"], stats),
 }
 
@@ -121,11 +122,20 @@ def ours(words):
     begin = time.perf_counter()
     child = subprocess.Popen([PROGRAM, *words, "--quiet", "--max-memory", options.max_memory, "--durability", "none"],
                              stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(child.pid, 0)
+    # ru_maxrss of a child begins with the memory of this process.
+    memory, pid = 0, 0
+    while pid == 0:
+        try:
+            with open(f"/proc/{child.pid}/status", encoding="ascii") as status:
+                memory = max([memory] + [int(line.split()[1]) for line in status if line.startswith("VmHWM")])
+        except OSError:
+            pass
+        time.sleep(0.005)
+        pid, status, used = os.wait4(child.pid, os.WNOHANG)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         sys.exit(f"tessera {' '.join(words)}: {child.returncode}")
-    return time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return time.perf_counter() - begin, used.ru_utime + used.ru_stime, memory / 1024
 
 
 def theirs(job, array):
@@ -135,6 +145,43 @@ def theirs(job, array):
     seconds = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_SELF)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+# What other programs do with the same arrays, where they are installed: GDAL one frame at a time, because a raster of it is
+# two-dimensional, and NCO from and to netCDF without compression, which is what costs it least.
+FRAMES = range(STEPS)
+OTHERS = {
+    "calc": ("ncap2", [["ncap2", "-O", "-v", "-s", "b=(a >= 0) * (a * 0.1f + 1.0f)", "a.nc", "other.nc"]]),
+    "reduce": ("ncwa", [["ncwa", "-O", "-a", "dim0", "a.nc", "other.nc"]]),
+    "coarsen": ("gdal_translate", [["gdal_translate", "-q", "-of", "Zarr", "-co", "COMPRESS=BLOSC", "-r", "average",
+                                    "-outsize", "25%", "25%", f'ZARR:"a.zarr":/a:{i}', f"other-{i}.zarr"] for i in FRAMES]),
+    "stats": ("gdalinfo", [["gdalinfo", "-stats", f'ZARR:"a.zarr":/a:{i}'] for i in FRAMES]),
+}
+
+
+def remove_others():
+    for name in os.listdir("."):
+        if name.startswith("other") or name.endswith(".aux.xml"):
+            shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)
+
+
+def another(name):
+    """The program and its seconds, or nothing where it is absent."""
+    program, commands = OTHERS.get(name, (None, []))
+    if program is None or shutil.which(program) is None or not os.path.exists("a.nc"):
+        return ""
+    seconds = 0
+    for _ in range(2):
+        remove_others()
+        begin = time.perf_counter()
+        for words in commands:
+            limited = ["prlimit", f"--as={8 << 30}", *words]
+            if subprocess.run(limited, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+                remove_others()
+                return f"{program} failed within 8 GiB"
+        seconds = time.perf_counter() - begin
+    remove_others()
+    return f"{program} {seconds:.2f} s"
 
 
 def compare(name):
@@ -150,14 +197,18 @@ def compare(name):
 def main():
     array = source()
     print(f"{array.shape} float32, {array.nbytes >> 20} MiB, {array.nbytes_stored >> 20} MiB stored")
-    print(f"{'':10}{'tessera s':>12}{'cpu s':>9}{'MiB':>8}{'zarr s':>12}{'cpu s':>9}{'times':>8}")
+    if shutil.which("gdalmdimtranslate"):
+        subprocess.run(["gdalmdimtranslate", "-q", "-of", "netCDF", "a.zarr", "a.nc"], check=True)
+    print(f"{'':10}{'tessera s':>12}{'cpu s':>9}{'MiB':>8}{'zarr s':>12}{'cpu s':>9}{'times':>8}  another program")
     for name, (words, job) in JOBS.items():
-        ours(words)
-        seconds, cpu, memory = ours(words)
-        theirs(job, array)
-        other, other_cpu = theirs(job, array)
-        compare(name)
-        print(f"{name:10}{seconds:12.2f}{cpu:9.2f}{memory:8.0f}{other:12.2f}{other_cpu:9.2f}{other / seconds:8.2f}", flush=True)
+        for _ in range(2):
+            shutil.rmtree(f"{name}.zarr", ignore_errors=True)
+            seconds, cpu, memory = ours(words)
+            shutil.rmtree(f"their-{name}.zarr", ignore_errors=True)
+            other, other_cpu = theirs(job, array)
+            compare(name)
+        print(f"{name:10}{seconds:12.2f}{cpu:9.2f}{memory:8.0f}{other:12.2f}{other_cpu:9.2f}{other / seconds:8.2f}"
+              f"  {another(name)}", flush=True)
 
 
 if __name__ == "__main__":
