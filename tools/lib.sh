@@ -1,7 +1,8 @@
 # Sourced by tools/quickstart and tools/test: the project's root, a way to say what is being done, and the packages.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-export LC_ALL=C.UTF-8
+# LANG changes nothing beside LC_ALL, but ccache takes it for a part of what it compiles.
+export LC_ALL=C.UTF-8 LANG=C.UTF-8
 # Compiler output is reused across checkouts.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
