@@ -270,7 +270,8 @@ void each_chunk(const Grid& a, const std::vector<Axis>& axes, std::byte* memory,
             if (Into || !part.all) {
                 load(a, chunk, s);
             } else if (part.edge) {
-                std::ranges::fill(s.chunk, std::byte{77});  // not what the chunk before it had there
+                // Not what the chunk before it had there, and nothing beside which a difference of floats is lost.
+                std::ranges::fill(s.chunk, std::byte{0});
             }
             copy_part<Into>(a, part, memory, s, swap);
             if (!Into) save(a, chunk, s);
