@@ -62,10 +62,14 @@ bool FolderWalk::next() {
 }
 
 void FolderWalk::enter(const std::string& name) {
+    enter(name, std::ranges::binary_search(listing().links, name));
+}
+
+void FolderWalk::enter(const std::string& name, bool link) {
     Folder child{join_key(at_.path, name), at_.depth + 1};
     if (child.depth > deepest_folder || root_.size() + child.path.size() > longest_path) {
         passed_.push_back({std::move(child.path), PassedFolder::Why::too_deep, {}});
-    } else if (std::ranges::binary_search(listing().links, name)) {
+    } else if (link) {
         links_.push_back(std::move(child));
     } else {
         open_.push_back(std::move(child));

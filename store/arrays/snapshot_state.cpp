@@ -59,11 +59,11 @@ public:
     }
 
 private:
-    static std::optional<Sha256> find(const FileSums& sums, std::string_view path) {
+    static std::optional<Sha256> find(const FileList& sums, std::string_view path) {
         const auto found = sums.find(path);
-        return found == sums.end() ? std::nullopt : std::optional(found->second);
+        return found ? std::optional(found->file.sum) : std::nullopt;
     }
-    const std::optional<FileSums>& seal_of(const std::string& node) {
+    const std::optional<FileList>& seal_of(const std::string& node) {
         const auto [found, fresh] = seals_.try_emplace(node);
         if (fresh) found->second = load_sums(store_, join_key(join_key(prefix_, node), seal_sums_key));
         return found->second;
@@ -71,8 +71,8 @@ private:
 
     const KeyValueStore& store_;
     std::string prefix_;
-    std::optional<FileSums> own_;
-    std::map<std::string, std::optional<FileSums>> seals_;
+    std::optional<FileList> own_;
+    std::map<std::string, std::optional<FileList>> seals_;
 };
 
 /// Compares the files with known sums, in parallel.

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "copy_bytes.h"
 #include "keys.h"
@@ -21,8 +24,8 @@ namespace tessera {
 
 // ---- what is covered
 
-std::vector<SummedFile> files_below(const KeyValueStore& store, std::string_view prefix) {
-    std::vector<SummedFile> files;
+FileList files_below(const KeyValueStore& store, std::string_view prefix) {
+    FileSorter files(spool_folder(store));
     std::vector<std::string> chunk_links;  // only chunks behind them count
     FolderWalk walk(store, prefix, [&](const std::string& link) {
         const std::string_view name = std::string_view(link).substr(link.rfind('/') + 1);
@@ -31,75 +34,91 @@ std::vector<SummedFile> files_below(const KeyValueStore& store, std::string_view
         chunk_links.push_back(link + '/');
         return true;
     });
+    std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link
+    ListedFile file;
     while (walk.next()) {
-        const std::string folder = walk.path();
+        const std::string& folder = walk.path();
         const std::string place = walk.prefix();
         const bool chunks_only =
             std::ranges::any_of(chunk_links, [&](const std::string& link) { return (place + '/').starts_with(link); });
-        store.for_each(place, [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
-            if (chunks_only && !looks_like_chunk(name)) return;
-            const std::uint64_t size = size_of();
-            const bool lock_file = size == 0 && name.ends_with(".lock");
-            if (!is_own_name(name) && !lock_file) files.push_back({join_key(folder, name), size});
-        });
-        for (const std::string& name : walk.listing().prefixes) {
-            if (!is_own_name(name) && (!chunks_only || looks_like_chunk(name))) walk.enter(name);
-        }
+        folders.clear();
+        store.for_each(
+            place,
+            [&](std::string_view name, const KeyValueStore::ValueSize& size_of) {
+                if (chunks_only && !looks_like_chunk(name)) return;
+                file.size = size_of();
+                const bool lock_file = file.size == 0 && name.ends_with(".lock");
+                if (is_own_name(name) || lock_file) return;
+                file.path = join_key(folder, name);
+                files.add(file);
+            },
+            [&](std::string_view name, bool link) {
+                if (!is_own_name(name) && (!chunks_only || looks_like_chunk(name))) folders.emplace_back(name, link);
+            });
+        std::ranges::sort(folders);
+        for (const auto& [name, link] : folders) walk.enter(name, link);
     }
     for (const PassedFolder& passed : walk.passed()) {
         if (passed.why != PassedFolder::Why::too_deep) continue;
         throw unsupported(fmt::format("{}: folders are nested deeper than {}",
                                       join_key(join_key(store.name(), prefix), passed.path), deepest_folder));
     }
-    std::ranges::sort(files, {}, &SummedFile::path);
-    return files;
+    return files.sort();
 }
 
-void leave_out_stale(const KeyValueStore& store, std::string_view prefix, std::vector<SummedFile>& files) {
-    std::vector<char> stale(files.size());
-    for (const Node& node : all_nodes(store, prefix)) {
-        if (node.kind != NodeKind::array) continue;
-        ArrayMetadata metadata;
-        std::optional<ChunkGrid> grid;
-        try {
-            metadata = load_metadata(*node.dialect, store, node.path);
-            grid.emplace(metadata.shape, metadata.chunks);
-        } catch (const Error&) {
-            continue;  // the grid, and so the stale chunks, are unknown
-        }
-        std::string folder =
-            prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
-        if (!folder.empty()) folder += '/';
-        const int rank = metadata.shape.rank();
-        for (auto file = std::ranges::lower_bound(files, folder, {}, &SummedFile::path);
-             file != files.end() && file->path.starts_with(folder); ++file) {
-            const auto chunk = metadata.keys.parse(std::string_view(file->path).substr(folder.size()), rank);
-            if (chunk && !in_grid(*grid, *chunk)) stale[static_cast<std::size_t>(file - files.begin())] = 1;
-        }
+namespace {
+
+/// Marks the chunks outside of one array. Returns whether there are any.
+bool mark_stale(const KeyValueStore& store, std::string_view prefix, const Node& node, const FileList& files,
+                std::vector<bool>& stale) {
+    ArrayMetadata metadata;
+    std::optional<ChunkGrid> grid;
+    try {
+        metadata = load_metadata(*node.dialect, store, node.path);
+        grid.emplace(metadata.shape, metadata.chunks);
+    } catch (const Error&) {
+        return false;  // the grid, and so the stale chunks, are unknown
     }
-    std::vector<SummedFile> kept;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-        if (stale[i] == 0) kept.push_back(std::move(files[i]));
+    std::string folder = prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
+    if (!folder.empty()) folder += '/';
+    const int rank = metadata.shape.rank();
+    bool any = false;
+    FileList::Reader reader(files, files.lower_bound(folder));
+    while (const ListedFile* const file = reader.next()) {
+        if (!file->path.starts_with(folder)) break;
+        const auto chunk = metadata.keys.parse(std::string_view(file->path).substr(folder.size()), rank);
+        if (!chunk || in_grid(*grid, *chunk)) continue;
+        stale[reader.number()] = true;
+        any = true;
+    }
+    return any;
+}
+
+}  // namespace
+
+void leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files) {
+    std::vector<bool> stale(files.size());
+    bool any = false;
+    for (const Node& node : all_nodes(store, prefix)) {
+        if (node.kind == NodeKind::array && mark_stale(store, prefix, node, files, stale)) any = true;
+    }
+    if (!any) return;
+    FileList kept(spool_folder(store));
+    FileList::Reader reader(files);
+    while (const ListedFile* const file = reader.next()) {
+        if (!stale[reader.number()]) kept.append(*file);
     }
     files = std::move(kept);
 }
 
-std::uint64_t bytes_of(const std::vector<SummedFile>& files) {
-    std::uint64_t bytes = 0;
-    for (const SummedFile& file : files) bytes += file.size;
-    return bytes;
-}
-
-Sums sums_of(const KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
-             const IoOptions& io) {
-    std::vector<std::optional<Sha256>> found(files.size());
-    for_each_file(files, io, "sealing", [&](const SummedFile& file, std::size_t i) {
-        found[i] = sum_of(store, join_key(prefix, file.path));
-    });
-    Sums sums;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-        if (found[i]) sums.emplace_back(files[i].path, *found[i]);
-    }
+FileList sums_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {
+    FileList sums(spool_folder(store));
+    for_each_file<std::optional<Sha256>>(
+        files, io, "sealing",
+        [&](const ListedFile& file, auto& sum) { sum = sum_of(store, join_key(prefix, file.path)); },
+        [&](const ListedFile& file, const auto& sum) {
+            if (sum) sums.append({.path = file.path, .sum = *sum});
+        });
     return sums;
 }
 
@@ -159,35 +178,73 @@ std::optional<std::string> parse_name(std::string_view text, bool escaped) {
     return name;
 }
 
-FileSums read_manifest(const ByteSource& text) {
+FileList read_manifest(const ByteSource& text, const std::string& folder) {
     constexpr std::size_t digits = 64;
-    FileSums manifest;
+    constexpr std::string_view form = "\"SHA-256, two spaces, a name that was not there before\"";
+    FileSorter sorter(folder);
+    ListedFile file;
     const auto add = [&](std::string_view line, std::size_t number) {
         const bool escaped = line.starts_with('\\');
         if (escaped) line.remove_prefix(1);
         const bool long_enough = line.size() > digits + 2 && line.substr(digits, 2) == "  ";
         const auto sum = long_enough ? parse_sum(line) : std::nullopt;
-        const auto name = long_enough ? parse_name(line.substr(digits + 2), escaped) : std::nullopt;
-        if (!sum || !name || !manifest.emplace(*name, *sum).second) return false;
+        auto name = long_enough ? parse_name(line.substr(digits + 2), escaped) : std::nullopt;
+        if (!sum || !name) return false;
         reading(fmt::format("line {}", number), [&] { require_key(*name); });
+        file.path = std::move(*name);
+        file.sum = *sum;
+        file.origin = number;
+        sorter.add(file);
         return true;
     };
-    for_each_line(text, "\"SHA-256, two spaces, a name that was not there before\"", add);
-    return manifest;
+    for_each_line(text, form, add);
+    return sorter.sort_unique([&](const ListedFile& /*kept*/, const ListedFile& again) {
+        throw corrupt(fmt::format("line {} is not {}", again.origin, form));
+    });
 }
 
 }  // namespace
 
-std::string manifest_of(const Sums& sums) {
-    std::string text;
-    for (const auto& [path, sum] : sums) text += manifest_line(sum, path);
-    return text;
+NextSum each_of(const FileList& sums) {
+    return [reader = std::make_shared<FileList::Reader>(sums)](ListedFile& file) {
+        const ListedFile* const next = reader->next();
+        if (next != nullptr) file = *next;
+        return next != nullptr;
+    };
 }
 
-std::optional<FileSums> load_sums(const KeyValueStore& store, const std::string& key) {
+void write_manifest(const NextSum& next, const std::function<void(ByteSpan)>& out) {
+    constexpr std::size_t most = std::size_t{64} << 10;
+    std::string text;
+    const auto flush = [&] {
+        out(std::as_bytes(std::span(text)));
+        text.clear();
+    };
+    ListedFile file;
+    while (next(file)) {
+        text += manifest_line(file.sum, file.path);
+        if (text.size() >= most) flush();
+    }
+    if (!text.empty()) flush();
+}
+
+void put_manifest(KeyValueStore& store, const std::string& key, const NextSum& next) {
+    const auto sink = store.create(key);
+    write_manifest(next, [&](ByteSpan bytes) { sink->append(bytes); });
+    sink->finish();
+}
+
+Sha256 manifest_sum(const NextSum& next) {
+    Hasher hasher;
+    write_manifest(next, [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
+    return hasher.finish();
+}
+
+std::optional<FileList> load_sums(const KeyValueStore& store, const std::string& key) {
     const auto text = store.open(key);
     if (text == nullptr) return std::nullopt;
-    return in_context([&] { return join_key(store.name(), key); }, [&] { return read_manifest(*text); });
+    return in_context([&] { return join_key(store.name(), key); },
+                      [&] { return read_manifest(*text, spool_folder(store)); });
 }
 
 std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key) {
@@ -199,8 +256,8 @@ std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key)
 }
 
 void save_sums(KeyValueStore& store, std::string_view prefix, const std::string& key, const IoOptions& io) {
-    const std::string manifest = manifest_of(sums_of(store, prefix, files_below(store, prefix), io));
-    store.put(key, std::as_bytes(std::span(manifest)));
+    const FileList sums = sums_of(store, prefix, files_below(store, prefix), io);
+    put_manifest(store, key, each_of(sums));
 }
 
 }  // namespace tessera

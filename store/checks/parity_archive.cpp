@@ -26,12 +26,8 @@ auto read_if_whole(const KeyValueStore& store, const std::string& key, const Rea
     }
 }
 
-/// Adds a file of an index to what others said. Throws corrupt where they contradict each other.
-void add_record(std::map<std::string, SealedFile, std::less<>>& files, const SealedFile& file) {
-    const auto [there, fresh] = files.emplace(file.path, file);
-    if (fresh || there->second == file) return;
-    throw corrupt(
-        fmt::format("two segments of parity disagree about {}, and no root says which of them counts", file.path));
+ListedFile listed(const SealedFile& file) {
+    return {.path = file.path, .size = file.size, .modified = file.modified, .mode = file.mode, .sum = file.sum};
 }
 
 }  // namespace
@@ -75,7 +71,7 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
 /// Without a root: every index that can be read counts.
 void ParityArchive::find_segments(const Listing& listing) {
     std::set<std::string> tried;
-    std::map<std::string, SealedFile, std::less<>> files;
+    FileSorter sorter(spool_folder(*store_));
     std::uint64_t covered = 0;
     for (const std::string& key : listing.keys) {
         if (key.size() != 20 || key[16] != '.' || tried.contains(key.substr(0, 16))) continue;
@@ -85,23 +81,24 @@ void ParityArchive::find_segments(const Listing& listing) {
         const Segment& s = named->segment;
         root_.redundancy = {Redundancy::Kind::share, s.parity * 1'000'000U / s.rows};
         root_.segments.push_back(named->name);
-        for (const SealedFile& file : s.files) add_record(files, file);
+        for (const SealedFile& file : s.files) sorter.add(listed(file));
         for (const Piece& piece : s.pieces) covered += piece.length;
     }
     if (root_.segments.empty()) throw corrupt("no root and no index of the parity can be read: it restores nothing");
-    Sums sums;
-    for (const auto& [path, file] : files) {
-        root_.bytes += file.size;
-        sums.emplace_back(path, file.sum);
-    }
+    const FileList files = sorter.sort_unique([](const ListedFile& kept, const ListedFile& file) {
+        if (kept.size == file.size && kept.modified == file.modified && kept.mode == file.mode &&
+            kept.sum == file.sum) {
+            return;
+        }
+        throw corrupt(
+            fmt::format("two segments of parity disagree about {}, and no root says which of them counts", file.path));
+    });
+    root_.bytes = files.bytes();
     if (covered > root_.bytes) {
         throw corrupt("no root can be read, and parity of more than one seal exists; it is unknown which one is valid");
     }
     root_.files = files.size();
-    const std::string manifest = manifest_of(sums);
-    Hasher hasher;
-    hasher.add(manifest.data(), manifest.size());
-    root_.manifest = hasher.finish();
+    root_.manifest = manifest_sum(each_of(files));
 }
 
 bool ParityArchive::roots_good() const {
@@ -149,17 +146,21 @@ std::optional<SegmentState> ParityArchive::state(std::size_t number, const IoOpt
     return state;
 }
 
-FileSums ParityArchive::sums(bool& complete) const {
-    FileSums sums;
+FileList ParityArchive::sums(bool& complete, const FileList* others) const {
+    FileSorter sorter(spool_folder(*store_));
     complete = true;
     for (std::size_t i = 0; i < segments(); ++i) {
         const auto named = segment(i);
         if (!named) complete = false;
         if (named) {
-            for (const SealedFile& file : named->segment.files) sums.emplace(file.path, file.sum);
+            for (const SealedFile& file : named->segment.files) sorter.add({.path = file.path, .sum = file.sum});
         }
     }
-    return sums;
+    if (others != nullptr) {
+        FileList::Reader reader(*others);
+        while (const ListedFile* const file = reader.next()) sorter.add({.path = file->path, .sum = file->sum});
+    }
+    return sorter.sort_unique(nullptr);
 }
 
 bool ParityArchive::manifest_good() const {
@@ -171,15 +172,15 @@ bool ParityArchive::manifest_good() const {
     }
 }
 
-std::optional<FileSums> sealed_sums(const KeyValueStore& store, std::string_view prefix) {
+std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix) {
     const std::string key = join_key(prefix, seal_sums_key);
     const auto archive = ParityArchive::open(store, prefix);
     if (!archive || archive->manifest_good()) return load_sums(store, key);
     bool complete = false;
-    FileSums sums = archive->sums(complete);
+    FileList sums = archive->sums(complete);
     if (complete) return sums;
     try {
-        if (auto manifest = load_sums(store, key)) sums.merge(*manifest);
+        if (const auto manifest = load_sums(store, key)) return archive->sums(complete, &*manifest);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;  // what the indices say is all there is
     }

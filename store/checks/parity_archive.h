@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +43,9 @@ public:
     /// The same, with every parity block compared with its CRC.
     [[nodiscard]] std::optional<SegmentState> state(std::size_t number, const IoOptions& io) const;
 
-    /// What was sealed, of all indices that can be read; `complete` says whether these are all.
-    [[nodiscard]] FileSums sums(bool& complete) const;
+    /// What was sealed, of all indices that can be read; `complete` says whether these are all. With `others`, also
+    /// what only these name.
+    [[nodiscard]] FileList sums(bool& complete, const FileList* others = nullptr) const;
     /// Whether the manifest is the one that the root names.
     [[nodiscard]] bool manifest_good() const;
 
@@ -64,6 +64,6 @@ private:
 
 /// What a seal lists: the manifest, or where parity says that it is not the right one, what the indices say. Nothing
 /// without a seal.
-[[nodiscard]] std::optional<FileSums> sealed_sums(const KeyValueStore& store, std::string_view prefix);
+[[nodiscard]] std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix);
 
 }  // namespace tessera

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <set>
 
 #include "keys.h"
 
@@ -115,6 +114,13 @@ void check_path(const std::string& path) {
         }
         begin = end + 1;
     }
+}
+
+void check_distinct(const std::vector<SealedFile>& files) {
+    std::vector<std::string_view> paths(files.size());
+    std::ranges::transform(files, paths.begin(), &SealedFile::path);
+    if (!std::ranges::is_sorted(paths)) std::ranges::sort(paths);
+    require(std::ranges::adjacent_find(paths) == paths.end(), "names a file twice");
 }
 
 void check_pieces(const Segment& s) {
@@ -256,13 +262,12 @@ NamedSegment read_named_segment(const ByteSource& source) {
     require(names <= size_limit && names_at + names + hash_size == bytes.size(), "its tables do not fill it exactly");
     const ByteSpan name_bytes = bytes.span().subspan(names_at, names);
     p += index_header;
-    std::set<std::string_view> paths;
     s.files.reserve(files);
     for (std::uint64_t i = 0; i < files; ++i, p += file_record) {
         s.files.push_back(load_file(p, name_bytes));
         check_path(s.files.back().path);
     }
-    for (const SealedFile& file : s.files) require(paths.insert(file.path).second, "names a file twice");
+    check_distinct(s.files);
     s.pieces.reserve(pieces);
     for (std::uint64_t i = 0; i < pieces; ++i, p += piece_record) {
         s.pieces.push_back({number<std::uint32_t>(p), number<std::uint32_t>(p + 4), number<std::uint64_t>(p + 8),

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <queue>
 #include <set>
 #include <utility>
 
@@ -19,6 +18,8 @@ namespace {
 constexpr std::uint64_t largest_segment = std::uint64_t{1} << 30;
 constexpr std::uint32_t most_rows = 100;  ///< of a group
 constexpr double millionth = 1e-6;
+/// What a file takes of the memory for parity when it is as small as its index entry, with all that belongs to it.
+constexpr std::uint64_t bytes_for_file = 1024;
 
 /// Puts extents into blocks, in order.
 class Packer {
@@ -77,10 +78,9 @@ private:
     std::vector<Piece> pieces_;
 };
 
-Packer pack(std::span<const Extent> extents, const std::map<std::uint32_t, std::uint32_t>& place,
-            std::uint32_t block_size, std::uint32_t groups) {
+Packer pack(std::span<const Extent> extents, std::uint32_t block_size, std::uint32_t groups) {
     Packer packer(block_size, groups);
-    for (const Extent& extent : extents) packer.add(place.at(extent.file), extent);
+    for (const Extent& extent : extents) packer.add(extent.file, extent);
     return packer;
 }
 
@@ -135,66 +135,52 @@ std::uint32_t parity_block_size(std::uint64_t total) {
     return static_cast<std::uint32_t>(wanted - below < 2 * below - wanted ? below : 2 * below);
 }
 
-std::vector<Extent> extents_of(std::span<const SealedFile> files) {
-    std::vector<Extent> extents;
-    for (std::uint32_t f = 0; f < files.size(); ++f) {
-        std::uint64_t offset = 0;
-        do {
-            const std::uint64_t length = std::min(extent_size, files[f].size - offset);
-            extents.push_back({f, offset, length});
-            offset += length;
-        } while (offset < files[f].size);
-    }
-    return extents;
+std::uint64_t extents_in(std::uint64_t size) {
+    return size == 0 ? 1 : (size - 1) / extent_size + 1;
 }
 
-std::vector<std::vector<Extent>> deal_extents(std::span<const Extent> extents, const Redundancy& redundancy,
-                                              std::uint64_t memory) {
-    std::uint64_t total = 0;
-    std::uint64_t largest = 0;  // file
-    std::map<std::uint32_t, std::uint64_t> sizes;
-    for (const Extent& extent : extents) {
-        total += extent.length;
-        largest = std::max(largest, sizes[extent.file] += extent.length);
-    }
-    std::uint64_t count = total / largest_segment + 1;
+std::uint64_t extent_length(std::uint64_t size, std::uint64_t number) {
+    return std::min(extent_size, size - number * extent_size);
+}
+
+Dealer::Dealer(const Extents& extents, const Redundancy& redundancy, std::uint64_t memory)
+    : most_extents_(std::clamp<std::uint64_t>(memory / bytes_for_file, 1024, 65536)) {
+    std::uint64_t count = extents.bytes / largest_segment + 1;
     if (redundancy.kind == Redundancy::Kind::share) {
-        const double parity = static_cast<double>(total) * redundancy.amount * millionth;
+        const double parity = static_cast<double>(extents.bytes) * redundancy.amount * millionth;
         count = std::max(count, static_cast<std::uint64_t>(parity / static_cast<double>(memory)) + 1);
     } else {
         // As many groups as a file has blocks, and a parity block in each for every file that may vanish.
-        count = std::max(count, largest * redundancy.amount / memory + 1);
-        count = std::max(count, total / most_rows * redundancy.amount / memory + 1);
+        count = std::max(count, extents.largest * redundancy.amount / memory + 1);
+        count = std::max(count, extents.bytes / most_rows * redundancy.amount / memory + 1);
     }
-    std::vector<std::vector<Extent>> segments(std::min<std::uint64_t>(count, extents.size()));
-    using Fill = std::pair<std::uint64_t, std::size_t>;  // bytes, number of the segment
-    std::priority_queue<Fill, std::vector<Fill>, std::greater<>> fills;
-    for (std::size_t i = 0; i < segments.size(); ++i) fills.emplace(0, i);
-    for (const Extent& extent : extents) {
-        const auto [bytes, number] = fills.top();
-        fills.pop();
-        fills.emplace(bytes + extent.length, number);
-        segments[number].push_back(extent);
-    }
-    std::erase_if(segments, [](const auto& segment) { return segment.empty(); });
-    return segments;
+    count = std::max(count, extents.count / most_extents_ + 1);
+    fills_.resize(std::min(count, extents.count));
+    for (std::uint32_t i = 0; i < fills_.size(); ++i) fills_[i].segment = i;
 }
 
-LaidOut lay_out(std::span<const Extent> extents, std::span<const SealedFile> files, std::uint32_t block_size,
-                const Redundancy& redundancy) {
-    LaidOut laid;
-    std::map<std::uint32_t, std::uint32_t> place;  // in the segment, by number
-    for (const Extent& extent : extents) {
-        if (!place.emplace(extent.file, static_cast<std::uint32_t>(laid.numbers.size())).second) continue;
-        laid.numbers.push_back(extent.file);
-        laid.segment.files.push_back(files[extent.file]);
+std::uint32_t Dealer::deal(std::uint64_t length) {
+    std::ranges::pop_heap(fills_, is_fuller);
+    Fill& fill = fills_.back();
+    const std::uint32_t segment = fill.segment;
+    fill.bytes += length;
+    if (++fill.extents < most_extents_) {
+        std::ranges::push_heap(fills_, is_fuller);
+    } else {
+        fills_.pop_back();
     }
-    Packer first = pack(extents, place, block_size, 0);
+    return segment;
+}
+
+Segment lay_out(std::vector<SealedFile> files, std::span<const Extent> extents, std::uint32_t block_size,
+                const Redundancy& redundancy) {
+    Packer first = pack(extents, block_size, 0);
     const bool share = redundancy.kind == Redundancy::Kind::share;
     std::uint32_t groups = rows_of(first.blocks(), most_rows);
     if (!share) groups = std::max(groups, most_blocks(first.pieces(), 1));
-    Packer packed = pack(extents, place, block_size, groups);
-    Segment& s = laid.segment;
+    Packer packed = pack(extents, block_size, groups);
+    Segment s;
+    s.files = std::move(files);
     s.block_size = block_size;
     s.blocks = packed.blocks();
     s.groups = groups;
@@ -211,7 +197,7 @@ LaidOut lay_out(std::span<const Extent> extents, std::span<const SealedFile> fil
                         redundancy_text(redundancy), s.rows, parity));
     }
     s.parity = static_cast<std::uint32_t>(parity);
-    return laid;
+    return s;
 }
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace tessera {
 
 /// At most extent_size bytes of one file.
 struct Extent {
-    std::uint32_t file = 0;  ///< its number among all
+    std::uint32_t file = 0;  ///< its number in the segment
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
 };
@@ -20,20 +20,44 @@ inline constexpr std::uint64_t extent_size = std::uint64_t{16} << 20;
 
 [[nodiscard]] std::uint32_t parity_block_size(std::uint64_t total);
 
-/// All extents of files, in order. A file without bytes has an empty one.
-[[nodiscard]] std::vector<Extent> extents_of(std::span<const SealedFile> files);
+/// How many extents a file of that size has. A file without bytes has an empty one.
+[[nodiscard]] std::uint64_t extents_in(std::uint64_t size);
+/// The bytes of one of them.
+[[nodiscard]] std::uint64_t extent_length(std::uint64_t size, std::uint64_t number);
 
-/// Deals extents to segments. `memory` bounds the parity of one.
-[[nodiscard]] std::vector<std::vector<Extent>> deal_extents(std::span<const Extent> extents,
-                                                            const Redundancy& redundancy, std::uint64_t memory);
-
-struct LaidOut {
-    Segment segment;
-    std::vector<std::uint32_t> numbers;  ///< of its files, among all
+/// What is dealt to segments.
+struct Extents {
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t largest = 0;  ///< bytes of one file
 };
-/// The pieces of a segment's extents, with neither sums nor CRCs. Throws invalid_argument for more than 255 blocks in a
-/// group.
-[[nodiscard]] LaidOut lay_out(std::span<const Extent> extents, std::span<const SealedFile> files,
-                              std::uint32_t block_size, const Redundancy& redundancy);
+/// Deals extents, in order, each to the segment with the fewest bytes that has room for one more: a segment of tiny
+/// files is limited by their number, so that its index is.
+class Dealer {
+public:
+    /// `memory` bounds the parity of a segment, and with it its index.
+    Dealer(const Extents& extents, const Redundancy& redundancy, std::uint64_t memory);
+
+    /// The number of the next extent's segment.
+    [[nodiscard]] std::uint32_t deal(std::uint64_t length);
+
+private:
+    struct Fill {
+        std::uint64_t bytes = 0;
+        std::uint32_t segment = 0;
+        std::uint32_t extents = 0;
+    };
+    static bool is_fuller(const Fill& a, const Fill& b) {
+        return a.bytes != b.bytes ? a.bytes > b.bytes : a.segment > b.segment;
+    }
+
+    std::uint64_t most_extents_;
+    std::vector<Fill> fills_;  ///< a heap, the emptiest first
+};
+
+/// Lays out a segment of these files: its pieces, with neither sums nor CRCs. The extents are in the order of their
+/// files. Throws invalid_argument for more than 255 blocks in a group.
+[[nodiscard]] Segment lay_out(std::vector<SealedFile> files, std::span<const Extent> extents, std::uint32_t block_size,
+                              const Redundancy& redundancy);
 
 }  // namespace tessera

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <span>
+#include <string>
 
 #include "parity_archive.h"
 
@@ -13,23 +14,55 @@ namespace {
 constexpr std::uint32_t no_limit = UINT32_MAX;
 
 /// Where each file begins, if all are put one after another in the order of their paths.
-using Begins = std::map<std::string, std::uint64_t, std::less<>>;
+class Begins {
+public:
+    explicit Begins(const ParityArchive& archive) : begins_(spool_folder(archive.store())) {
+        FileSorter sorter(spool_folder(archive.store()));
+        std::uint64_t count = 0;
+        for (std::size_t i = 0; i < archive.segments(); ++i) {
+            first_.push_back(count);
+            const auto named = archive.segment(i);
+            if (!named) continue;
+            for (const SealedFile& file : named->segment.files) {
+                sorter.add({.path = file.path, .size = file.size, .origin = count++});
+            }
+        }
+        const std::vector<std::byte> zeros(sizeof(std::uint64_t));
+        for (std::uint64_t i = 0; i < count; ++i) begins_.append(zeros);
+        set_begins(sorter.sort());
+    }
 
-Begins begins_of(const ParityArchive& archive, std::uint64_t& total) {
-    Begins sizes;
-    for (std::size_t i = 0; i < archive.segments(); ++i) {
-        const auto named = archive.segment(i);
-        if (!named) continue;
-        for (const SealedFile& file : named->segment.files) sizes.emplace(file.path, file.size);
+    [[nodiscard]] std::uint64_t files() const { return files_; }
+    [[nodiscard]] std::uint64_t total() const { return total_; }
+    /// Of the files of a segment whose index can be read.
+    [[nodiscard]] std::vector<std::uint64_t> of(std::size_t segment, const Segment& s) const {
+        std::vector<std::uint64_t> begins(s.files.size());
+        begins_.read(first_[segment] * sizeof(std::uint64_t), std::as_writable_bytes(std::span(begins)));
+        return begins;
     }
-    total = 0;
-    for (auto& [path, size] : sizes) {
-        const std::uint64_t begin = total;
-        total += size;
-        size = begin;
+
+private:
+    /// A file may be in several segments.
+    void set_begins(const FileList& sorted) {
+        FileList::Reader reader(sorted);
+        std::string path;
+        std::uint64_t begin = 0;
+        while (const ListedFile* const file = reader.next()) {
+            if (files_ == 0 || file->path != path) {
+                path = file->path;
+                begin = total_;
+                total_ += file->size;
+                ++files_;
+            }
+            begins_.write(file->origin * sizeof begin, std::as_bytes(std::span(&begin, 1)));
+        }
     }
-    return sizes;
-}
+
+    Spool begins_;                      ///< segment by segment, file by file
+    std::vector<std::uint64_t> first_;  ///< of each segment, in begins_
+    std::uint64_t files_ = 0;
+    std::uint64_t total_ = 0;
+};
 
 /// How many parity blocks of each group are good.
 std::vector<std::uint32_t> good_of(const SegmentState& state) {
@@ -40,7 +73,7 @@ std::vector<std::uint32_t> good_of(const SegmentState& state) {
 }
 
 /// The bytes in a row that a segment can always lose. A run that touches a piece is taken to cost its whole block.
-std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, const Begins& begins,
+std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, const std::vector<std::uint64_t>& begins,
                      std::uint64_t total) {
     struct Span {
         std::uint64_t begin = 0;
@@ -49,7 +82,7 @@ std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, c
     };
     std::vector<Span> pieces;
     for (const Piece& piece : s.pieces) {
-        const std::uint64_t begin = begins.find(s.files[piece.file].path)->second + piece.offset;
+        const std::uint64_t begin = begins[piece.file] + piece.offset;
         pieces.push_back({begin, begin + piece.length, piece.block});
     }
     std::ranges::sort(pieces, {}, &Span::begin);
@@ -98,9 +131,8 @@ std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::str
     ParityPromise promise;
     promise.asked = archive->root().redundancy;
     promise.segments = static_cast<std::int64_t>(archive->segments());
-    std::uint64_t total = 0;
-    const Begins begins = begins_of(*archive, total);
-    promise.run = total;
+    const Begins begins(*archive);
+    promise.run = begins.total();
     promise.blocks = no_limit;
     promise.files = no_limit;
     for (std::size_t i = 0; i < archive->segments(); ++i) {
@@ -117,9 +149,9 @@ std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::str
         promise.parity_bytes += s.parity * (parity_offset(s, state->named.name.index_size, s.groups));
         promise.blocks = std::min(promise.blocks, *std::ranges::min_element(good));
         promise.files = std::min(promise.files, files_of(s, good));
-        promise.run = std::min(promise.run, run_of(s, good, begins, total));
+        promise.run = std::min(promise.run, run_of(s, good, begins.of(i, s), begins.total()));
     }
-    promise.files = std::min(promise.files, static_cast<std::uint32_t>(begins.size()));
+    promise.files = std::min(promise.files, static_cast<std::uint32_t>(begins.files()));
     return promise;
 }
 

@@ -245,15 +245,12 @@ std::optional<Restored> renew_roots(KeyValueStore& store, const ParityArchive& a
     }
     if (archive.manifest_good()) return Restored{root, true, "made anew"};
     bool complete = false;
-    const FileSums files = archive.sums(complete);
-    const std::string manifest = manifest_of({files.begin(), files.end()});
-    Hasher hasher;
-    hasher.add(manifest.data(), manifest.size());
-    if (!complete || hasher.finish() != archive.root().manifest) {
+    const FileList files = archive.sums(complete);
+    if (!complete || manifest_sum(each_of(files)) != archive.root().manifest) {
         return Restored{std::string(seal_sums_key), false,
                         "cannot be regenerated, because an index that it needs is unreadable"};
     }
-    store.put(join_key(archive.prefix(), seal_sums_key), std::as_bytes(std::span(manifest)));
+    put_manifest(store, join_key(archive.prefix(), seal_sums_key), each_of(files));
     return Restored{root, true, "roots and manifest made anew"};
 }
 

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <memory>
 #include <set>
-#include <span>
+#include <utility>
 
 #include "parity_encode.h"
 #include "parity_index.h"
@@ -29,52 +29,37 @@ std::uint64_t memory_of(const IoOptions& io) {
     return std::max<std::uint64_t>(std::uint64_t{64} << 10, std::min(most, memory / 4));
 }
 
-std::vector<SealedFile> records_of(const KeyValueStore& store, std::string_view prefix,
-                                   const std::vector<SummedFile>& files) {
-    std::vector<SealedFile> records;
-    records.reserve(files.size());
-    for (const SummedFile& file : files) {
-        const std::string key = join_key(prefix, file.path);
-        const auto facts = facts_of(store, key);
-        if (!facts) throw not_found(fmt::format("{}: gone since it was listed", join_key(store.name(), key)));
-        records.push_back({file.path, facts->size, facts->modified, facts->mode, {}});
-    }
+/// The files with what the file system says of them.
+FileList records_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {
+    FileList records(spool_folder(store));
+    in_batches<FileFacts>(
+        files, io,
+        [&](const ListedFile& file, FileFacts& facts) {
+            const std::string key = join_key(prefix, file.path);
+            const auto found = facts_of(store, key);
+            if (!found) throw not_found(fmt::format("{}: gone since it was listed", join_key(store.name(), key)));
+            facts = *found;
+        },
+        [&](const ListedFile& file, const FileFacts& facts) {
+            records.append({.path = file.path, .size = facts.size, .modified = facts.modified, .mode = facts.mode});
+        });
     return records;
 }
 
-/// The sums of files of which only a part lies in one new segment, which are computed by themselves.
-void sum_spread_files(const KeyValueStore& store, std::string_view prefix,
-                      const std::vector<std::vector<Extent>>& segments, std::vector<SealedFile>& records,
-                      const IoOptions& io) {
-    std::vector<std::uint32_t> spread;
-    for (const auto& extents : segments) {
-        std::map<std::uint32_t, std::uint64_t> bytes;
-        for (const Extent& extent : extents) bytes[extent.file] += extent.length;
-        for (const auto& [file, length] : bytes) {
-            if (length < records[file].size) spread.push_back(file);
-        }
-    }
-    std::ranges::sort(spread);
-    spread.erase(std::unique(spread.begin(), spread.end()), spread.end());
-    parallel_for(std::ssize(spread), io, [&](std::int64_t n) {
-        SealedFile& record = records[spread[static_cast<std::size_t>(n)]];
-        const std::string key = join_key(prefix, record.path);
-        const auto sum = sum_of(store, key);
-        if (!sum) throw not_found(fmt::format("{}: gone since it was listed", join_key(store.name(), key)));
-        record.sum = *sum;
-    });
-}
-
 /// A file that was written to meanwhile may have sums of two versions.
-void require_unchanged(const KeyValueStore& store, std::string_view prefix, const std::vector<SealedFile>& records) {
-    for (const SealedFile& record : records) {
-        const std::string key = join_key(prefix, record.path);
-        const auto facts = facts_of(store, key);
-        if (facts && facts->size == record.size && facts->modified == record.modified) continue;
-        throw invalid_argument(
-            fmt::format("{}: changed while it was sealed; run this again when no program writes there",
-                        join_key(store.name(), key)));
-    }
+void require_unchanged(const KeyValueStore& store, std::string_view prefix, const FileList& records,
+                       const IoOptions& io) {
+    in_batches<char>(
+        records, io,
+        [&](const ListedFile& record, char& /*none*/) {
+            const std::string key = join_key(prefix, record.path);
+            const auto facts = facts_of(store, key);
+            if (facts && facts->size == record.size && facts->modified == record.modified) return;
+            throw invalid_argument(
+                fmt::format("{}: changed while it was sealed; run this again when no program writes there",
+                            join_key(store.name(), key)));
+        },
+        [](const ListedFile& /*record*/, char /*none*/) {});
 }
 
 /// Removes what the root does not name.
@@ -109,30 +94,64 @@ bool is_whole_segment(const ParityArchive& archive, std::size_t number, bool che
     return named && has_all_rows(archive, *named);
 }
 
+/// The new extents of one segment, and their files.
+struct DealtSegment {
+    std::vector<SealedFile> files;
+    std::vector<std::uint64_t> numbers;  ///< of the files among all records
+    std::vector<Extent> extents;
+};
+
+/// Calls each(DealtSegment) for every segment of what was dealt: files by segment, one entry for each extent.
+template <class Each>
+void for_each_segment(const FileList& dealt, const Each& each) {
+    FileList::Reader reader(dealt);
+    const ListedFile* file = reader.next();
+    while (file != nullptr) {
+        DealtSegment segment;
+        const std::uint32_t number = file->segment;
+        for (; file != nullptr && file->segment == number; file = reader.next()) {
+            if (segment.numbers.empty() || segment.numbers.back() != file->origin) {
+                segment.numbers.push_back(file->origin);
+                segment.files.push_back({file->path, file->size, file->modified, file->mode, {}});
+            }
+            segment.extents.push_back({static_cast<std::uint32_t>(segment.files.size() - 1), file->extent * extent_size,
+                                       extent_length(file->size, file->extent)});
+        }
+        each(std::move(segment));
+    }
+}
+
 /// Sealing with parity, step by step.
 class Sealer {
 public:
-    Sealer(KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
-           const Redundancy& redundancy, const OldParity& old, const IoOptions& io)
-        : store_(store), prefix_(prefix), old_(old), io_(io), records_(records_of(store, prefix, files)) {
+    Sealer(KeyValueStore& store, std::string_view prefix, const FileList& files, const Redundancy& redundancy,
+           const OldParity& old, const IoOptions& io)
+        : store_(store),
+          prefix_(prefix),
+          old_(old),
+          io_(io),
+          records_(records_of(store, prefix, files, io)),
+          sums_(spool_folder(store), records_.size()),
+          renewed_(records_.size()),
+          spread_(spool_folder(store)) {
         root_.redundancy = redundancy;
         root_.files = records_.size();
-        for (const SealedFile& record : records_) root_.bytes += record.size;
-        for (std::uint32_t i = 0; i < records_.size(); ++i) numbers_[records_[i].path] = i;
+        root_.bytes = records_.bytes();
     }
 
     std::uint64_t run() {
         keep_segments();
-        const auto segments = deal_extents(new_extents(), root_.redundancy, memory_of(io_));
-        start_progress(segments);
-        sum_spread_files(store_, prefix_, segments, records_, io_);
-        require_space(segments);
+        take_kept_sums();
+        const FileList dealt = deal();
+        if (io_.progress != nullptr) io_.progress->start(static_cast<std::int64_t>(extents_.bytes), "sealing");
+        sum_spread_files();
+        require_space(dealt);
         const bool first = is_first();
         if (first) store_.put(join_key(join_key(prefix_, parity_folder), unfinished_parity), {});
         try {
-            for (const auto& extents : segments) write_segment(extents);
-            require_sealed_sums(segments);
-            require_unchanged(store_, prefix_, records_);
+            for_each_segment(dealt, [&](DealtSegment segment) { write_segment(std::move(segment)); });
+            require_sealed_sums();
+            require_unchanged(store_, prefix_, records_, io_);
         } catch (...) {
             undo(first);
             throw;
@@ -158,127 +177,189 @@ private:
         }
     }
 
-    struct Candidate {
-        std::size_t number = 0;  ///< of the old segment
-        std::uint64_t bytes = 0;
-    };
+    // ---- what stays
 
-    /// Whether its files, their times and their modes are as they were sealed.
-    [[nodiscard]] bool is_intact(const Segment& segment) const {
-        return std::ranges::all_of(segment.files, [&](const SealedFile& file) {
-            const auto number = numbers_.find(file.path);
-            if (number == numbers_.end() || !old_.intact.contains(file.path)) return false;
-            const SealedFile& now = records_[number->second];
-            return now.size == file.size && now.modified == file.modified && now.mode == file.mode;
-        });
+    /// Of each old segment whether its files, their times and their modes are as they were sealed.
+    [[nodiscard]] std::vector<bool> intact_segments() const {
+        std::vector<bool> intact(old_.parts->bytes.size());
+        for (std::size_t i = 0; i < intact.size(); ++i) intact[i] = old_.parts->bytes[i].has_value();
+        FileList::Follower records(records_);
+        FileList::Reader parts(old_.parts->files);
+        while (const ListedFile* const part = parts.next()) {
+            const ListedFile* const now = records.find(part->path);
+            const bool same = now != nullptr && old_.intact[records.number()] && now->size == part->size &&
+                              now->modified == part->modified && now->mode == part->mode;
+            if (!same) intact[part->segment] = false;
+        }
+        return intact;
     }
 
     /// Chooses the segments that stay.
     void keep_segments() {
         if (old_.archive == nullptr || old_.archive->root().redundancy != root_.redundancy) return;
-        std::vector<Candidate> stay;
-        for (std::size_t i = 0; i < old_.archive->segments(); ++i) {
-            const auto named = old_.archive->segment(i);
-            if (!named || !is_intact(named->segment) || !is_whole_segment(*old_.archive, i, old_.check, io_)) continue;
-            Candidate candidate{.number = i};
-            for (const Piece& piece : named->segment.pieces) candidate.bytes += piece.length;
-            stay.push_back(candidate);
+        const std::vector<bool> intact = intact_segments();
+        std::vector<std::size_t> stay;
+        for (std::size_t i = 0; i < intact.size(); ++i) {
+            if (intact[i] && is_whole_segment(*old_.archive, i, old_.check, io_)) stay.push_back(i);
         }
-        std::ranges::stable_sort(stay, std::greater<>(), &Candidate::bytes);
-        for (const Candidate& candidate : stay) keep(candidate.number);
-        if (stay.empty() || new_extents().empty()) return;
-        covered_.clear();
-        root_.segments.clear();
-        stay.pop_back();
-        for (const Candidate& candidate : stay) keep(candidate.number);
+        std::ranges::stable_sort(stay, std::greater<>(), [&](std::size_t i) { return *old_.parts->bytes[i]; });
+        kept_.resize(intact.size());
+        for (const std::size_t i : stay) kept_[i] = true;
+        if (!stay.empty() && any_new_extent()) {
+            kept_[stay.back()] = false;
+            stay.pop_back();
+        }
+        for (const std::size_t i : stay) root_.segments.push_back(old_.archive->root().segments[i]);
     }
 
-    void keep(std::size_t number) {
-        const auto named = old_.archive->segment(number);
-        if (!named) return;  // damaged since it was looked at
-        root_.segments.push_back(named->name);
-        for (const SealedFile& file : named->segment.files) {
-            const std::uint32_t place = numbers_.find(file.path)->second;
-            records_[place].sum = file.sum;
-            if (file.size == 0) covered_.emplace(place, 0);
-        }
-        for (const Piece& piece : named->segment.pieces) {
-            const std::uint32_t place = numbers_.find(named->segment.files[piece.file].path)->second;
-            covered_.emplace(place, piece.offset / extent_size);
+    void take_kept_sums() {
+        if (kept_.empty()) return;
+        FileList::Follower records(records_);
+        FileList::Reader parts(old_.parts->files);
+        while (const ListedFile* const part = parts.next()) {
+            if (kept_[part->segment] && records.find(part->path) != nullptr) sums_.set(records.number(), part->sum);
         }
     }
 
-    [[nodiscard]] std::vector<Extent> new_extents() const {
-        std::vector<Extent> extents = extents_of(records_);
-        std::erase_if(extents, [&](const Extent& e) { return covered_.contains({e.file, e.offset / extent_size}); });
-        return extents;
-    }
+    // ---- what is new
 
-    void start_progress(const std::vector<std::vector<Extent>>& segments) const {
-        if (io_.progress == nullptr) return;
-        std::uint64_t bytes = 0;
-        for (const auto& extents : segments) {
-            for (const Extent& extent : extents) bytes += extent.length;
+    /// Calls each(record, its number, its extents in no segment that stays) until it returns false.
+    template <class Each>
+    void for_each_new(const Each& each) const {
+        const FileList none("");
+        FileList::Follower parts(kept_.empty() ? none : old_.parts->files);
+        FileList::Reader records(records_);
+        std::vector<std::uint32_t> fresh;
+        std::vector<bool> covered;
+        while (const ListedFile* const record = records.next()) {
+            const std::uint64_t count = extents_in(record->size);
+            covered.assign(count, false);
+            for (const ListedFile* part = parts.find(record->path); part != nullptr;
+                 part = parts.find_next(record->path)) {
+                if (kept_[part->segment] && part->extent < count) covered[part->extent] = true;
+            }
+            fresh.clear();
+            for (std::uint64_t i = 0; i < count; ++i) {
+                if (!covered[i]) fresh.push_back(static_cast<std::uint32_t>(i));
+            }
+            if (!fresh.empty() && !each(*record, records.number(), fresh)) return;
         }
-        io_.progress->start(static_cast<std::int64_t>(bytes), "sealing");
     }
 
-    [[nodiscard]] LaidOut laid_out(const std::vector<Extent>& extents) const {
-        return lay_out(extents, records_, parity_block_size(root_.bytes), root_.redundancy);
+    [[nodiscard]] bool any_new_extent() const {
+        bool any = false;
+        for_each_new([&](const auto&...) { return any = true, false; });
+        return any;
+    }
+
+    /// The new extents, by segment. Finds out which files are renewed, and which of these are not in one new segment as
+    /// a whole.
+    FileList deal() {
+        for_each_new([&](const ListedFile& record, std::uint64_t /*number*/, const std::vector<std::uint32_t>& fresh) {
+            std::uint64_t bytes = 0;
+            for (const std::uint32_t extent : fresh) bytes += extent_length(record.size, extent);
+            extents_.count += fresh.size();
+            extents_.bytes += bytes;
+            extents_.largest = std::max(extents_.largest, bytes);
+            return true;
+        });
+        Dealer dealer(extents_, root_.redundancy, memory_of(io_));
+        FileSorter dealt(spool_folder(store_));
+        for_each_new([&](ListedFile record, std::uint64_t number, const std::vector<std::uint32_t>& fresh) {
+            renewed_[number] = true;
+            record.origin = number;
+            bool spread = fresh.size() < extents_in(record.size);
+            for (const std::uint32_t extent : fresh) {
+                const std::uint32_t segment = dealer.deal(extent_length(record.size, extent));
+                spread |= extent != fresh.front() && segment != record.segment;
+                record.segment = segment;
+                record.extent = extent;
+                dealt.add_by_segment(record);
+            }
+            if (spread) spread_.append(record);
+            return true;
+        });
+        return dealt.sort();
+    }
+
+    /// The sums of files of which only a part lies in one new segment, which are computed by themselves.
+    void sum_spread_files() {
+        in_batches<Sha256>(
+            spread_, io_,
+            [&](const ListedFile& file, Sha256& sum) {
+                const std::string key = join_key(prefix_, file.path);
+                const auto found = sum_of(store_, key);
+                if (!found) throw not_found(fmt::format("{}: gone since it was listed", join_key(store_.name(), key)));
+                sum = *found;
+            },
+            [&](const ListedFile& file, const Sha256& sum) { sums_.set(file.origin, sum); });
+    }
+
+    [[nodiscard]] Segment laid_out(DealtSegment segment) const {
+        return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy);
     }
 
     /// Before anything is written: an archive on a full disk keeps its old seal, and its disk some space.
-    void require_space(const std::vector<std::vector<Extent>>& segments) const {
+    void require_space(const FileList& dealt) const {
         const auto space = space_of(store_);
         if (!space) return;
         std::uint64_t needed = 0;
-        for (const auto& extents : segments) {
-            const Segment segment = laid_out(extents).segment;
+        for_each_segment(dealt, [&](DealtSegment dealt_segment) {
+            const Segment segment = laid_out(std::move(dealt_segment));
             needed += segment.parity * parity_offset(segment, segment_index_size(segment), segment.groups);
-        }
+        });
         if (needed <= *space) return;
         throw Error(ErrorCode::io, fmt::format("{}: the parity takes {} bytes, and the disk has {} left",
                                                join_key(store_.name(), prefix_), needed, *space));
     }
 
-    void write_segment(const std::vector<Extent>& extents) {
-        LaidOut laid = laid_out(extents);
-        const Buffer parity = encode_parity(store_, prefix_, laid.segment, true, io_);
-        for (std::size_t i = 0; i < laid.numbers.size(); ++i) {
-            records_[laid.numbers[i]].sum = laid.segment.files[i].sum;
+    void write_segment(DealtSegment dealt) {
+        const std::vector<std::uint64_t> numbers = std::move(dealt.numbers);
+        Segment segment = laid_out(std::move(dealt));
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            if (segment.files[i].size > extent_size) segment.files[i].sum = sums_.get(numbers[i]);  // if it is spread
         }
-        const Buffer index = encode_segment_index(laid.segment);
-        for (std::uint32_t row = 0; row < laid.segment.parity; ++row) {
-            write_parity(store_, prefix_, laid.segment, index.span(), parity.span(), row);
+        const Buffer parity = encode_parity(store_, prefix_, segment, true, io_);
+        for (std::size_t i = 0; i < numbers.size(); ++i) sums_.set(numbers[i], segment.files[i].sum);
+        const Buffer index = encode_segment_index(segment);
+        for (std::uint32_t row = 0; row < segment.parity; ++row) {
+            write_parity(store_, prefix_, segment, index.span(), parity.span(), row);
         }
-        root_.segments.push_back({index_sum(index.span()), index.size(), laid.segment.parity});
-        parity_bytes_ += laid.segment.parity * index.size() + parity.size();
+        root_.segments.push_back({index_sum(index.span()), index.size(), segment.parity});
+        parity_bytes_ += segment.parity * index.size() + parity.size();
     }
 
     /// Files that were taken for intact by their times have been read by now.
-    void require_sealed_sums(const std::vector<std::vector<Extent>>& segments) const {
+    void require_sealed_sums() const {
         if (old_.sums == nullptr) return;
-        PathSet damaged;
-        for (const auto& extents : segments) {
-            for (const Extent& extent : extents) {
-                const SealedFile& record = records_[extent.file];
-                const auto sum = old_.sums->find(record.path);
-                if (!old_.intact.contains(record.path) || sum == old_.sums->end()) continue;
-                if (sum->second != record.sum) damaged.insert(record.path);
-            }
+        std::vector<std::string> damaged;
+        FileList::Reader records(records_);
+        SumColumn::Reader sums(sums_);
+        FileList::Follower sealed(*old_.sums);
+        while (const ListedFile* const record = records.next()) {
+            const Sha256 now = sums.next();
+            if (!renewed_[records.number()] || !old_.intact[records.number()]) continue;
+            const ListedFile* const was = sealed.find(record->path);
+            if (was != nullptr && was->sum != now) damaged.push_back(record->path);
         }
         if (damaged.empty()) return;
-        throw corrupt(
-            fmt::format("{}: {}", join_key(store_.name(), prefix_), damaged_text({damaged.begin(), damaged.end()})));
+        throw corrupt(fmt::format("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged)));
+    }
+
+    /// What the manifest lists.
+    [[nodiscard]] NextSum sealed_files() const {
+        return [records = std::make_shared<FileList::Reader>(records_),
+                sums = std::make_shared<SumColumn::Reader>(sums_)](ListedFile& file) {
+            const ListedFile* const record = records->next();
+            if (record == nullptr) return false;
+            file = *record;
+            file.sum = sums->next();
+            return true;
+        };
     }
 
     void commit() {
-        Sums sums;
-        for (const SealedFile& record : records_) sums.emplace_back(record.path, record.sum);
-        const std::string manifest = manifest_of(sums);
-        Hasher hasher;
-        hasher.add(manifest.data(), manifest.size());
-        root_.manifest = hasher.finish();
+        root_.manifest = manifest_sum(sealed_files());
         root_.sealed =
             std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
                 .count();
@@ -287,7 +368,7 @@ private:
             store_.put(join_key(prefix_, root_key(copy)), encoded.span());
             if (copy == 0) store_.sync();
         }
-        store_.put(join_key(prefix_, seal_sums_key), std::as_bytes(std::span(manifest)));
+        put_manifest(store_, join_key(prefix_, seal_sums_key), sealed_files());
         store_.sync();
         remove_unnamed(store_, prefix_, root_);
         store_.sync();
@@ -297,9 +378,12 @@ private:
     std::string prefix_;
     const OldParity& old_;
     const IoOptions& io_;
-    std::vector<SealedFile> records_;                            ///< of all files as they are now
-    std::map<std::string, std::uint32_t, std::less<>> numbers_;  ///< of the records, by path
-    std::set<std::pair<std::uint32_t, std::uint64_t>> covered_;  ///< extents in segments that stay: record, number
+    FileList records_;           ///< all files as they are now, sorted by path
+    SumColumn sums_;             ///< of the records
+    std::vector<bool> kept_;     ///< of each old segment: it stays; empty: none does
+    std::vector<bool> renewed_;  ///< of each record: an extent of it is new
+    Extents extents_;            ///< that are new
+    FileList spread_;
     ParityRoot root_;
     std::uint64_t parity_bytes_ = 0;
 };
@@ -314,7 +398,7 @@ bool is_whole(const ParityArchive& archive, bool check, const IoOptions& io) {
     return true;
 }
 
-std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
+std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const FileList& files,
                                const Redundancy& redundancy, const OldParity& old, const IoOptions& io) {
     return Sealer(store, prefix, files, redundancy, old, io).run();
 }

@@ -9,7 +9,7 @@
 #include <tessera/parity.h>
 
 #include "parity_archive.h"
-#include "parity_decode.h"
+#include "seal_changes.h"
 #include "sums.h"
 
 namespace tessera {
@@ -17,22 +17,24 @@ namespace tessera {
 /// What can stay of the parity that is there.
 struct OldParity {
     const ParityArchive* archive = nullptr;  ///< null: nothing
-    const FileSums* sums = nullptr;          ///< that were sealed
-    PathSet intact = {};                     ///< files that are as sealed, as far as that is known without reading them
-    bool check = false;                      ///< whether all parity blocks are compared with their CRC
+    const FileList* sums = nullptr;          ///< that were sealed
+    const SealedParts* parts = nullptr;      ///< of the archive
+    /// Of each file: whether it is as sealed, as far as that is known without reading it. Empty: none is.
+    std::vector<bool> intact = {};
+    bool check = false;  ///< whether all parity blocks are compared with their CRC
 };
 
 /// Whether all of the parity is there: the roots, the manifest, and all parity files, by their sizes or, with `check`,
 /// byte by byte.
 [[nodiscard]] bool is_whole(const ParityArchive& archive, bool check, const IoOptions& io);
 
-/// Seals `files` with parity: segments, roots and manifest, in the order that leaves the old seal or the new one after
-/// a kill at any moment. Segments of the old parity stay if all their files are intact. When anything new is sealed,
-/// the smallest of these goes, too, so that a long history of small seals does not become one of small segments.
-/// Returns the bytes of the parity files that were written. Throws corrupt, naming them, for intact files that were
-/// read and have another sum than was sealed; the old seal then stays. Throws io if the disk has less space than the
-/// parity takes.
-std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
+/// Seals `files`, which are sorted by path, with parity: segments, roots and manifest, in the order that leaves the old
+/// seal or the new one after a kill at any moment. Segments of the old parity stay if all their files are intact. When
+/// anything new is sealed, the smallest of these goes, too, so that a long history of small seals does not become one
+/// of small segments. Returns the bytes of the parity files that were written. Throws corrupt, naming them, for intact
+/// files that were read and have another sum than was sealed; the old seal then stays. Throws io if the disk has less
+/// space than the parity takes.
+std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, const FileList& files,
                                const Redundancy& redundancy, const OldParity& old, const IoOptions& io);
 
 /// Removes the parity of a seal, the roots first.

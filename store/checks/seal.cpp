@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -18,6 +18,7 @@
 #include "keys.h"
 #include "lines.h"
 #include "metadata_json.h"
+#include "parity_decode.h"
 #include "parity_encode.h"
 #include "parity_seal.h"
 #include "replace_directory.h"
@@ -32,36 +33,40 @@ namespace tessera {
 static_assert(seal_key == seal_sums_key);
 
 SealState seal_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
-    const std::optional<FileSums> manifest = sealed_sums(store, prefix);
+    const std::optional<FileList> manifest = sealed_sums(store, prefix);
     if (!manifest) return {};
     SealState state;
     state.present = true;
-    const std::vector<SummedFile> files = files_below(store, prefix);
-    std::vector<SummedFile> added = files;
-    std::erase_if(added, [&](const SummedFile& file) { return manifest->contains(file.path); });
-    if (!added.empty()) leave_out_stale(store, prefix, added);
-    for (SummedFile& file : added) state.added.push_back(std::move(file.path));
-    std::vector<SummedFile> sealed;
-    for (const auto& [path, sum] : *manifest) {
-        const auto there = std::ranges::lower_bound(files, path, {}, &SummedFile::path);
-        if (there != files.end() && there->path == path) {
-            sealed.push_back(*there);
-        } else {
-            state.missing.push_back(path);
-        }
+    FileList sealed(spool_folder(store));
+    {
+        const FileList files = files_below(store, prefix);
+        FileList added(spool_folder(store));
+        join_files(files, *manifest, [&](const ListedFile* there, const ListedFile* was) {
+            if (was == nullptr) {
+                added.append(*there);
+            } else if (there == nullptr) {
+                state.missing.push_back(was->path);
+            } else {
+                sealed.append({.path = there->path, .size = there->size, .sum = was->sum});
+            }
+        });
+        if (!added.empty()) leave_out_stale(store, prefix, added);
+        FileList::Reader reader(added);
+        while (const ListedFile* const file = reader.next()) state.added.push_back(file->path);
     }
-    std::vector<char> same(sealed.size());  // not vector<bool>: threads write into it
-    for_each_file(sealed, io, "checking the seal", [&](const SummedFile& file, std::size_t i) {
-        try {
-            same[i] = sum_of(store, join_key(prefix, file.path)) == manifest->find(file.path)->second;
-        } catch (const Error&) {
-            same[i] = 0;  // what cannot be read is not what it was
-        }
-    });
-    for (std::size_t i = 0; i < sealed.size(); ++i) {
-        if (same[i] == 0) state.changed.push_back(sealed[i].path);
-    }
-    state.unchanged = std::ssize(sealed) - std::ssize(state.changed);
+    for_each_file<char>(
+        sealed, io, "checking the seal",
+        [&](const ListedFile& file, char& same) {
+            try {
+                same = sum_of(store, join_key(prefix, file.path)) == file.sum;
+            } catch (const Error&) {
+                same = 0;  // what cannot be read is not what it was
+            }
+        },
+        [&](const ListedFile& file, char same) {
+            if (same == 0) state.changed.push_back(file.path);
+        });
+    state.unchanged = static_cast<std::int64_t>(sealed.size()) - std::ssize(state.changed);
     return state;
 }
 
@@ -78,10 +83,10 @@ std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::strin
 }
 
 /// The names that may be sealed as they are. Throws invalid_argument for one that names nothing.
-PathSet accepted_of(const SealOptions& options, const std::vector<SummedFile>& files, const FileSums& sealed) {
+PathSet accepted_of(const SealOptions& options, const FileList& files, const FileList& sealed) {
     PathSet accepted(options.accept.begin(), options.accept.end());
     for (const std::string& name : accepted) {
-        if (sealed.contains(name) || std::ranges::binary_search(files, name, {}, &SummedFile::path)) continue;
+        if (sealed.find(name) || files.find(name)) continue;
         throw invalid_argument(fmt::format("--accept {}: no file of that name is there, or was sealed", name));
     }
     return accepted;
@@ -112,8 +117,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
 /// Sealing what may be sealed already.
 class Resealing {
 public:
-    Resealing(KeyValueStore& store, std::string_view prefix, const SealOptions& options,
-              const std::vector<SummedFile>& files)
+    Resealing(KeyValueStore& store, std::string_view prefix, const SealOptions& options, const FileList& files)
         : store_(store), prefix_(prefix), options_(options), files_(files), archive_(parity_there(store, prefix)) {
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
@@ -135,6 +139,7 @@ public:
         if (sums_ && archive_) {
             old_.archive = &*archive_;
             old_.sums = &*sums_;
+            old_.parts = &*parts_;
         }
         return seal_with_parity(store_, prefix_, files_, *parity_, old_, options_.io);
     }
@@ -142,24 +147,30 @@ public:
 
 private:
     void compare() {
-        const SealedRecords records = archive_ ? sealed_records(*archive_) : SealedRecords();
-        SealChanges changes = seal_changes(store_, prefix_, files_, *sums_, records, options_.check, options_.io);
+        parts_ = archive_ ? sealed_parts(*archive_) : SealedParts{FileList(""), {}};
+        SealChanges changes = seal_changes(store_, prefix_, files_, *sums_, parts_->files, options_.check, options_.io);
         const PathSet accepted = accepted_of(options_, files_, *sums_);
         const bool broken = seal_broken(store_, prefix_).has_value();
         require_accepted(join_key(store_.name(), prefix_), changes, accepted, options_, broken);
         unchanged_ = changes.none();
         old_.intact = std::move(changes.intact);
         // What is accepted is read, though its size and time are the sealed ones.
-        for (const std::string& name : accepted) unchanged_ &= old_.intact.erase(name) == 0;
+        for (const std::string& name : accepted) {
+            const auto file = files_.find(name);
+            if (!file || !old_.intact[file->number]) continue;
+            old_.intact[file->number] = false;
+            unchanged_ = false;
+        }
     }
 
     KeyValueStore& store_;
     std::string prefix_;
     const SealOptions& options_;
-    const std::vector<SummedFile>& files_;
+    const FileList& files_;
     std::optional<ParityArchive> archive_;
     std::optional<Redundancy> parity_;
-    std::optional<FileSums> sums_;
+    std::optional<FileList> sums_;
+    std::optional<SealedParts> parts_;
     OldParity old_;
     bool unchanged_ = false;
 };
@@ -185,17 +196,17 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const
 
 Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
     const LockedNodes locked = locked_to_seal(store, prefix);
-    std::vector<SummedFile> files = files_below(store, prefix);
+    FileList files = files_below(store, prefix);
     leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
-    Sealed result{.files = std::ssize(files), .bytes = bytes_of(files)};
+    Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes()};
     Resealing resealing(store, prefix, options, files);
     if (!resealing.is_done()) {
         if (resealing.has_parity()) {
             result.parity_bytes = resealing.with_parity();
         } else {
-            const std::string manifest = manifest_of(sums_of(store, prefix, files, options.io));
-            store.put(join_key(prefix, seal_key), std::as_bytes(std::span(manifest)));
+            const FileList sums = sums_of(store, prefix, files, options.io);
+            put_manifest(store, join_key(prefix, seal_key), each_of(sums));
             store.sync();
             drop_parity(store, prefix);
         }
@@ -206,15 +217,16 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
     return result;
 }
 
-std::vector<std::string> unchanged_since_seal(const KeyValueStore& store, std::string_view prefix) {
+std::function<bool(std::string_view)> unchanged_since_seal(const KeyValueStore& store, std::string_view prefix) {
     const auto archive = parity_there(store, prefix);
-    if (!archive) return {};
-    std::vector<std::string> paths;
-    for (const auto& [path, file] : sealed_records(*archive)) {
+    if (!archive) return [](std::string_view) { return false; };
+    const auto parts = std::make_shared<const SealedParts>(sealed_parts(*archive));
+    return [parts, &store, prefix = std::string(prefix)](std::string_view path) {
+        const auto sealed = parts->files.find(path);
+        if (!sealed) return false;
         const auto facts = facts_of(store, join_key(prefix, path));
-        if (facts && facts->size == file.size && facts->modified == file.modified) paths.push_back(path);
-    }
-    return paths;
+        return facts && facts->size == sealed->file.size && facts->modified == sealed->file.modified;
+    };
 }
 
 // ---- seals beside what they are of
@@ -259,41 +271,54 @@ std::string today() {
 }
 
 /// Copies the files to data/NAME/ of a bag. Returns their sums by their paths in it.
-Sums copy_payload(const KeyValueStore& from, std::string_view prefix, std::string_view name,
-                  const std::vector<SummedFile>& files, KeyValueStore& bag, const IoOptions& io) {
-    Sums sums(files.size());
+FileList copy_payload(const KeyValueStore& from, std::string_view prefix, std::string_view name, const FileList& files,
+                      KeyValueStore& bag, const IoOptions& io) {
+    FileList sums(spool_folder(bag));
     const std::string folder = fmt::format("data/{}", name);
-    for_each_file(files, io, "copying", [&](const SummedFile& file, std::size_t i) {
-        const std::string key = join_key(prefix, file.path);
-        const auto source = from.open(key);
-        if (source == nullptr) throw not_found(fmt::format("{}: gone while it was copied", join_key(from.name(), key)));
-        Hasher hasher;
-        sums[i].first = join_key(folder, file.path);
-        copy_bytes(*source, bag, sums[i].first, [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
-        sums[i].second = hasher.finish();
-    });
+    for_each_file<Sha256>(
+        files, io, "copying",
+        [&](const ListedFile& file, Sha256& sum) {
+            const std::string key = join_key(prefix, file.path);
+            const auto source = from.open(key);
+            if (source == nullptr) {
+                throw not_found(fmt::format("{}: gone while it was copied", join_key(from.name(), key)));
+            }
+            Hasher hasher;
+            copy_bytes(*source, bag, join_key(folder, file.path),
+                       [&](ByteSpan bytes) { hasher.add(bytes.data(), bytes.size()); });
+            sum = hasher.finish();
+        },
+        [&](const ListedFile& file, const Sha256& sum) {
+            sums.append({.path = join_key(folder, file.path), .sum = sum});
+        });
     return sums;
 }
 
-std::string bag_manifest(const Sums& sums) {
-    std::string text;
-    for (const auto& [path, sum] : sums) text += fmt::format("{}  {}\n", hex(sum), bag_path(path));
-    return text;
+/// Puts a manifest of sums with such paths at `key`.
+void put_bag_manifest(KeyValueStore& bag, const std::string& key, const FileList& sums) {
+    const auto sink = bag.create(key);
+    FileList::Reader reader(sums);
+    while (const ListedFile* const file = reader.next()) {
+        const std::string line = fmt::format("{}  {}\n", hex(file->sum), bag_path(file->path));
+        sink->append(std::as_bytes(std::span(line)));
+    }
+    sink->finish();
 }
 
 /// Returns the names of the tag files.
-std::vector<std::string> write_tags(KeyValueStore& bag, const Sums& payload, const Sealed& size) {
+std::vector<std::string> write_tags(KeyValueStore& bag, const FileList& payload, const Sealed& size) {
     const std::vector<std::pair<std::string, std::string>> tags{
         {"bag-info.txt", fmt::format("Bag-Software-Agent: Tessera\nBagging-Date: {}\nPayload-Oxum: {}.{}\n", today(),
                                      size.bytes, size.files)},
         {"bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"},
-        {"manifest-sha256.txt", bag_manifest(payload)},
     };
     std::vector<std::string> names;
     for (const auto& [name, text] : tags) {
         bag.put(name, std::as_bytes(std::span(text)));
         names.push_back(name);
     }
+    put_bag_manifest(bag, "manifest-sha256.txt", payload);
+    names.emplace_back("manifest-sha256.txt");
     return names;
 }
 
@@ -310,13 +335,12 @@ void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
         for (const std::string& name : bag.list(folder).keys) names.push_back(join_key(folder, name));
     }
     std::ranges::sort(names);
-    Sums sums;
+    FileList sums(spool_folder(bag));
     for (const std::string& name : names) {
         const auto sum = sum_of(bag, name);
-        if (sum) sums.emplace_back(name, *sum);
+        if (sum) sums.append({.path = name, .sum = *sum});
     }
-    const std::string manifest = bag_manifest(sums);
-    bag.put("tagmanifest-sha256.txt", std::as_bytes(std::span(manifest)));
+    put_bag_manifest(bag, "tagmanifest-sha256.txt", sums);
 }
 
 }  // namespace
@@ -331,7 +355,7 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
         throw already_exists(fmt::format("{}: something is there already", bag.string()));
     LockedNodes locked;  // after the lock of the bag, for which another run may wait
     if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
-    std::vector<SummedFile> files = files_below(store, prefix);
+    FileList files = files_below(store, prefix);
     leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::string unfinished = hidden_name(place, "new");
@@ -339,12 +363,13 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     BuiltDirectory directory(place.parent_path() / unfinished, options.durability);
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
-    const Sums sums = copy_payload(store, prefix, name, files, *built, io);
+    const FileList sums = copy_payload(store, prefix, name, files, *built, io);
     // What was copied, should a file have changed since it was listed.
-    Sealed size{.files = std::ssize(files), .written = true};
-    for (const auto& [path, sum] : sums) {
-        const auto copied = built->open(path);
-        if (copied == nullptr) throw not_found(fmt::format("{}: gone as soon as it was copied", path));
+    Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true};
+    FileList::Reader reader(sums);
+    while (const ListedFile* const file = reader.next()) {
+        const auto copied = built->open(file->path);
+        if (copied == nullptr) throw not_found(fmt::format("{}: gone as soon as it was copied", file->path));
         size.bytes += copied->size();
     }
     const std::vector<std::string> tags = write_tags(*built, sums, size);

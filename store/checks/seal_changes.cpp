@@ -8,6 +8,7 @@
 #include <span>
 
 #include "parity_encode.h"
+#include "parity_layout.h"
 #include "seal_mark.h"
 
 namespace tessera {
@@ -19,28 +20,29 @@ enum class Fate : std::uint8_t { intact, edited, damaged, changed, added };
 /// Other programs' files get the time of the kernel's clock tick, and some file systems keep every other second alone.
 constexpr std::int64_t coarseness = 2'000'000'000;
 
+/// A file that is there, and what is known of it from the seal.
+struct Compared {
+    ListedFile file;
+    std::optional<Sha256> sealed = std::nullopt;
+    bool recorded = false;
+    std::uint64_t size = 0;     ///< of the record
+    std::int64_t modified = 0;  ///< of the record
+};
+
 /// Judges one file that is there.
 class Judge {
 public:
-    Judge(const KeyValueStore& store, std::string_view prefix, const FileSums& sealed, const SealedRecords& records,
-          bool check)
-        : store_(store),
-          prefix_(prefix),
-          sealed_(sealed),
-          records_(records),
-          check_(check),
-          mark_(facts_of(store, join_key(prefix, seal_mark_key))) {}
+    Judge(const KeyValueStore& store, std::string_view prefix, bool check)
+        : store_(store), prefix_(prefix), check_(check), mark_(facts_of(store, join_key(prefix, seal_mark_key))) {}
 
-    [[nodiscard]] Fate of(const std::string& path) const {
-        const auto sum = sealed_.find(path);
-        if (sum == sealed_.end()) return Fate::added;
-        const std::string key = join_key(prefix_, path);
-        const auto record = records_.find(path);
+    [[nodiscard]] Fate of(const Compared& compared) const {
+        if (!compared.sealed) return Fate::added;
+        const std::string key = join_key(prefix_, compared.file.path);
         const auto facts = facts_of(store_, key);
-        const bool as_stamped = record != records_.end() && facts && facts->size == record->second.size &&
-                                facts->modified == record->second.modified;
+        const bool as_stamped =
+            compared.recorded && facts && facts->size == compared.size && facts->modified == compared.modified;
         if (as_stamped && !check_) return Fate::intact;
-        if (has_sum(key, sum->second)) return Fate::intact;
+        if (has_sum(key, *compared.sealed)) return Fate::intact;
         if (as_stamped) return Fate::damaged;
         return facts && is_edit(*facts) ? Fate::edited : Fate::changed;
     }
@@ -65,11 +67,26 @@ private:
 
     const KeyValueStore& store_;
     std::string prefix_;
-    const FileSums& sealed_;
-    const SealedRecords& records_;
     bool check_;
     std::optional<FileFacts> mark_;  ///< that the seal was broken
 };
+
+/// The one for files of that fate; null for intact ones.
+std::vector<std::string>* list_of(SealChanges& changes, Fate fate) {
+    switch (fate) {
+        case Fate::edited:
+            return &changes.edited;
+        case Fate::damaged:
+            return &changes.damaged;
+        case Fate::changed:
+            return &changes.changed;
+        case Fate::added:
+            return &changes.added;
+        case Fate::intact:
+            break;
+    }
+    return nullptr;
+}
 
 }  // namespace
 
@@ -92,45 +109,69 @@ std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_
     return facts ? std::optional(facts->modified) : std::nullopt;
 }
 
-SealedRecords sealed_records(const ParityArchive& archive) {
-    SealedRecords records;
+SealedParts sealed_parts(const ParityArchive& archive) {
+    FileSorter sorter(spool_folder(archive.store()));
+    std::vector<std::optional<std::uint64_t>> bytes(archive.segments());
     for (std::size_t i = 0; i < archive.segments(); ++i) {
-        auto named = archive.segment(i);
+        const auto named = archive.segment(i);
         if (!named) continue;
-        for (SealedFile& file : named->segment.files) records.try_emplace(file.path, std::move(file));
-    }
-    return records;
-}
-
-SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix, const std::vector<SummedFile>& files,
-                         const FileSums& sealed, const SealedRecords& records, bool check, const IoOptions& io) {
-    const Judge judge(store, prefix, sealed, records, check);
-    std::vector<Fate> fates(files.size(), Fate::added);
-    for_each_file(files, io, "comparing with the seal",
-                  [&](const SummedFile& file, std::size_t i) { fates[i] = judge.of(file.path); });
-    SealChanges changes;
-    for (std::size_t i = 0; i < files.size(); ++i) {
-        switch (fates[i]) {
-            case Fate::intact:
-                changes.intact.insert(files[i].path);
-                break;
-            case Fate::edited:
-                changes.edited.push_back(files[i].path);
-                break;
-            case Fate::damaged:
-                changes.damaged.push_back(files[i].path);
-                break;
-            case Fate::changed:
-                changes.changed.push_back(files[i].path);
-                break;
-            case Fate::added:
-                changes.added.push_back(files[i].path);
-                break;
+        bytes[i] = 0;
+        auto piece = named->segment.pieces.begin();
+        const auto end = named->segment.pieces.end();
+        for (std::uint32_t f = 0; f < named->segment.files.size(); ++f) {
+            const SealedFile& file = named->segment.files[f];
+            ListedFile part{file.path, file.size, file.modified, file.mode, file.sum, static_cast<std::uint32_t>(i)};
+            if (piece == end || piece->file != f) {
+                part.extent = file.size == 0 ? 0 : SealedParts::no_extent;
+                sorter.add(part);
+            }
+            for (std::optional<std::uint64_t> before; piece != end && piece->file == f; ++piece) {
+                *bytes[i] += piece->length;
+                const std::uint64_t extent = piece->offset / extent_size;
+                part.extent = static_cast<std::uint32_t>(extent);
+                if (before != extent) sorter.add(part);
+                before = extent;
+            }
         }
     }
-    for (const auto& [path, sum] : sealed) {
-        if (!std::ranges::binary_search(files, path, {}, &SummedFile::path)) changes.missing.push_back(path);
+    return {sorter.sort(), std::move(bytes)};
+}
+
+SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix, const FileList& files,
+                         const FileList& sealed, const FileList& records, bool check, const IoOptions& io) {
+    const Judge judge(store, prefix, check);
+    SealChanges changes;
+    changes.intact.reserve(files.size());
+    FileList::Reader reader(files);
+    FileList::Follower sums(sealed);
+    FileList::Follower recorded(records);
+    const auto next = [&](Compared& compared) {
+        const ListedFile* const file = reader.next();
+        if (file == nullptr) return false;
+        compared = {.file = *file};
+        if (const ListedFile* const sum = sums.find(file->path)) compared.sealed = sum->sum;
+        if (const ListedFile* const record = recorded.find(file->path)) {
+            compared.recorded = true;
+            compared.size = record->size;
+            compared.modified = record->modified;
+        }
+        return true;
+    };
+    const auto each = [&](const Compared& compared, Fate& fate) {
+        fate = judge.of(compared);
+        if (io.progress != nullptr) io.progress->advance(static_cast<std::int64_t>(compared.file.size));
+    };
+    const auto take = [&](const Compared& compared, Fate fate) {
+        changes.intact.push_back(fate == Fate::intact);
+        if (auto* const list = list_of(changes, fate)) list->push_back(compared.file.path);
+    };
+    if (io.progress != nullptr) {
+        io.progress->start(static_cast<std::int64_t>(files.bytes()), "comparing with the seal");
     }
+    in_batches<Compared, Fate>(next, io, each, take);
+    join_files(files, sealed, [&](const ListedFile* there, const ListedFile* was) {
+        if (there == nullptr) changes.missing.push_back(was->path);
+    });
     return changes;
 }
 

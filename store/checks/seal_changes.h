@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,7 +11,6 @@
 #include <tessera/parallel.h>
 
 #include "parity_archive.h"
-#include "parity_decode.h"
 #include "sums.h"
 
 namespace tessera {
@@ -26,13 +24,19 @@ namespace tessera {
 /// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
 [[nodiscard]] std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix);
 
-/// The files with parity as they were sealed, by path, as far as indices can be read.
-using SealedRecords = std::map<std::string, SealedFile, std::less<>>;
-[[nodiscard]] SealedRecords sealed_records(const ParityArchive& archive);
+/// What the parity of a seal covers, as far as indices can be read.
+struct SealedParts {
+    /// Sorted by path, with what was sealed: once for each extent that a segment has of a file, and those of the
+    /// segment that comes first in the root first. A file of which a segment has no byte has one that is no extent.
+    FileList files;
+    std::vector<std::optional<std::uint64_t>> bytes;  ///< of each segment
+    static constexpr std::uint32_t no_extent = UINT32_MAX;
+};
+[[nodiscard]] SealedParts sealed_parts(const ParityArchive& archive);
 
-/// Paths below what is sealed; the lists are sorted.
+/// Of paths below what is sealed; the lists are sorted.
 struct SealChanges {
-    PathSet intact;                    ///< as sealed, by size and time or by content
+    std::vector<bool> intact;          ///< of each file that is there: as sealed, by size and time or by content
     std::vector<std::string> edited;   ///< written after the seal was broken
     std::vector<std::string> damaged;  ///< other content with the size and time of the seal
     std::vector<std::string> changed;  ///< otherwise not as sealed, although the seal was not broken before that
@@ -43,9 +47,10 @@ struct SealChanges {
     }
 };
 /// Compares `files`, which are all that are there now, with what was sealed. Reads the files whose size or time is not
-/// the sealed one, and those of which no record says these; with `check` all.
-[[nodiscard]] SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix,
-                                       const std::vector<SummedFile>& files, const FileSums& sealed,
-                                       const SealedRecords& records, bool check, const IoOptions& io);
+/// the sealed one, and those of which no record says these (`records` are
+/// those of parity, sorted by path; the first of a path counts); with `check` all.
+[[nodiscard]] SealChanges seal_changes(const KeyValueStore& store, std::string_view prefix, const FileList& files,
+                                       const FileList& sealed, const FileList& records, bool check,
+                                       const IoOptions& io);
 
 }  // namespace tessera

@@ -105,7 +105,8 @@ private:
 
     // ---- arrays
 
-    void check_array(const std::string& path, const Dialect& dialect, const Listing& listing);
+    /// `folders` are the names of those in the array's.
+    void check_array(const std::string& path, const Dialect& dialect, const std::vector<std::string>& folders);
     void add_lost_separator(const std::string& path, const Dialect& dialect, const std::string& key);
     static std::string dotted(std::string key);
     /// Finds temporary files in the folders of chunks, at any depth.

@@ -98,14 +98,18 @@ void Verifier::add(Finding finding) {
 
 void Verifier::check_node(const std::string& path) {
     const std::string prefix = place(path);
-    const Listing& listing = walk_.listing();
+    // The chunks of an array may be too many to list them.
+    std::vector<std::string> folders;
+    store_->for_each(
+        prefix, [](std::string_view, const auto&) {}, [&](std::string_view name, bool) { folders.emplace_back(name); });
+    std::ranges::sort(folders);
     check_temporaries(path, path);
     const bool own_is_whole = check_place(path, join_key(path, ".tessera"));
-    const bool unfinished = own_is_whole && holds(listing.prefixes, ".tessera") && check_own(path);
+    const bool unfinished = own_is_whole && holds(folders, ".tessera") && check_own(path);
     if (const Dialect* dialect = probe_dialect(*store_, prefix)) {
-        check_array(path, *dialect, listing);
+        check_array(path, *dialect, folders);
     } else {
-        check_group(path, probe_group_dialect(*store_, prefix), listing, unfinished);
+        check_group(path, probe_group_dialect(*store_, prefix), walk_.listing(), unfinished);
     }
     if (!own_is_whole) return;
     if (options_.seals) maybe_sealed_.push_back(path);

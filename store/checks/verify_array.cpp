@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "lost_separator.h"
 #include "metadata_json.h"
@@ -22,7 +24,7 @@ constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
 
 }  // namespace
 
-void Verifier::check_array(const std::string& path, const Dialect& dialect, const Listing& listing) {
+void Verifier::check_array(const std::string& path, const Dialect& dialect, const std::vector<std::string>& folders) {
     ++report_.arrays;
     ArrayState array(store_, place(path), dialect);
     const std::string metadata_key = join_key(path, dialect.metadata_key);
@@ -31,13 +33,13 @@ void Verifier::check_array(const std::string& path, const Dialect& dialect, cons
             [&] { loaded = std::make_shared<const LoadedArray>(load_metadata(dialect, *store_, array.prefix)); });
     if (loaded || dialect.documents.back() != dialect.metadata_key) check_attributes(path, dialect);
     if (!loaded) return;
-    for (const std::string& name : listing.keys) {
-        if (!check_name(path, name) && !dialect.owns(loaded->metadata, name)) {
+    store_->for_each(place(path), [&](std::string_view name, const auto&) {
+        if (!check_name(path, path, name) && !dialect.owns(loaded->metadata, name)) {
             add_stray(path, join_key(path, name), "a file that is no part of the array");
         }
-    }
+    });
     bool lost_separator = false;
-    for (const std::string& name : listing.prefixes) {
+    for (const std::string& name : folders) {
         if (check_own_folder(path, name)) continue;
         if (dialect.owns(loaded->metadata, name)) {
             check_chunk_folders(path, join_key(path, name));
@@ -71,9 +73,14 @@ void Verifier::check_chunk_folders(const std::string& node, const std::string& f
     FolderWalk walk(*store_, place(folder), [](const std::string&) { return true; });
     while (walk.next()) {
         check_temporaries(node, join_key(folder, walk.path()));
-        for (const std::string& name : walk.listing().prefixes) {
-            if (looks_like_chunk(name)) walk.enter(name);
-        }
+        std::vector<std::pair<std::string, bool>> folders;  // and whether each is a link
+        store_->for_each(
+            walk.prefix(), [](std::string_view, const auto&) {},
+            [&](std::string_view name, bool link) {
+                if (looks_like_chunk(name)) folders.emplace_back(name, link);
+            });
+        std::ranges::sort(folders);
+        for (const auto& [name, link] : folders) walk.enter(name, link);
     }
 }
 

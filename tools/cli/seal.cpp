@@ -12,7 +12,6 @@
 #include <functional>
 #include <iterator>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,18 +34,12 @@ struct SealCall {
     std::vector<std::string> accept;
 };
 
-std::set<std::string, std::less<>> set_of(std::vector<std::string> names) {
-    return {std::make_move_iterator(names.begin()), std::make_move_iterator(names.end())};
-}
-
 /// A seal over damage would vouch for it.
 bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
     VerifyOptions options{.io = session.io(), .seals = false};
     // What has parity and is as it was sealed was sound then.
-    std::set<std::string, std::less<>> unchanged;
-    if (!o.check) unchanged = set_of(unchanged_since_seal(*place.store, place.prefix));
-    options.trust = [&](std::string_view path) { return unchanged.contains(path); };
+    if (!o.check) options.trust = unchanged_since_seal(*place.store, place.prefix);
     const VerifyReport report = verify(place.store, place.prefix, options);
     session.clear_progress();
     if (report.count(FindingKind::leftover) > 0) {

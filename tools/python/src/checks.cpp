@@ -13,7 +13,6 @@
 #include <tessera/statistics.h>
 #include <tessera/verify.h>
 
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,9 +51,7 @@ VerifyReport verify_at(const std::string& path, bool seals, bool for_seal, const
     VerifyOptions options{.io = io, .seals = seals};
     if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
     return at_place(path, {.read_only = true}, [&](const Place& at) {
-        const std::vector<std::string> names = unchanged_since_seal(*at.store, at.prefix);
-        const std::set<std::string, std::less<>> unchanged(names.begin(), names.end());
-        options.trust = [&](std::string_view name) { return unchanged.contains(name); };
+        options.trust = unchanged_since_seal(*at.store, at.prefix);
         return verify(at.store, at.prefix, options);
     });
 }

@@ -56,6 +56,8 @@ public:
 
     /// Schedules a folder or a link that listing() names.
     void enter(const std::string& name);
+    /// The same for who knows which it is, without a listing.
+    void enter(const std::string& name, bool link);
 
     /// Folders that were not entered, in no order. Complete at the end of the walk.
     [[nodiscard]] const std::vector<PassedFolder>& passed() const { return passed_; }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,9 +74,10 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = fals
 /// file, and for a file that a program is writing to; and io if the disk has too little space for the parity.
 Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options);
 
-/// The sealed files that have the size and time recorded by the parity at `prefix`; empty without parity. Reads no
-/// data.
-[[nodiscard]] std::vector<std::string> unchanged_since_seal(const KeyValueStore& store, std::string_view prefix);
+/// Says whether a file, by its path below `prefix`, has the size and time that the parity there records of it; always
+/// false without parity. Any thread may call it. Reads no data. The store must outlive it.
+[[nodiscard]] std::function<bool(std::string_view path)> unchanged_since_seal(const KeyValueStore& store,
+                                                                              std::string_view prefix);
 
 /// The place of a seal that lies beside the sealed file, for seal(), seal_state(), parity_promise(), verify() and
 /// repair(). The seal of a zip or an array file, even one that is gone, is in `NAME.tessera-seal/`; that of a bag

@@ -75,8 +75,8 @@ struct VerifyReport {
 };
 
 struct VerifyOptions {
-    /// io.max_memory limits the decoded chunks of all threads. In addition, 8 bytes for each stored chunk are needed,
-    /// and with a seal the names of all files.
+    /// io.max_memory limits the decoded chunks of all threads. In addition, 8 bytes for each stored chunk are needed.
+    /// What a seal lists lies in a temporary file.
     IoOptions io = {};
     bool seals = true;  ///< compare with existing seals
     /// If set, a chunk is not decoded if this returns true for its file, given by the path below the verified node.
