@@ -5,14 +5,27 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include <tessera/pipeline.h>
 #include <tessera/view.h>
 
 namespace tessera {
 
 class ByteRuns {
 public:
+    /// Single elements of a packed chunk, sorted by their offsets, whose memory is not for neighbours. nullopt as
+    /// below.
+    [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, std::span<const ElementPlace> places,
+                                                    const DType& there) {
+        ByteRuns runs;
+        runs.places_ = places;
+        runs.size_ = dtype.size();
+        if (!runs.swaps(dtype, there)) return std::nullopt;
+        return runs;
+    }
+
     /// The runs of the part `region` of a chunk of this shape (packed in C order) to `out` (shape region.extent).
     /// nullopt if the region is empty, or if adjacent elements of the chunk are not adjacent in `out`: every run would
     /// be one element.
@@ -46,11 +59,8 @@ public:
     /// differs in byte order and its elements are not single numbers of at most 8 bytes.
     [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& chunk, const Region& region,
                                                     const MutableArrayView& out) {
-        const bool swap = !(out.dtype == dtype);
-        const std::int64_t number = dtype.swap_unit();
-        if (swap && (!out.dtype.equal_but_order(dtype) || number != dtype.size() || number > 8)) return std::nullopt;
         std::optional<ByteRuns> runs = of(chunk, region, out);
-        if (runs && swap) runs->swapped_ = static_cast<std::size_t>(number);
+        if (runs && !runs->swaps(dtype, out.dtype)) return std::nullopt;
         return runs;
     }
 
@@ -63,7 +73,7 @@ public:
                std::all_of(loops_.begin(), loops_.begin() + depth_, fits);
     }
     [[nodiscard]] std::size_t count() const {
-        std::size_t n = 1;
+        std::size_t n = std::max<std::size_t>(places_.size(), 1);
         for (int d = 0; d < depth_; ++d) n *= static_cast<std::size_t>(loops_[static_cast<std::size_t>(d)].n);
         return n;
     }
@@ -76,7 +86,8 @@ public:
     /// Returns whether it never did.
     template <class Each>
     bool for_each(const Each& each) const {
-        return run(depth_, static_cast<std::size_t>(first_), to_, each);
+        if (places_.empty()) return run(depth_, static_cast<std::size_t>(first_), to_, each);
+        return std::ranges::all_of(places_, [&](const ElementPlace& place) { return each(place.from, place.to); });
     }
 
 private:
@@ -85,6 +96,14 @@ private:
         std::int64_t from = 0;
         std::int64_t to = 0;
     };
+
+    /// Sets swapped_. Returns whether elements of `dtype` can become `there`.
+    bool swaps(const DType& dtype, const DType& there) {
+        if (there == dtype) return true;
+        const std::int64_t number = dtype.swap_unit();
+        swapped_ = static_cast<std::size_t>(number);
+        return there.equal_but_order(dtype) && number == dtype.size() && number <= 8;
+    }
 
     template <class Each>
     bool run(int depth, std::size_t from, std::byte* to, const Each& each) const {
@@ -96,7 +115,8 @@ private:
         return true;
     }
 
-    std::array<Loop, max_rank> loops_;  ///< innermost first
+    std::span<const ElementPlace> places_;  ///< instead of loops
+    std::array<Loop, max_rank> loops_;      ///< innermost first
     int depth_ = 0;
     std::int64_t first_ = 0;
     std::int64_t size_ = 0;

@@ -54,6 +54,17 @@ T delta_row(T before, std::byte* row, std::int64_t step, std::byte* packed, std:
     return before;
 }
 
+/// The view without dimensions of length 1.
+MutableArrayView without_single(const MutableArrayView& v) {
+    MutableArrayView squeezed{v.data, v.dtype, {}, {}, v.arena};
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        if (v.shape[d] == 1) continue;
+        squeezed.shape.push_back(v.shape[d]);
+        squeezed.strides.push_back(v.strides[d]);
+    }
+    return squeezed;
+}
+
 class DeltaCodec final : public NumericFilter {
 public:
     DeltaCodec(const ChunkSpec& in, const DType& dtype, const DType& astype) : NumericFilter(in, dtype, astype) {
@@ -96,7 +107,9 @@ private:
     /// Encodes a view as packed differences in one pass; with Undo, decodes them into it. Returns false if the view is
     /// empty or has no dimensions, or if the elements of a row are not adjacent.
     template <bool Undo>
-    [[nodiscard]] bool run_rows(const MutableArrayView& v, std::byte* packed, const DType& dtype) const {
+    [[nodiscard]] bool run_rows(const MutableArrayView& all, std::byte* packed, const DType& dtype) const {
+        // A last dimension of one element would make every row so short.
+        const MutableArrayView v = without_single(all);
         const int last = v.shape.rank() - 1;
         const std::int64_t size = dtype.size();
         if (last < 0 || v.count() == 0) return false;

@@ -45,6 +45,10 @@ constexpr std::uint64_t unsized_limit = std::uint64_t{1} << 30;
 /// Compressors work block by block in memory of their own: about this much, and no more than a few chunks.
 constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
 
+/// Single elements further apart than this are read from an uncompressed chunk one by one. A call costs about as much
+/// as copying so many bytes.
+constexpr std::size_t read_alone = 4096;
+
 const CodecRow& find_row(const CodecConfig& config) {
     if (const CodecRow* row = find_codec(config.name)) return *row;
     std::vector<std::string_view> names;
@@ -255,6 +259,25 @@ struct CodecPipeline::State {
         return true;
     }
 
+    /// The single elements of uncompressed bytes. Returns false if the bytes are compressed or their number is wrong.
+    [[nodiscard]] bool copy_elements_alone(const ByteSource& in, const ByteRuns& runs,
+                                           std::span<const ElementPlace> places, CodecScratch& scratch) const {
+        if (!bytes_to_bytes.empty() || in.size() != sizes.front()) return false;
+        if (!in.mapped().empty()) {
+            copy_runs(in.mapped(), runs);
+            return true;
+        }
+        const std::size_t end = places.back().from + runs.size();
+        if (runs.swapped() != 0 || end / places.size() < read_alone) {
+            scratch.encoded.reset(end);
+            in.read(0, scratch.encoded.span());
+            copy_runs(scratch.encoded, runs);
+        } else {
+            for (const ElementPlace& place : places) in.read(place.from, {place.to, runs.size()});
+        }
+        return true;
+    }
+
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
         if (bytes_to_bytes.empty()) {
             at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(in, out); });
@@ -308,6 +331,8 @@ ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) co
 
     const std::size_t stages = s.bytes_to_bytes.size();
     if (stages == 0) {
+        const bool ours = array.bytes().data() == in.data;
+        if (!ours && s.is_memory_of(in)) return {in.data, static_cast<std::size_t>(s.sizes.front())};
         at_stage(s.array_to_bytes, [&] { s.array_to_bytes.codec->encode(in, scratch.encoded); });
         return scratch.encoded;
     }
@@ -333,18 +358,8 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const State& s = *state_;
     require_inside(region, chunk().shape);
     const auto axes = s.all_axes();
-    if (!axes || s.bytes_to_bytes.size() > 1) return std::nullopt;
+    if (!axes || s.bytes_to_bytes.size() != 1) return std::nullopt;
     const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
-    if (s.bytes_to_bytes.empty()) {
-        const DType* memory = s.array_to_bytes.codec->memory_dtype();
-        // Callers could not compare byte-swapped elements with the fill.
-        if (memory == nullptr || !(turned.dtype == *memory) || encoded.size() != s.sizes.front()) return std::nullopt;
-        scratch.encoded.reset(encoded.size());
-        std::ranges::copy(encoded, scratch.encoded.data());
-        const MutableArrayView chunk = view_bytes(scratch.encoded.data(), *memory, s.innermost().shape);
-        copy_elements(turned, chunk.part({permuted(region.start, *axes), permuted(region.extent, *axes)}));
-        return scratch.encoded;
-    }
     const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
                                 nullptr};  // only read
     const auto runs = s.runs_of({permuted(region.start, *axes), permuted(region.extent, *axes)}, from);
@@ -366,6 +381,68 @@ std::uint64_t CodecPipeline::trailing_bytes(ByteSpan encoded) const {
                     [&] { return codecs.back().codec->trailing_bytes(encoded, state_->sizes[codecs.size() - 1]); });
 }
 
+namespace {
+
+void require_limit(const CodecPipeline& pipeline, const ByteSource& encoded, std::uint64_t most) {
+    if (encoded.size() <= pipeline.encoded_limit()) return;
+    throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(), most));
+}
+
+/// Before a chunk of `decoded` bytes is decoded into scratch.part.
+void require_part_memory(std::uint64_t decoded, const ByteSource& encoded, const CodecScratch& scratch) {
+    if (decoded <= scratch.part.capacity()) return;
+    in_context([&] { return fmt::format("it decodes to {}", memory_text(decoded)); },
+               [&] { require_memory(decoded + encoded.size()); });
+}
+
+ByteSpan all_bytes(const ByteSource& encoded, CodecScratch& scratch) {
+    if (!encoded.mapped().empty()) return encoded.mapped();
+    scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
+    encoded.read(0, scratch.encoded.span());
+    return scratch.encoded;
+}
+
+}  // namespace
+
+std::optional<Strides> CodecPipeline::element_steps(const DType& dtype) const {
+    const State& s = *state_;
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    const auto axes = s.all_axes();
+    if (memory == nullptr || !axes || !ByteRuns::of(*memory, {}, dtype)) return std::nullopt;
+    const Strides packed = contiguous_strides(s.innermost().shape, memory->size());
+    Strides steps = packed;
+    for (int d = 0; d < axes->rank(); ++d) steps[static_cast<int>((*axes)[d])] = packed[d];
+    return steps;
+}
+
+std::optional<ArrayView> CodecPipeline::elements_in(ByteSpan encoded) const {
+    const State& s = *state_;
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    if (memory == nullptr || !s.bytes_to_bytes.empty() || encoded.size() != s.sizes.front()) return std::nullopt;
+    const auto steps = element_steps(*memory);
+    return steps ? std::optional(ArrayView{encoded.data(), *memory, s.chunk.shape, *steps}) : std::nullopt;
+}
+
+void CodecPipeline::decode_elements(const ByteSource& encoded, std::span<const ElementPlace> places, const DType& dtype,
+                                    CodecScratch& scratch) const {
+    const State& s = *state_;
+    require_limit(*this, encoded, s.sizes.back());
+    const DType* memory = s.array_to_bytes.codec->memory_dtype();
+    const auto runs = memory == nullptr ? std::nullopt : ByteRuns::of(*memory, places, dtype);
+    if (!runs) throw std::logic_error("decode_elements without element_steps");
+    if (places.empty() || s.copy_elements_alone(encoded, *runs, places, scratch)) return;
+    if (s.bytes_to_bytes.size() == 1) {
+        const auto& stage = s.bytes_to_bytes.front();
+        if (at_stage(stage, [&] { return stage.codec->decode_runs(encoded, s.sizes.front(), *runs, scratch); })) return;
+    }
+    require_part_memory(s.sizes.front(), encoded, scratch);
+    const ByteSpan bytes = all_bytes(encoded, scratch);
+    scratch.part.reset(static_cast<std::size_t>(s.sizes.front()));
+    const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
+    s.decode_from(s.array_to_array.size(), bytes, all, scratch);
+    copy_runs(scratch.part, *runs);
+}
+
 void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                                 CodecScratch& scratch) const {
     const State& s = *state_;
@@ -374,10 +451,7 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
         at_stage(s.array_to_bytes, [&] { shards->decode_part(encoded, region, out, scratch); });
         return;
     }
-    if (encoded.size() > encoded_limit()) {
-        throw corrupt(
-            fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(), s.sizes.back()));
-    }
+    require_limit(*this, encoded, s.sizes.back());
     const DType* memory = s.array_to_bytes.codec->memory_dtype();
     const auto axes = s.all_axes();
     const bool plain = axes && memory != nullptr;
@@ -389,16 +463,8 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
 
     // A part needs the whole chunk decoded. Lack of memory for that is reported before any of it is allocated.
     const auto decoded = static_cast<std::uint64_t>(byte_count(chunk().shape, chunk().dtype.size()));
-    if (!whole && decoded > scratch.part.capacity()) {
-        in_context([&] { return fmt::format("it decodes to {}", memory_text(decoded)); },
-                   [&] { require_memory(decoded + encoded.size()); });
-    }
-    ByteSpan bytes = encoded.mapped();
-    if (bytes.empty()) {
-        scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
-        encoded.read(0, scratch.encoded.span());
-        bytes = scratch.encoded;
-    }
+    if (!whole) require_part_memory(decoded, encoded, scratch);
+    const ByteSpan bytes = all_bytes(encoded, scratch);
     if (whole) {
         decode(bytes, out, scratch);
         return;

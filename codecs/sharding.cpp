@@ -252,8 +252,7 @@ void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t 
 
 Buffer ShardCodec::encode_index(const std::vector<Place>& places) const {
     CodecScratch scratch;
-    (void)index_.encode(places_view<ArrayView>(places, numbers_), scratch);
-    return std::move(scratch.encoded);
+    return Buffer(index_.encode(places_view<ArrayView>(places, numbers_), scratch));
 }
 
 // ---- Shard
@@ -327,7 +326,7 @@ struct ShardWriter::Slot {
     Outcome outcome = Outcome::kept;
     NDArray chunk;
     CodecScratch scratch;
-    ByteSpan encoded;  ///< in scratch
+    ByteSpan encoded;  ///< in scratch, or the chunk itself
 };
 
 ShardWriter::ShardWriter(const ShardCodec& codec, std::unique_ptr<const Shard> old, const Region& inside,

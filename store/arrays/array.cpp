@@ -386,9 +386,21 @@ std::vector<Part> at_points(std::span<const Index> points, const View& elements,
 }  // namespace
 
 NDArray Array::read_points(std::span<const Index> points, const IoOptions& io) const {
-    NDArray out(dtype(), {static_cast<std::int64_t>(points.size())});
-    read_many(at_points<RegionRead>(points, out.view(), name()), io);
+    const auto l = state_->loaded();
+    const int rank = l->grid.shape().rank();
+    std::vector<std::int64_t> indices;
+    indices.reserve(points.size() * static_cast<std::size_t>(rank));
+    for (const Index& point : points) {
+        if (point.rank() != rank) throw invalid_argument(fmt::format("{}: {} is no index", name(), point.to_string()));
+        indices.insert(indices.end(), point.begin(), point.end());
+    }
+    NDArray out(l->metadata.dtype, {static_cast<std::int64_t>(points.size())});
+    tessera::read_points(*state_, *l, indices, out.view(), io);
     return out;
+}
+
+void Array::read_points(std::span<const std::int64_t> indices, const MutableArrayView& out, const IoOptions& io) const {
+    tessera::read_points(*state_, *state_->loaded(), indices, out, io);
 }
 
 // ---- writing

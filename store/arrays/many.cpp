@@ -10,6 +10,7 @@
 #include <map>
 
 #include "chunk_changes.h"
+#include "picked.h"
 #include "region_io.h"
 
 namespace tessera {
@@ -116,11 +117,13 @@ void distribute(const ArrayState& array, const LoadedArray& loaded, const Touche
     NDArray& unit = scratch->unit;
     if (!(unit.dtype() == loaded.metadata.dtype) || !(unit.shape() == unit_shape(loaded)) || unit.dtype().is_variable())
         unit = NDArray(loaded.metadata.dtype, unit_shape(loaded));
+    const ShardCodec* const shard = loaded.pipeline.shard();
+    const MutableArrayView all = laid_out_as(shard == nullptr ? loaded.pipeline : shard->inner(), unit.view());
     const Region inside = Region::whole(box.extent);
-    read(inside, unit.view().part(inside), *scratch);
+    read(inside, all.part(inside), *scratch);
     for (const Touch& touch : unit_touches) {
         const Common common = common_of(parts[touch.part].region, box);
-        copy_elements(unit.view().part(common.in_unit), parts[touch.part].out.part(common.in_part));
+        copy_elements(all.part(common.in_unit), parts[touch.part].out.part(common.in_part));
     }
 }
 
@@ -171,9 +174,10 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
                          for (int d = 0; d < index.rank(); ++d) index[d] -= shard[d] * inner.grid()[d];
                          numbers.push_back(inner.linear(index));
                      }
-                     read_units(array, loaded, shard, numbers, within, [&](std::size_t i, const ReadUnit& read) {
-                         distribute(array, loaded, touches, units[i], parts, read);
-                     });
+                     read_units(array, loaded, shard, numbers, within,
+                                [&](std::size_t i, const ReadUnit& read, const ByteSource*) {
+                                    distribute(array, loaded, touches, units[i], parts, read);
+                                });
                  });
 }
 

@@ -146,6 +146,13 @@ inline MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& sha
     return scratch.chunk.view();
 }
 
+/// The same memory, with the elements of a packed chunk in the order in which they are stored, so that decoding moves
+/// none. For memory from which elements are picked afterwards.
+inline MutableArrayView laid_out_as(const CodecPipeline& pipeline, MutableArrayView chunk) {
+    if (const auto steps = pipeline.element_steps(chunk.dtype)) chunk.strides = *steps;
+    return chunk;
+}
+
 /// Reads the picked elements of a box of shape `whole`, by read(region of the box, memory).
 template <class Read>
 void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& request, const Picked& part,

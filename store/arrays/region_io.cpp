@@ -48,9 +48,15 @@ void read_with_gaps(const ArrayState& array, const LoadedArray& loaded, const st
         read_absent(array, loaded, out);
         return;
     }
-    const MutableArrayView chunk = chunk_buffer(loaded, loaded.grid.chunks(), scratch);
+    const auto pick = [&](const MutableArrayView& chunk) {
+        copy_elements(picked(chunk.part(part.in_box), part, request.selection), out);
+    };
+    if (const auto there = loaded.pipeline.elements_in(scratch.encoded)) {
+        return pick({const_cast<std::byte*>(there->data), there->dtype, there->shape, there->strides, nullptr});
+    }
+    const MutableArrayView chunk = laid_out_as(loaded.pipeline, chunk_buffer(loaded, loaded.grid.chunks(), scratch));
     loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
-    copy_elements(picked(chunk.part(part.in_box), part, request.selection), out);
+    pick(chunk);
 }
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
@@ -93,13 +99,19 @@ void write_chunk(const ArrayState& array, const LoadedArray& loaded, const std::
     output.begin(index, key, !part.whole);
     const Shape& whole = loaded.grid.chunks();
     const bool stored = !part.whole && array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit());
-    if (stored) {
+    // An uncompressed chunk is changed where it was read.
+    const auto there = stored ? loaded.pipeline.elements_in(scratch->encoded) : std::nullopt;
+    const bool in_place = there && there->dtype == loaded.metadata.dtype;
+    if (stored && !in_place) {
         if (const auto bytes = encode_touched(loaded, request, part, *scratch)) {
             output.put(*bytes);
             return;
         }
     }
     const auto memory = [&](bool keep) {
+        if (in_place) {
+            return MutableArrayView{scratch->encoded.data(), there->dtype, there->shape, there->strides, nullptr};
+        }
         require_chunk_memory(loaded, *scratch);
         const MutableArrayView chunk = chunk_buffer(loaded, whole, *scratch);
         if (stored) {

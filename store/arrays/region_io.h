@@ -37,11 +37,15 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
 void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<const RegionWrite> parts,
                 const IoOptions& io);
 
+/// See Array::read_points.
+void read_points(const ArrayState& array, const LoadedArray& loaded, std::span<const std::int64_t> indices,
+                 const MutableArrayView& out, const IoOptions& io);
+
 /// Reads a unit (a chunk, or an inner chunk of a shard), or a part of it, into memory of the part's shape.
 using ReadUnit = std::function<void(const Region& region, const MutableArrayView& out, WorkerScratch& scratch)>;
-using EachUnit = std::function<void(std::size_t i, const ReadUnit& read)>;
-/// Opens a shard once and calls each(i, read) in parallel for some of its inner chunks, given by their numbers in the
-/// shard.
+using EachUnit = std::function<void(std::size_t i, const ReadUnit& read, const ByteSource* encoded)>;
+/// Opens a shard once and calls each(i, read, encoded) in parallel for some of its inner chunks, given by their numbers
+/// in the shard. `encoded` is nullptr for an absent one.
 void read_units(const ArrayState& array, const LoadedArray& loaded, const Index& shard,
                 std::span<const std::int64_t> inner, const IoOptions& io, const EachUnit& each);
 

@@ -130,14 +130,16 @@ void read_units(const ArrayState& array, const LoadedArray& loaded, const Index&
                [&] {
                    const std::unique_ptr<const Shard> shard = open_shard(array, loaded, key);
                    const auto read = [&](std::size_t i, const ByteSource* encoded) {
-                       each(i, [&](const Region& region, const MutableArrayView& out, WorkerScratch& scratch) {
+                       const auto part = [&](const Region& region, const MutableArrayView& out,
+                                             WorkerScratch& scratch) {
                            if (!shard) return read_absent(array, loaded, out);
                            const Index index = loaded.pipeline.shard()->grid().index(inner[i]);
                            shard->read(index, encoded, region, out, scratch.codec);
                            Index first = inner_box(loaded, loaded.grid.chunk_region(chunk), index).start;
                            for (int d = 0; d < first.rank(); ++d) first[d] += region.start[d];
                            require_text(loaded, out, first);
-                       });
+                       };
+                       each(i, part, encoded);
                    };
                    if (shard) return shard->for_each(inner, io, read);
                    for (std::size_t i = 0; i < inner.size(); ++i) read(i, nullptr);

@@ -20,6 +20,12 @@ struct CodecScratch {
     Buffer block;  ///< for codecs that decode block by block
 };
 
+/// One element: where it begins in the bytes of a decoded chunk, and where it goes.
+struct ElementPlace {
+    std::size_t from;
+    std::byte* to;
+};
+
 /// Thread rule: immutable; const members may be called from several threads, each with its own scratch.
 class CodecPipeline {
 public:
@@ -32,7 +38,8 @@ public:
 
     [[nodiscard]] const ChunkSpec& chunk() const;
 
-    /// Encodes a whole chunk (of the chunk shape, with any strides) into `scratch.encoded`, and returns that.
+    /// Encodes a whole chunk (of the chunk shape, with any strides). The result lies in `scratch.encoded`, or is the
+    /// chunk's own memory if that is how it is encoded.
     [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
     /// Encodes the chunk stored as `encoded` (not in `scratch`) with new elements in the part `region`. Only the
     /// blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be partially
@@ -48,6 +55,17 @@ public:
     /// chunks are read.
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
                      CodecScratch& scratch) const;
+
+    /// Bytes from one element to the next along each dimension of the chunk, once it is decoded. nullopt if filters
+    /// compute the elements, if these have no fixed size, or if they cannot become `dtype` by swapping bytes.
+    [[nodiscard]] std::optional<Strides> element_steps(const DType& dtype) const;
+    /// The elements of an uncompressed chunk where its encoded bytes hold them, in the chunk's dtype and shape. nullopt
+    /// if they are encoded in any way beside byte order and the order of dimensions.
+    [[nodiscard]] std::optional<ArrayView> elements_in(ByteSpan encoded) const;
+    /// Decodes single elements, sorted by `from`, into elements of `dtype`. Requires element_steps(). Of a codec with
+    /// blocks only the needed ones are decoded.
+    void decode_elements(const ByteSource& encoded, std::span<const ElementPlace> places, const DType& dtype,
+                         CodecScratch& scratch) const;
 
     /// The codec that reads and replaces single inner chunks of a shard. nullptr if a chunk is read and written as a
     /// whole; that includes a shard that is compressed again.

@@ -200,6 +200,10 @@ public:
     /// Reads or writes the elements at many indices, as a 1-d array in the order of `points`. If an index is written
     /// twice, the later value wins.
     [[nodiscard]] NDArray read_points(std::span<const Index> points, const IoOptions& io = {}) const;
+    /// The same for the rows of a table of indices: rank() numbers for each element of `out`, a 1-d view (any stride)
+    /// with the array's dtype in either byte order. Only the needed blocks of each chunk are decoded.
+    void read_points(std::span<const std::int64_t> indices, const MutableArrayView& out,
+                     const IoOptions& io = {}) const;
     void write_points(std::span<const Index> points, const ArrayView& values, const IoOptions& io = {});
     /// Read-modify-write. Each chunk's part of the selection is read, changed by `change` and written back under that
     /// chunk's lock, so that no concurrent change is lost, not even increments from many processes. Chunks are changed
