@@ -69,7 +69,7 @@ Found find(const std::string& path, const PlaceOptions& options) {
         const ArrayFileFormat* const format = find_array_file_format(path);
         if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws, naming what is there
         if (format != nullptr) {
-            std::vector<std::string> members = array_members(*format, path);
+            std::vector<std::string> members = array_members(*format, {path});
             const bool one = members.size() == 1 || !format->holds_several();
             if (!one) return {nullptr, true, std::move(members)};
         }
