@@ -38,7 +38,7 @@ std::string chosen_member(const ArrayPath& path, const std::vector<std::string>&
                                              fmt::join(members, ", ")));
 }
 
-std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path) {
+std::vector<std::string> array_members(const ArrayFileFormat& format, const ArrayPath& path) {
     return format.members == nullptr ? std::vector<std::string>{} : format.members(path);
 }
 
@@ -67,14 +67,18 @@ const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
 }  // namespace
 
 ArrayPath split_array_path(std::string_view text) {
-    // A file's name may contain "::": the longest part that exists is the file. If nothing exists yet, the first "::"
-    // ends the name.
+    return split_array_path(text, [](const std::filesystem::path& path) {
+        std::error_code ignored;
+        return std::filesystem::exists(path, ignored);
+    });
+}
+
+ArrayPath split_array_path(std::string_view text, const std::function<bool(const std::filesystem::path&)>& exists) {
     constexpr std::string_view mark = "::";
     const std::size_t first = text.find(mark);
-    std::error_code ignored;
-    if (first == std::string_view::npos || std::filesystem::exists(text, ignored)) return {text};
+    if (first == std::string_view::npos || exists(text)) return {text};
     for (std::size_t at = text.rfind(mark); at != std::string_view::npos && at > first; at = text.rfind(mark, at - 1)) {
-        if (std::filesystem::exists(text.substr(0, at), ignored)) {
+        if (exists(text.substr(0, at))) {
             return {text.substr(0, at), std::string(text.substr(at + mark.size()))};
         }
     }
@@ -129,7 +133,7 @@ std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& 
     const std::string name = *path.member;
     const std::size_t last = name.rfind("::");
     if (last == std::string::npos) return std::nullopt;
-    const std::vector<std::string> members = array_members(format, path.path);
+    const std::vector<std::string> members = array_members(format, path);
     if (std::ranges::count(members, name) > 0) return std::nullopt;
     path.member = name.substr(0, last);
     return name.substr(last + 2);

@@ -352,7 +352,7 @@ std::unique_ptr<CsvSource> open_table(std::shared_ptr<const ByteSource> file, co
 
 std::unique_ptr<ArraySource> csv_open(const ArrayPath& path, const ArrayFileOptions& options) {
     require_no_member(path);
-    return open_csv(open_file(path.path), {.dtype = options.dtype, .header = options.header});
+    return open_csv(path.bytes(), {.dtype = options.dtype, .header = options.header});
 }
 
 std::unique_ptr<ArraySink> csv_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
@@ -364,7 +364,7 @@ std::unique_ptr<ArraySink> csv_create(const ArrayPath& path, const DType& dtype,
 
 Value csv_describe(const ArrayPath& path) {
     require_no_member(path);
-    const auto source = open_table(open_file(path.path), {});
+    const auto source = open_table(path.bytes(), {});
     const ArrayInfo info = source->info();
     Value facts = Value::object();
     facts.set("format", "csv");

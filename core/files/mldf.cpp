@@ -13,8 +13,8 @@ bool mldf_recognise(ByteSpan first) {
     return starts_with(first, "\x89MLDF");  // the reader reports damage in the rest of the magic
 }
 
-std::vector<std::string> mldf_list(const std::filesystem::path& path) {
-    return MldfReader(open_file(path)).arrays();
+std::vector<std::string> mldf_list(const ArrayPath& path) {
+    return MldfReader(path.bytes()).arrays();
 }
 
 std::unique_ptr<ArraySource> mldf_open(const ArrayPath& path, const ArrayFileOptions&) {
@@ -29,8 +29,9 @@ std::unique_ptr<ArraySink> mldf_create(const ArrayPath& path, const DType& dtype
 
 /// The header's facts, and the damage that shows without reading the data.
 Value mldf_describe(const ArrayPath& path) {
-    Value facts = mldf_summary(MldfReader(open_file(path.path)));
-    const MldfReport report = validate_mldf(path.path, {.payloads = false, .limit = 20});
+    const std::shared_ptr<const ByteSource> file = path.bytes();
+    Value facts = mldf_summary(MldfReader(file));
+    const MldfReport report = validate_mldf(file, {.payloads = false, .limit = 20});
     facts.set("format", "mldf");
     facts.set("problem_count", report.finding_count);
     facts.set("problems", Value::Array(report.findings.begin(), report.findings.end()));

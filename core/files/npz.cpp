@@ -59,13 +59,12 @@ bool npz_recognise(ByteSpan first) {
     return starts_with(first, "PK\x03\x04") || starts_with(first, "PK\x05\x06");  // the second: no member at all
 }
 
-std::vector<std::string> npz_list(const std::filesystem::path& path) {
-    return npz_members(ZipReader(path));
+std::vector<std::string> npz_list(const ArrayPath& path) {
+    return npz_members(ZipReader(path.path));
 }
 
 std::unique_ptr<ArraySource> npz_open(const ArrayPath& path, const ArrayFileOptions&) {
-    return open_npz_member(path.path,
-                           chosen_member(path, path.member ? std::vector<std::string>{} : npz_list(path.path)));
+    return open_npz_member(path.path, chosen_member(path, path.member ? std::vector<std::string>{} : npz_list(path)));
 }
 
 std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype, const Shape& shape,

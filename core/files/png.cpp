@@ -196,7 +196,7 @@ private:
 
 class PngSource final : public ArraySource {
 public:
-    explicit PngSource(std::unique_ptr<ByteSource> file)
+    explicit PngSource(std::shared_ptr<const ByteSource> file)
         : file_(std::move(file)), decoder_(std::make_unique<PngDecoder>(*file_)) {
         info_ = {.dtype = decoder_->dtype(), .shape = decoder_->shape(), .chunks = {}};
         if (!decoder_->interlaced()) info_.access = Access::sequential;
@@ -235,7 +235,7 @@ public:
     [[nodiscard]] bool interlaced() const { return decoder_->interlaced(); }
 
 private:
-    std::unique_ptr<ByteSource> file_;
+    std::shared_ptr<const ByteSource> file_;
     ArrayInfo info_;
     mutable std::mutex mutex_;
     mutable std::unique_ptr<PngDecoder> decoder_;
@@ -304,7 +304,7 @@ private:
 
 std::unique_ptr<PngSource> open_picture(const ArrayPath& path) {
     require_no_member(path);
-    return std::make_unique<PngSource>(open_file(path.path));
+    return std::make_unique<PngSource>(path.bytes());
 }
 
 std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {

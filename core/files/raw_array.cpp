@@ -415,7 +415,7 @@ std::unique_ptr<ArraySink> ra_create(const ArrayPath& path, const DType& dtype, 
 
 Value ra_describe(const ArrayPath& path) {
     require_no_member(path);
-    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    const RawArrayHeader h = read_raw_array_header(*path.bytes());
     Value facts = Value::object();
     facts.set("format", "ra");
     facts.set("flags", h.flags);

@@ -112,8 +112,13 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
 Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     auto found = find_array(*store, prefix);
     if (!found) throw not_found(absence_message(*store, prefix, "array"));
-    auto state = std::make_shared<ArrayState>(std::move(store), prefix, *found->dialect);
-    state->take(std::move(found->document));
+    return open_found(std::move(store), prefix, *found->dialect, std::move(found->document));
+}
+
+Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                              Buffer document) {
+    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
+    state->take(std::move(document));
     return Array(std::move(state));
 }
 

@@ -41,6 +41,9 @@ struct ArrayAccess {
     [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
     /// As Array::open, without the check for an interrupted batch.
     [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
+    /// The array of which the metadata document was read there.
+    [[nodiscard]] static Array open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                                          const Dialect& dialect, Buffer document);
 };
 
 /// The result of Array::info().

@@ -548,30 +548,23 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 }
 
 std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options) {
-    const ArrayPath parts = split_array_path(path);
-    if (const auto place = probe_place(parts.path, {.read_only = true})) {
-        if (parts.member && probe_dialect(*place->store, place->prefix) == nullptr) {
-            throw invalid_argument(
-                fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", path,
-                            parts.path.string(), *parts.member));
-        }
-        const auto open = [&](const Place& there) -> std::unique_ptr<ArraySource> {
-            auto array = std::make_unique<Array>(Array::open(there.store, there.prefix));
-            if (parts.member) return field_source(std::move(array), *parts.member);
-            return array;
-        };
-        try {
-            return open(*place);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::not_found || !was_replaced(*place)) throw;
-        }
-        return at_place(parts.path, {.read_only = true}, open);
+    return at_located(path, [&](const Located& at) { return open_source(at, options); });
+}
+
+std::unique_ptr<ArraySource> open_source(const Located& at, const ArrayFileOptions& options) {
+    const std::optional<std::string>& part = at.file.member;
+    if (at.kind == PathKind::nothing && !at.place) {
+        throw not_found(fmt::format("{}: no such file or directory", at.file.path.string()));
     }
-    std::error_code ignored;
-    if (!std::filesystem::exists(parts.path, ignored)) {
-        throw not_found(fmt::format("{}: no such file or directory", parts.path.string()));
+    if (!at.place) return open_array_file(at.file, options);
+    if (part && at.kind != PathKind::part) {
+        throw invalid_argument(
+            fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", at.path,
+                        at.file.path.string(), *part));
     }
-    return open_array_file(parts, options);
+    auto array = std::make_unique<Array>(at.array());
+    if (part) return field_source(std::move(array), *part);
+    return array;
 }
 
 }  // namespace tessera

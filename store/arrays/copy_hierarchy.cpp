@@ -7,7 +7,9 @@
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/place.h>
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -37,39 +39,51 @@ std::string place_of(const HierarchyCopy& o, const PlannedCopy& job) {
     return job.node.empty() ? o.destination : join_key(o.destination, job.node);
 }
 
-/// Text that changes when a file or array does, from what a folder tells of its files.
-std::string state_of(const fs::path& path) {
+/// Time and size of a file, time of a directory. The text, with the epoch of std::filesystem, is in the markers of
+/// unfinished copies, which later versions go on with.
+std::string stamp_text(const std::optional<PathFacts>& facts) {
+    using std::chrono::file_clock;
+    if (!facts) return fmt::format(" {}", fs::file_time_type::min().time_since_epoch().count());
+    const std::chrono::sys_time<std::chrono::nanoseconds> modified{std::chrono::nanoseconds(facts->modified)};
+    return fmt::format(" {}{}", file_clock::from_sys(modified).time_since_epoch().count(),
+                       facts->regular ? fmt::format("/{}", facts->size) : "");
+}
+
+/// Text that changes when a file or array does, from what a folder tells of its files. `facts`: of the path.
+std::string state_of(const fs::path& path, const std::optional<PathFacts>& facts) {
     // A changed file has a new time. For an array, folders change with every chunk replaced in them.
-    std::string state;
+    std::vector<fs::path> parts;
     std::error_code ignored;
-    std::vector<fs::path> parts{path};
-    if (fs::is_directory(path, ignored)) {
+    if (facts && facts->directory) {
         for (const auto& entry : fs::directory_iterator(path, ignored)) parts.push_back(entry.path());
         std::ranges::sort(parts);
     }
-    for (const fs::path& part : parts) {
-        const auto changed = fs::last_write_time(part, ignored).time_since_epoch().count();
-        state += fmt::format(" {}", changed);
-        if (fs::is_regular_file(part, ignored)) state += fmt::format("/{}", fs::file_size(part, ignored));
-    }
+    std::string state = stamp_text(facts);
+    for (const fs::path& part : parts) state += stamp_text(path_facts(part));
     return state;
+}
+
+/// Where the source lies in the file system: the file or directory, without members or paths in it.
+fs::path file_of(const ArraySource& from, const Located& at) {
+    if (at.format != nullptr) return at.file.path;
+    if (at.place && is_local(at.file.path) && !at.is_directory()) return at.place->store->name();
+    return split_array_path(from.name()).path;
 }
 
 /// Identifies a copy, to recognise it when it is resumed: the file or array in its present version, and how it is read.
 std::string made_from(const ArraySource& from, const HierarchyCopy& o, const std::optional<Selection>& selection) {
     if (o.open) return o.made_from;
     const ArrayInfo info = from.info();
-    fs::path path = split_array_path(from.name()).path;
-    const bool local = is_local(path);
-    if (local) path = fs::absolute(path);
-    while (local && !fs::exists(path) && path.has_relative_path()) path = path.parent_path();  // paths inside a zip
+    const fs::path path = file_of(from, *o.at);
+    const bool below = o.at->is_directory() && path != o.at->file.path;
+    const std::string state = is_local(path) ? state_of(path, below ? path_facts(path) : o.at->facts)
+                                             : version_text(find_place(path, {.read_only = true}));
     const auto* cast = dynamic_cast<const CastSource*>(&from);
     const std::string rule = cast == nullptr ? "" : fmt::format(" by {}", cast_name(cast->rule()));
-    return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(), path.string(),
-                                  info.dtype.to_string(), rule, info.shape.to_string(),
-                                  selection ? fmt::format(" [{}]", selection->to_string()) : "",
-                                  o.reverse_dims ? " reversed" : "",
-                                  local ? state_of(path) : version_text(find_place(path, {.read_only = true}))));
+    return plain_text(fmt::format("{} in {}, {}{} {}{}{}, changed{}", from.name(),
+                                  (is_local(path) ? fs::absolute(path) : path).string(), info.dtype.to_string(), rule,
+                                  info.shape.to_string(), selection ? fmt::format(" [{}]", selection->to_string()) : "",
+                                  o.reverse_dims ? " reversed" : "", state));
 }
 
 /// Copies the elements of a job into the array that was made for it.
@@ -89,7 +103,7 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
 /// A group is created, or replaced on request. Existing arrays inside it are refused one by one.
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
-    if (const std::optional<Group> there = group_at(o.destination)) {
+    if (const std::optional<Group> there = group_at(locate(o.destination))) {
         throw already_exists(
             fmt::format("{} is already a group; {}overwrite replaces those of its arrays that {} has too",
                         there->name(), o.arrays.option_prefix, o.source));
@@ -104,7 +118,7 @@ enum class Outcome : std::uint8_t {
 };
 
 Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& destination, HierarchyPlan& plan) {
-    const std::unique_ptr<ArraySource> source = open_copied(o, job.source);
+    const std::shared_ptr<const ArraySource> source = plan.only ? plan.only : open_copied(o, job.source);
     for (const std::string& change : job.plan.changes) o.tell(fmt::format("{}: {}", place_of(o, job), change));
     Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection_of(o, *source)));
     try {
@@ -229,24 +243,22 @@ void follow_group_above(HierarchyCopy& o) {
     const Dialect* above = o.arrays.format ? nullptr : format_above(o.destination);
     if (above == nullptr) return;
     o.arrays.format = above->name;
-    const std::optional<Place> source = o.open || o.file ? std::nullopt : probe_place(o.source, {.read_only = true});
-    const auto node = source ? probe_node(*source->store, source->prefix) : std::nullopt;
-    if (!node || node->dialect != above) {
+    const bool is_node = o.at && (o.at->kind == PathKind::array || o.at->kind == PathKind::group);
+    if (!is_node || o.at->dialect != above) {
         o.tell(fmt::format("{} is made in format {}, like the group around it; {}format chooses another", o.destination,
                            above->name, o.arrays.option_prefix));
     }
 }
 
 /// The arrays of a source of several that become one file; empty if the source is one array.
-std::vector<std::string> bundled(const HierarchyCopy& o, const std::vector<std::string>& members,
-                                 std::vector<PassedFolder>& passed) {
+std::vector<std::string> bundled(const HierarchyCopy& o, std::vector<PassedFolder>& passed) {
     if (o.open) return {};
-    if (members.empty()) return arrays_below(o, passed);
+    if (o.members.empty()) return arrays_below(o, passed);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     const bool takes_several = format != nullptr && format->holds_several();
     if (!takes_several || split_array_path(o.destination).member) return {};  // opening it throws that it holds several
-    require_distinct(o.source, members);
-    std::vector<std::string> names = members;
+    require_distinct(o.source, o.members);
+    std::vector<std::string> names = o.members;
     std::erase_if(names, [&](const std::string& name) { return is_excluded(o, name); });
     return names;
 }
@@ -302,15 +314,12 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
                                const HierarchyOptions& options) {
     require_destination(destination);
     HierarchyCopy o{options, source, destination};
-    if (!o.open) o.file = array_file_at(source);
-    const std::vector<std::string> members = o.file ? several_members(source) : std::vector<std::string>{};
-    o.several_members = !members.empty();
-    const bool folder = is_local(source) && fs::is_directory(source);
-    if (!o.open && !o.file && !folder) o.archive = probe_place(source, {.read_only = true});
+    const DestinationLock building = lock_for(o);
+    if (!o.open) o.at = locate(source);
+    if (o.at) o.members = several_members(*o.at);
     const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
-    const std::vector<std::string> bundle = to_file ? bundled(o, members, passed) : std::vector<std::string>{};
-    const DestinationLock building = lock_for(o);
+    const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
     if (to_file) require_free_file(split_array_path(destination).path, o.overwrite, o.arrays.option_prefix);
     const bool existed = is_anything_at(split_array_path(destination).path);
     try {

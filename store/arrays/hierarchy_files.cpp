@@ -5,6 +5,7 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -76,12 +77,9 @@ void note_trailing(const HierarchyCopy& o, const fs::path& path) {
 }
 
 /// The name of a source that is a member or field; nullopt for any other.
-std::optional<std::string> member_name(const std::string& source) {
-    const ArrayPath path = split_array_path(source);
-    if (path.member || !fs::is_regular_file(path.path)) return path.member;
-    const ArrayFileFormat* format = find_array_file_format(path.path);
-    const std::vector<std::string> members =
-        format == nullptr ? std::vector<std::string>{} : array_members(*format, path.path);
+std::optional<std::string> member_name(const Located& source) {
+    if (source.file.member || source.kind != PathKind::array_file) return source.file.member;
+    const std::vector<std::string> members = array_members(*source.format, source.file);
     return members.size() == 1 ? std::optional(members.front()) : std::nullopt;
 }
 
@@ -105,12 +103,8 @@ private:
 
 std::vector<std::string> arrays_below(const HierarchyCopy& o, std::vector<PassedFolder>& passed) {
     std::vector<std::string> names;
-    const auto place = probe_place(o.source, {.read_only = true});
-    if (!place || probe_dialect(*place->store, place->prefix) != nullptr ||
-        occupant(o.source) == Occupant::unfinished) {
-        return names;
-    }
-    Hierarchy hierarchy = hierarchy_below(*place->store, place->prefix);
+    if (o.at->kind != PathKind::group && o.at->kind != PathKind::folder) return names;
+    Hierarchy hierarchy = hierarchy_below(*o.at->place->store, o.at->place->prefix);
     for (const Node& node : hierarchy.nodes) {
         if (node.kind == NodeKind::array && !is_excluded(o, node.path)) names.push_back(node.path);
     }
@@ -146,7 +140,7 @@ std::string incomplete_name(const std::string& destination) {
 CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
-    if (!path.member && format != nullptr && format->holds_several() && !o.open) path.member = member_name(o.source);
+    if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
     ArrayFileOptions options{.order = stored->info().order,
                              .deflate_level = o.deflate_level,

@@ -5,7 +5,6 @@
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
 #include <tessera/copy.h>
-#include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -29,33 +28,34 @@ std::unique_ptr<ArraySource> readable(std::unique_ptr<ArraySource> source) {
 
 }  // namespace
 
-std::unique_ptr<ArraySource> open_readable_source(const std::string& path, const ArrayFileOptions& options) {
-    return readable(open_source(path, options));
+std::unique_ptr<ArraySource> open_readable_source(const Located& at, const ArrayFileOptions& options) {
+    return readable(open_source(at, options));
 }
 
 std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& o, const std::string& path) {
+    const ArrayFileOptions options{.reverse_dims = o.reverse_dims, .dtype = o.dtype, .header = o.header};
     std::unique_ptr<ArraySource> source;
     if (o.open) {
-        source = readable(o.open());
-    } else if (o.archive && path.starts_with(o.source + '/')) {
-        const std::string node = join_key(o.archive->prefix, path.substr(o.source.size() + 1));
-        source = readable(std::make_unique<Array>(Array::open(o.archive->store, node)));
+        source = o.open();
+    } else if (path == o.source) {
+        source = open_source(*o.at, options);
+    } else if (o.at->format != nullptr) {
+        ArrayPath part = o.at->file;
+        part.member = path.substr(o.source.size() + 2);
+        source = open_array_file(part, options);
+    } else if (o.at->place && !o.at->is_directory()) {
+        const std::string node = join_key(o.at->place->prefix, path.substr(o.source.size() + 1));
+        source = std::make_unique<Array>(Array::open(o.at->place->store, node));
     } else {
-        const ArrayFileOptions options{.reverse_dims = o.reverse_dims, .dtype = o.dtype, .header = o.header};
-        if (o.file) {
-            ArrayPath part = *o.file;
-            if (path.starts_with(o.source + "::")) part.member = path.substr(o.source.size() + 2);
-            source = readable(open_array_file(part, options));
-        } else {
-            source = open_readable_source(path, options);
-        }
+        source = open_source(path, options);
     }
+    source = readable(std::move(source));
     return o.view ? o.view(std::move(source)) : std::move(source);
 }
 
 std::optional<Selection> selection_of(const HierarchyCopy& o, const ArraySource& source) {
     if (!o.selection) return std::nullopt;
-    const std::string name = split_array_path(o.source).path.string();  // without a member
+    const std::string name = (o.at ? o.at->file : split_array_path(o.source)).path.string();  // without a member
     try {
         return Selection::parse(*o.selection, source.info().shape);
     } catch (const Error& e) {
@@ -76,40 +76,21 @@ bool is_excluded(const HierarchyCopy& o, const std::string& path) {
     }
 }
 
-std::optional<ArrayPath> array_file_at(const std::string& name) {
-    ArrayPath path = split_array_path(name);
-    // An .npz is a zip too. A zip of Zarr arrays is a store, not an array file.
-    if (!is_local(path.path) || !fs::is_regular_file(path.path) || probe_place(path.path, {.read_only = true}))
-        return std::nullopt;
-    path.opened = open_file(path.path);
-    if (array_file_format_of(*path.opened) == nullptr) return std::nullopt;
-    return path;
-}
-
-std::vector<std::string> several_members(const std::string& name) {
-    const ArrayPath path = split_array_path(name);
-    if (path.member || !is_local(path.path) || !fs::is_regular_file(path.path)) return {};
-    const ArrayFileFormat* format = find_array_file_format(path.path);
-    if (format == nullptr) return {};
-    std::vector<std::string> members = array_members(*format, path.path);
+std::vector<std::string> several_members(const Located& at) {
+    if (at.kind != PathKind::array_file) return {};
+    std::vector<std::string> members = array_members(*at.format, at.file);
     return members.size() > 1 ? members : std::vector<std::string>{};
 }
 
-std::optional<Group> group_at(const std::string& path) {
-    for (;;) {
-        const std::optional<Place> place = probe_place(path, {.read_only = true});
-        if (!place || probe_dialect(*place->store, place->prefix) != nullptr) return {};
-        const bool root = place->prefix.empty() || !is_local(path);
-        if (root && occupant(path) == Occupant::unfinished) return {};
-        const bool group = probe_group_dialect(*place->store, place->prefix) != nullptr ||
-                           !child_nodes(*place->store, place->prefix).empty();
-        if (group) return Group::open(place->store, place->prefix);
-        if (!was_replaced(*place)) return {};  // else retry: the group was replaced
-    }
+std::optional<Group> group_at(const Located& at) {
+    const bool holds_arrays =
+        at.kind == PathKind::folder && at.place && !child_nodes(*at.place->store, at.place->prefix).empty();
+    if (at.kind != PathKind::group && !holds_arrays) return std::nullopt;
+    return Group::open(at.place->store, at.place->prefix);
 }
 
 std::string part_path(const HierarchyCopy& o, const std::string& name) {
-    return o.several_members ? fmt::format("{}::{}", o.source, name) : join_key(o.source, name);
+    return !o.members.empty() ? fmt::format("{}::{}", o.source, name) : join_key(o.source, name);
 }
 
 void require_distinct(const std::string& source, const std::vector<std::string>& members) {
@@ -220,7 +201,7 @@ void name_no_dimensions(HierarchyPlan& plan) {
 
 /// Plans everything at and below a group, each group before its members.
 void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& plan) {
-    const Place place = o.archive ? *o.archive : find_place(o.source, {.read_only = true});
+    const Place& place = *o.at->place;
     Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
     plan.passed = std::move(hierarchy.passed);
     plan.groups.push_back(plan_group(o, root, ""));
@@ -288,12 +269,13 @@ void require_apart(const std::string& source, const std::vector<std::string>& me
 
 HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     HierarchyPlan plan;
-    const std::vector<std::string> members = o.several_members ? several_members(o.source) : std::vector<std::string>{};
+    const std::vector<std::string>& members = o.members;
     for (const std::string& member : members) require_plain_name(o.source, member);
     require_apart(o.source, members);
-    const std::optional<Group> root = members.empty() && !o.open && !o.file ? group_at(o.source) : std::nullopt;
+    const std::optional<Group> root = members.empty() && o.at ? group_at(*o.at) : std::nullopt;
     if (!root && members.empty()) {
-        plan.jobs.push_back(plan_job(o, *open_copied(o, o.source), o.source, ""));
+        plan.only = open_copied(o, o.source);
+        plan.jobs.push_back(plan_job(o, *plan.only, o.source, ""));
         return plan;
     }
     plan.hierarchy = root.has_value();

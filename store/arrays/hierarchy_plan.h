@@ -11,7 +11,7 @@
 #include <tessera/destination.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/place.h>
+#include <tessera/locate.h>
 #include <tessera/selection.h>
 
 namespace tessera {
@@ -19,9 +19,8 @@ namespace tessera {
 /// One call of copy_hierarchy, with the properties of its source.
 struct HierarchyCopy : HierarchyOptions {
     std::string source, destination;
-    std::optional<Place> archive = std::nullopt;   ///< the source, if that is a zip: opened once
-    std::optional<ArrayPath> file = std::nullopt;  ///< the source, if that is an array file or a member: opened once
-    bool several_members = false;                  ///< the source is a file of several arrays
+    std::optional<Located> at = std::nullopt;  ///< the source; nullopt if `open` is given
+    std::vector<std::string> members = {};     ///< of the source, if that is a file of several arrays
 
     void tell(const std::string& text) const {
         if (note) note(text);
@@ -32,16 +31,14 @@ struct HierarchyCopy : HierarchyOptions {
 struct HierarchyPlan {
     std::vector<PlannedGroup> groups;
     std::vector<PlannedCopy> jobs;
-    bool hierarchy = false;  ///< unreadable arrays are left out
+    std::shared_ptr<const ArraySource> only;  ///< the source of the only job, unless that is one of a hierarchy
+    bool hierarchy = false;                   ///< unreadable arrays are left out
     std::vector<LeftOut> unreadable;
     std::vector<PassedFolder> passed;  ///< folders that the walk over the source did not enter
 };
 
 /// Plans all arrays of the source: itself, its members, or those below it.
 [[nodiscard]] HierarchyPlan plan_hierarchy(const HierarchyCopy& copy);
-
-/// Opens the array file, or the member of one, that a path names; nullopt for everything else.
-[[nodiscard]] std::optional<ArrayPath> array_file_at(const std::string& path);
 
 /// Opens an array of the source. For an unreadable one, throws the error of the file's reader.
 [[nodiscard]] std::unique_ptr<ArraySource> open_copied(const HierarchyCopy& copy, const std::string& path);

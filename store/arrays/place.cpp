@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "directory_store.h"
 #include "reference_file.h"
 #include "replace_directory.h"
+#include "store_in_file.h"
 #include "zip_store.h"
 
 namespace tessera {
@@ -80,6 +83,11 @@ void await_replacement(const fs::path& part, const fs::path& path) {
 
 }  // namespace
 
+std::shared_ptr<KeyValueStore> store_in_file(const ByteSource& file) {
+    if (auto archive = probe_zip_store(file)) return archive;
+    return probe_reference_store(file.name());
+}
+
 std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
     const StoreKind& kind = store_kind_of(path);
     if (!kind.scheme.empty()) return kind.place(path, options);
@@ -91,8 +99,7 @@ std::optional<Place> probe_place(const fs::path& path, const StoreOptions& optio
     }
     std::error_code ignored;
     if (!fs::is_regular_file(part, ignored)) return std::nullopt;
-    auto archive = probe_zip_store(part);
-    if (archive == nullptr) archive = probe_reference_store(part);
+    auto archive = store_in_file(*open_file(part));
     if (archive == nullptr) return std::nullopt;
     return Place{std::move(archive), prefix_after(part, path)};
 }
@@ -213,7 +220,8 @@ std::string version_text(const Place& place) {
 fs::path real_path(const fs::path& path) {
     if (!is_local(path)) return path;
     std::error_code error;
-    const fs::path real = fs::weakly_canonical(fs::absolute(path), error);
+    const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(path.c_str(), nullptr), &std::free);
+    const fs::path real = whole ? fs::path(whole.get()) : fs::weakly_canonical(fs::absolute(path), error);
     if (error) throw io_error("cannot follow", path.string(), error.value());
     return real.has_filename() ? real : real.parent_path();
 }

@@ -231,19 +231,34 @@ std::function<bool(std::string_view)> unchanged_since_seal(const KeyValueStore& 
 
 // ---- seals beside what they are of
 
-std::optional<Place> place_beside(const std::filesystem::path& path, const StoreOptions& options, bool make) {
-    if (!is_local(path)) return std::nullopt;
-    const std::filesystem::path real = real_path(path);
-    const auto status = status_of(real);
-    if (std::filesystem::is_directory(status)) {
+namespace {
+
+/// `facts`: of the file or directory `real`.
+std::optional<Place> place_of_seal(const std::filesystem::path& real, const std::optional<PathFacts>& facts,
+                                   const StoreOptions& options, bool make) {
+    if (facts && facts->directory) {
         // Whatever else of the bag is lost.
         const bool bag = std::filesystem::is_directory(status_of(real / bag_seal_folder / "parity"));
         return bag ? std::optional(Place{BesideStore::of_bag(real, options), ""}) : std::nullopt;
     }
-    const bool file = std::filesystem::is_regular_file(status);
-    if (std::filesystem::exists(status) && !file) return std::nullopt;
-    if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && file)) return std::nullopt;
+    if (facts && !facts->regular) return std::nullopt;
+    if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && facts)) return std::nullopt;
     return Place{BesideStore::of_file(real, options), ""};
+}
+
+}  // namespace
+
+std::optional<Place> place_beside(const std::filesystem::path& path, const StoreOptions& options, bool make) {
+    if (!is_local(path)) return std::nullopt;
+    const std::filesystem::path real = real_path(path);
+    const auto facts = path_facts(real);
+    if (!facts) (void)status_of(real);  // throws if the system does not say what is there
+    return place_of_seal(real, facts, options, make);
+}
+
+std::optional<Place> place_beside(const Located& at, const StoreOptions& options) {
+    if (!is_local(at.file.path) || at.file.member) return std::nullopt;
+    return place_of_seal(real_path(at.file.path), at.facts, options, false);
 }
 
 // ---- BagIt

@@ -103,10 +103,11 @@ private:
     const IoOptions& io_;
 };
 
-VerifyReport verify_file(const ArrayPath& path, const IoOptions& io) {
+VerifyReport verify_file(ArrayPath path, const IoOptions& io) {
     VerifyReport report;
-    report.bytes = open_file(path.path)->size();
-    const ArrayFileFormat* format = find_array_file_format(path.path);
+    path.opened = path.bytes();
+    report.bytes = path.opened->size();
+    const ArrayFileFormat* format = array_file_format_of(*path.opened);
     if (format == nullptr) {
         guarded_damage(report, [&] { (void)open_array_file(path); });
         return report;

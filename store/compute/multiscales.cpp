@@ -154,7 +154,7 @@ void require_pyramid_place(const std::string& path, std::size_t levels, const Di
                            std::string_view option_prefix) {
     if (!(is_local(path) ? std::filesystem::is_directory(path) : is_anything_at(path))) return;
     if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
-    const std::optional<Group> there = group_at(path);
+    const std::optional<Group> there = group_at(locate(path));
     if (!there) return;
     if (!overwrite) {
         throw already_exists(

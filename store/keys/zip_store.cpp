@@ -344,10 +344,10 @@ std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipM
     return std::make_shared<NewZipStore>(path);
 }
 
-std::shared_ptr<KeyValueStore> probe_zip_store(const std::filesystem::path& path) {
+std::shared_ptr<KeyValueStore> probe_zip_store(const ByteSource& file) {
+    const std::filesystem::path path = file.name();
     if (path.extension() == ".npz") return nullptr;
-    const auto file = open_file(path);
-    const Buffer first = read_range(*file, 0, std::min<std::uint64_t>(file->size(), 4));
+    const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), 4));
     const std::string_view mark(reinterpret_cast<const char*>(first.data()), first.size());
     if (mark != "PK\x03\x04" && mark != "PK\x05\x06") return nullptr;
     ZipReader zip(path);

@@ -148,6 +148,16 @@ class Json(ProgramTest):
         self.assertEqual(self.run_json("attrs", "h")[1], {"x": "NaN"})
         self.assertEqual(self.run_json("attrs", "h", "get", "x")[1], "NaN")
 
+    def test_formats(self):
+        listed = self.tessera_json("formats")
+        self.assertEqual([row["name"] for row in listed["formats"]], ["zmeta", "v1", "v2", "v3"])
+        self.assertEqual(listed["generations"], listed["formats"], "the former name, deprecated")
+        # No kind of store but this machine's is built in.
+        self.assertEqual([row["scheme"] for row in listed["stores"]], [""])
+        text = self.tessera("formats")
+        for row in [*listed["formats"], *listed["array_files"], *listed["codecs"], *listed["stores"]]:
+            self.assertIn(row["about"], text)
+
     def test_statistics(self):
         self.make_arrays()
         for name, members in {

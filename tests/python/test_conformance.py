@@ -215,7 +215,7 @@ def page(bench):
     missing = set(table) ^ set(CODECS)
     if missing:
         bench.fail("codecs that this test or the table lacks:", *sorted(missing))
-    if [row["name"] for row in about["generations"]] != FORMATS:
+    if [row["name"] for row in about["formats"]] != FORMATS:
         bench.fail("formats that this test or the table lacks")
 
     def dtype_cell(label, array, fmt):

@@ -17,7 +17,9 @@ class Toys(ProgramTest):
         self.assertEqual(self.tessera_json("greet", "you"), {"hello": "you"})
         self.assertIn("greet", self.tessera("--help"))
         formats = self.tessera_json("formats")
-        self.assertIn("toy", [row["name"] for row in formats["generations"]])
+        self.assertIn("toy", [row["name"] for row in formats["formats"]])
+        self.assertIn({"scheme": "toy", "about": "a store of toys"}, formats["stores"])
+        self.assertIn("toy:PATH", self.tessera("formats"))
         self.assertIn(".toy", [row["name"] for row in formats["array_files"]])
         self.assertIn("numcodecs.toy", [row["name"] for row in formats["codecs"]])
         for command in "create", "copy":

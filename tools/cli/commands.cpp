@@ -100,8 +100,9 @@ constexpr Command table[] = {
      "  tessera dims cube.zarr time,y,x\n"
      "  tessera dims cube.zarr",
      declare_dims},
-    {"formats", inspect, "formats of arrays, codecs and array files that there are", "formats [options]",
-     "The names for --format and --codec, and the extensions of array files.\n\n"
+    {"formats", inspect, "formats of arrays, codecs, array files and stores that there are", "formats [options]",
+     "The names for --format and --codec, the extensions of array files, and the kinds of stores that paths lead to.\n"
+     "In --json, \"generations\" is the former name of \"formats\": it is deprecated, and will be removed.\n\n"
      "Example:\n"
      "  tessera formats",
      declare_formats},

@@ -12,7 +12,6 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 #include "selected.h"
 #include "tree_difference.h"
 
@@ -143,20 +142,14 @@ int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Gro
     return found.none() ? exit_done : exit_differences;
 }
 
-int diff(Session& session, const DiffOptions& o) {
-    if (!(o.tolerance.atol >= 0) || !(o.tolerance.rtol >= 0)) {
-        throw invalid_argument("--atol and --rtol must be 0 or more");
-    }
-    const int places = parse_number("--places", o.places, 0, 1'000'000);
-    const std::optional<Group> group_a = group_at(o.a);
-    const std::optional<Group> group_b = group_at(o.b);
+int diff_located(Session& session, const DiffOptions& o, int places, const Located& at_a, const Located& at_b) {
+    const std::optional<Group> group_a = group_at(at_a);
+    const std::optional<Group> group_b = group_at(at_b);
     if (group_a && group_b) return diff_trees(session, o, *group_a, *group_b, places);
-    const Difference found = retry_when_replaced({o.a, o.b}, [&] {
-        std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(o.a); });
-        std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(o.b); });
-        if (o.selection) return part_difference(o, std::move(a), std::move(b), places, session.io());
-        return difference(*a, *b, o.tolerance, places, session.io());
-    });
+    std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
+    std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(at_b); });
+    const Difference found = o.selection ? part_difference(o, std::move(a), std::move(b), places, session.io())
+                                         : difference(*a, *b, o.tolerance, places, session.io());
     session.clear_progress();
     if (session.options().json) {
         print_json(difference_value(found));
@@ -164,6 +157,16 @@ int diff(Session& session, const DiffOptions& o) {
         print_difference(found, o);
     }
     return found.none() ? exit_done : exit_differences;
+}
+
+int diff(Session& session, const DiffOptions& o) {
+    if (!(o.tolerance.atol >= 0) || !(o.tolerance.rtol >= 0)) {
+        throw invalid_argument("--atol and --rtol must be 0 or more");
+    }
+    const int places = parse_number("--places", o.places, 0, 1'000'000);
+    return at_located(o.a, [&](const Located& a) {
+        return at_located(o.b, [&](const Located& b) { return diff_located(session, o, places, a, b); });
+    });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "command.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -20,8 +19,9 @@ namespace {
 int digest_each(Session& session, const std::vector<std::string>& paths) {
     Value list = Value::array();
     for (const std::string& path : paths) {
-        const std::string sum = retry_when_replaced(
-            {path}, [&] { return about_path(path, [&] { return digest(*open_source(path), session.io()); }); });
+        const std::string sum = at_located(path, [&](const Located& at) {
+            return about_path(path, [&] { return digest(*open_source(at), session.io()); });
+        });
         session.clear_progress();
         if (session.options().json) {
             Value value = Value::object();

@@ -17,7 +17,6 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -56,20 +55,18 @@ void print_names(const Array& array, const Value& names) {
 }
 
 /// Throws for array files, which have no dimension names.
-void require_names_possible(const std::string& path) {
-    const std::filesystem::path file = split_array_path(path).path;
-    if (!is_local(file) || !std::filesystem::is_regular_file(file)) return;
-    const ArrayFileFormat* format = find_array_file_format(file);
-    if (format == nullptr) return;
-    throw unsupported(fmt::format("{}: {} files have no names of dimensions; arrays of {} have", path, format->name,
-                                  format_choices()));
+void require_names_possible(const Located& at) {
+    if (at.format == nullptr) return;
+    throw unsupported(fmt::format("{}: {} files have no names of dimensions; arrays of {} have", at.path,
+                                  at.format->name, format_choices()));
 }
 
-int dims(Session& session, const DimsOptions& o) {
-    require_names_possible(o.path);
+int dims(Session& session, const DimsOptions& o, const Located& at) {
+    require_names_possible(at);
     const bool changes = o.names || o.remove;
     if (o.names && o.remove) throw invalid_argument("--remove: NAMES were given, too");
-    Array array = Array::open(o.path, changes ? session.store() : StoreOptions{.read_only = true});
+    const StoreOptions options = changes ? session.store() : StoreOptions{.read_only = true};
+    Array array = at.kind == PathKind::array && !changes ? at.array() : Array::open(o.path, options);
     if (changes) {
         const Undoable keeping = keep_for_undo(session, array, o.no_undo);
         about_path(o.path, [&] {
@@ -99,7 +96,8 @@ Run declare_dims(CLI::App& app) {
         ->option_text(" ");
     app.add_flag("--remove", o->remove, "take the names away");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return dims(session, *o); }); };
+    return
+        [o](Session& session) { return at_located(o->path, [&](const Located& at) { return dims(session, *o, at); }); };
 }
 
 }  // namespace tessera::cli

@@ -17,7 +17,6 @@
 #include "options.h"
 #include "points.h"
 #include "report.h"
-#include "retry.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -184,9 +183,9 @@ private:
     std::string name_ = "standard output";
 };
 
-int get(Session& session, const TransferOptions& o, const std::string& selection_text, bool all, bool csv) {
-    std::unique_ptr<ArraySource> source =
-        converted(open_source(o.source, reading_options(o, o.source)), o.dtype, o.cast);
+int get(Session& session, const TransferOptions& o, const Located& at, const std::string& selection_text, bool all,
+        bool csv) {
+    std::unique_ptr<ArraySource> source = converted(open_source(at, reading_options(o, at)), o.dtype, o.cast);
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection =
         about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });
@@ -251,10 +250,12 @@ Run declare_get(CLI::App& app) {
                  "print every element as comma-separated values: one or two dimensions, or structures");
     declare_reading_options(app, o->out);
     return [o](Session& session) {
-        const auto print = [&] { return get(session, o->out, o->selection, o->all, o->csv); };
+        const auto print = [&](const Located& at) { return get(session, o->out, at, o->selection, o->all, o->csv); };
         // Output that is printed while reading cannot be restarted.
         const bool streamed = o->all || o->csv || session.options().json;
-        if (o->out.destination.empty()) return streamed ? print() : retry_when_replaced({o->out.source}, print);
+        if (o->out.destination.empty()) {
+            return streamed ? print(locate(o->out.source)) : at_located(o->out.source, print);
+        }
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(
                 fmt::format("--out: expected a file that ends in .npy, .npz or .ra, found {}", o->out.destination));

@@ -5,6 +5,7 @@
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error.h>
@@ -20,7 +21,6 @@
 #include "command.h"
 #include "parity.h"
 #include "report.h"
-#include "retry.h"
 #include "tree.h"
 
 namespace tessera::cli {
@@ -190,8 +190,10 @@ void add_undo(Value& report, const KeptForUndo& kept) {
 /// estimated.
 constexpr std::int64_t most_sizes = 50'000;
 
-int info_array(Session& session, const std::string& path, const Place& place, bool exact) {
-    const Array array = Array::open(place.store, place.prefix);
+int info_array(Session& session, const Located& at, bool exact) {
+    const std::string& path = at.path;
+    const Place& place = *at.place;
+    const Array array = at.array();
     const ArrayMetadata metadata = array.metadata();
     const StoredSize stored = exact ? array.stored_size() : array.stored_size(most_sizes);
     const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
@@ -199,7 +201,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     if (session.options().json) {
         Value report = info_array_value(path, array, stored, logical, set_aside);
         add_undo(report, kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
-        add_parity(report, path, session.io());
+        add_parity(report, at, session.io());
         print_json(report);
         return exit_done;
     }
@@ -222,7 +224,7 @@ int info_array(Session& session, const std::string& path, const Place& place, bo
     add_set_aside(facts, path, set_aside);
     add_undo(facts, fmt::format("`tessera undo {}`", path),
              kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
-    add_parity(facts, path, session.io());
+    add_parity(facts, at, session.io());
     for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
     facts.print();
     return exit_done;
@@ -235,8 +237,9 @@ std::string consolidated_text(const ConsolidatedState& state) {
 }
 
 /// Prints a group, which may be a plain folder or zip with nodes.
-int info_group(Session& session, const std::string& path, const Place& place) {
-    const Group group = Group::open(place.store, place.prefix);
+int info_group(Session& session, const Located& at, const Group& group) {
+    const std::string& path = at.path;
+    const Place& place = *at.place;
     const Value attributes = group.attributes().all();
     const Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
     const auto arrays = std::ranges::count(hierarchy.nodes, NodeKind::array, &tessera::Node::kind);
@@ -245,13 +248,13 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     const int exit = too_deep > 0 ? exit_differences : exit_done;
     const std::size_t children = group.children().size();
     const ConsolidatedState consolidated = group.consolidated_state();
-    const bool zip = is_local(path) && !fs::is_directory(path);
+    const bool zip = is_local(path) && !at.is_directory();
     SetAside set_aside = set_aside_in(*place.store, place.prefix);
     KeptForUndo kept = kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{});
     for (const tessera::Node& node : hierarchy.nodes) {
-        const std::string at = join_key(place.prefix, node.path);
-        set_aside += set_aside_in(*place.store, at);
-        const KeptForUndo more = kept_for_undo(*place.store, at).value_or(KeptForUndo{});
+        const std::string prefix = join_key(place.prefix, node.path);
+        set_aside += set_aside_in(*place.store, prefix);
+        const KeptForUndo more = kept_for_undo(*place.store, prefix).value_or(KeptForUndo{});
         kept.values += more.values;
         kept.bytes += more.bytes;
     }
@@ -272,7 +275,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
         report.set("set_aside_files", set_aside.files);
         report.set("set_aside_bytes", set_aside.bytes);
         add_undo(report, kept);
-        add_parity(report, path, session.io());
+        add_parity(report, at, session.io());
         print_json(report);
         return exit;
     }
@@ -297,7 +300,7 @@ int info_group(Session& session, const std::string& path, const Place& place) {
     }
     add_set_aside(facts, path, set_aside);
     add_undo(facts, "of each array or group `tessera undo`", kept);
-    add_parity(facts, path, session.io());
+    add_parity(facts, at, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
     return exit;
@@ -328,8 +331,9 @@ bool any_too_deep(const TreeNode& node) {
            std::ranges::any_of(node.children, any_too_deep);
 }
 
-int info_directory(Session& session, const std::string& path) {
-    const TreeNode found = scan(path);
+int info_directory(Session& session, const Located& at) {
+    const std::string& path = at.path;
+    const TreeNode found = scan(at);
     const std::int64_t arrays = count_arrays(found);
     const int exit = any_too_deep(found) ? exit_differences : exit_done;
     if (session.options().json) {
@@ -337,14 +341,14 @@ int info_directory(Session& session, const std::string& path) {
         report.set("path", path_value(path));
         report.set("kind", "directory");
         report.set("arrays", arrays);
-        add_parity(report, path, session.io());
+        add_parity(report, at, session.io());
         print_json(report);
     } else {
         Facts facts;
         facts.add("path", path);
         facts.add("what", arrays == 0 ? "a plain directory without arrays"
                                       : fmt::format("a plain directory that holds {}", count_text(arrays, "array")));
-        add_parity(facts, path, session.io());
+        add_parity(facts, at, session.io());
         if (exit != exit_done) {
             facts.add("too deep", fmt::format("a folder deeper than {} levels: not looked at", deepest_folder));
         }
@@ -354,10 +358,11 @@ int info_directory(Session& session, const std::string& path) {
     return exit;
 }
 
-int info_file(Session& session, const std::string& name, const ArrayPath& path, const ArrayFileFormat& format,
-              bool reverse_dims) {
-    const std::vector<std::string> members =
-        path.member ? std::vector<std::string>{} : array_members(format, path.path);
+int info_file(Session& session, const Located& at, bool reverse_dims) {
+    const std::string& name = at.path;
+    const ArrayPath& path = at.file;
+    const ArrayFileFormat& format = *at.format;
+    const std::vector<std::string> members = path.member ? std::vector<std::string>{} : array_members(format, path);
     const Value header = format.describe(path);
     // A file of a format for several arrays has a header even if it contains none.
     const bool several = !path.member && format.holds_several();
@@ -369,14 +374,14 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         report.set("path", path_value(name));
         report.set("kind", "file");
         report.set("format", format.name);
-        report.set("file_bytes", fs::file_size(path.path));
+        report.set("file_bytes", at.facts->size);
         if (source) {
             report.set("dtype", source->info().dtype.to_string());
             report.set("fields", serve::fields_json(source->info().dtype));
             report.set("shape", shape_value(source->info().shape));
         }
         report.set("header", header);
-        if (!path.member) add_parity(report, name, session.io());
+        if (!path.member) add_parity(report, at, session.io());
         print_json(report);
         return exit_done;
     }
@@ -391,16 +396,16 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
         facts.add("order", info.order == Order::C ? "C" : "F");
         facts.add("logical", bytes_exactly(static_cast<std::uint64_t>(byte_count(info.shape, info.dtype.size()))));
     }
-    facts.add("file", bytes_exactly(fs::file_size(path.path)));
+    facts.add("file", bytes_exactly(at.facts->size));
     for (const auto& [key, value] : header.as_object()) {
         if (key == "format" || key == "dtype" || key == "shape" || key == "order" || key == "members") continue;
         facts.add(key, value.is_string() ? value.as_string() : abbreviated(value.dump()));
     }
     if (!source) facts.add("members", grouped(members.size()));
-    if (!path.member) add_parity(facts, name, session.io());
+    if (!path.member) add_parity(facts, at, session.io());
     facts.print();
-    for (const TreeNode& member : scan(path.path).children) {
-        if (members.empty()) break;
+    if (members.empty()) return exit_done;
+    for (const TreeNode& member : scan(at).children) {
         const std::string what = member.leaf->error.empty()
                                      ? shape_text(member.leaf->shape) + "  " + member.leaf->dtype.to_string()
                                      : member.leaf->error;
@@ -409,23 +414,21 @@ int info_file(Session& session, const std::string& name, const ArrayPath& path, 
     return exit_done;
 }
 
-int info(Session& session, const std::string& name, bool reverse_dims, bool exact) {
-    if (const auto place = probe_place(name, {.read_only = true})) {
-        if (probe_dialect(*place->store, place->prefix) != nullptr) return info_array(session, name, *place, exact);
-        if (occupant(name) == Occupant::unfinished) return info_unfinished(session, name);
-        if (probe_group_dialect(*place->store, place->prefix) != nullptr ||
-            !child_nodes(*place->store, place->prefix).empty()) {
-            return info_group(session, name, *place);
-        }
-        require_present(*place);
-        if (is_local(name) && fs::is_directory(name)) return info_directory(session, name);
-        throw not_found(absence_message(*place->store, place->prefix, "array or group"));
+int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
+    if (at.kind == PathKind::array) return info_array(session, at, exact);
+    if (at.kind == PathKind::unfinished) return info_unfinished(session, at.path);
+    if (at.place && !at.file.member) {
+        if (const std::optional<Group> group = group_at(at)) return info_group(session, at, *group);
+        require_present(*at.place);
+        if (at.is_directory()) return info_directory(session, at);
+        throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
     }
-    const ArrayPath path = split_array_path(name);
-    if (!fs::exists(path.path)) throw not_found(fmt::format("{}: no such file or directory", path.path.string()));
-    const ArrayFileFormat* format = find_array_file_format(path.path);
-    if (format == nullptr) throw no_array_file(path.path);
-    return info_file(session, name, path, *format, reverse_dims);
+    if (at.kind == PathKind::nothing) {
+        throw not_found(fmt::format("{}: no such file or directory", at.file.path.string()));
+    }
+    if (at.format != nullptr) return info_file(session, at, reverse_dims);
+    if (!at.place) (void)at.file.bytes();  // throws for what is no regular file
+    throw no_array_file(at.file.path);
 }
 
 }  // namespace
@@ -442,7 +445,7 @@ Run declare_info(CLI::App& app) {
     app.add_flag("--exact", *exact,
                  "query the size of every chunk; by default, beyond 50,000 chunks, only of a sample");
     return [path, reverse_dims, exact](Session& session) {
-        return retry_when_replaced({*path}, [&] { return info(session, *path, *reverse_dims, *exact); });
+        return at_located(*path, [&](const Located& at) { return info(session, at, *reverse_dims, *exact); });
     };
 }
 

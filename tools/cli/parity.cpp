@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/parity.h>
-#include <tessera/place.h>
 #include <tessera/seal.h>
 
 #include <optional>
@@ -13,10 +12,10 @@ namespace tessera::cli {
 namespace {
 
 /// Parity of which nothing can be read is verify's to report.
-std::optional<ParityPromise> promise_at(const std::string& path, const IoOptions& io) {
+std::optional<ParityPromise> promise_at(const Located& at, const IoOptions& io) {
     try {
-        auto place = place_beside(path, {.read_only = true});
-        if (!place) place = probe_place(path, {.read_only = true});
+        auto place = place_beside(at, {.read_only = true});
+        if (!place) place = at.place;
         return place ? parity_promise(*place->store, place->prefix, io) : std::nullopt;
     } catch (const Error& e) {
         if (e.code() != ErrorCode::corrupt) throw;
@@ -26,8 +25,8 @@ std::optional<ParityPromise> promise_at(const std::string& path, const IoOptions
 
 }  // namespace
 
-void add_parity(Facts& facts, const std::string& path, const IoOptions& io) {
-    const auto promise = promise_at(path, io);
+void add_parity(Facts& facts, const Located& at, const IoOptions& io) {
+    const auto promise = promise_at(at, io);
     if (!promise) return;
     facts.add("parity", fmt::format("{}: enough to restore any {} in a row, or any {}", redundancy_text(promise->asked),
                                     count_text(static_cast<std::int64_t>(promise->run), "byte"),
@@ -39,8 +38,8 @@ void add_parity(Facts& facts, const std::string& path, const IoOptions& io) {
         promise->lost_segments == 0 ? "" : fmt::format(", of which {} cannot be read", promise->lost_segments)));
 }
 
-void add_parity(Value& report, const std::string& path, const IoOptions& io) {
-    const auto promise = promise_at(path, io);
+void add_parity(Value& report, const Located& at, const IoOptions& io) {
+    const auto promise = promise_at(at, io);
     if (!promise) return;
     Value parity = Value::object();
     parity.set("asked", redundancy_text(promise->asked));

@@ -1,8 +1,7 @@
 // What info says of the parity of a seal.
 #pragma once
 
-#include <string>
-
+#include <tessera/locate.h>
 #include <tessera/parallel.h>
 #include <tessera/value.h>
 
@@ -10,8 +9,8 @@
 
 namespace tessera::cli {
 
-/// Adds "parity" where a seal at `path`, or beside it, has some.
-void add_parity(Facts& facts, const std::string& path, const IoOptions& io);
-void add_parity(Value& report, const std::string& path, const IoOptions& io);
+/// Adds "parity" where a seal there, or beside it, has some.
+void add_parity(Facts& facts, const Located& at, const IoOptions& io);
+void add_parity(Value& report, const Located& at, const IoOptions& io);
 
 }  // namespace tessera::cli

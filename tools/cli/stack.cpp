@@ -116,7 +116,7 @@ bool is_pattern(const std::string& word) {
 std::vector<std::string> arrays_named(const std::string& word, bool natural) {
     std::vector<std::string> arrays;
     for (const std::string& path : is_pattern(word) ? matches_of(word, natural) : std::vector{word}) {
-        const std::vector<std::string> members = several_members(path);
+        const std::vector<std::string> members = several_members(locate(path));
         if (members.empty()) arrays.push_back(path);
         for (const std::string& member : members) arrays.push_back(fmt::format("{}::{}", path, member));
     }
@@ -126,7 +126,8 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
 /// As open_source, and what is wrong with Python objects said by their reader.
 std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOptions& given) {
     return about_path(path, [&] {
-        return converted(open_readable_source(path, reading_options(given, path)), given.dtype, given.cast);
+        const Located at = locate(path);
+        return converted(open_readable_source(at, reading_options(given, at)), given.dtype, given.cast);
     });
 }
 

@@ -14,7 +14,6 @@
 #include "histogram.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -172,8 +171,8 @@ int stats(Session& session, const StatsOptions& o) {
     Shape shape;
     int axis = 0;
     std::vector<std::vector<Statistics>> positions;
-    const std::vector<Statistics> found = retry_when_replaced({o.path}, [&] {
-        source = about_path(o.path, [&] { return open_source(o.path); });
+    const std::vector<Statistics> found = at_located(o.path, [&](const Located& at) {
+        source = about_path(o.path, [&] { return open_source(at); });
         std::optional<ElementBytes> fill;
         if (const auto* array = dynamic_cast<const Array*>(source.get())) fill = array->metadata().fill.bytes;
         std::optional<Selection> selection;

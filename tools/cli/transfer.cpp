@@ -62,12 +62,12 @@ void declare_reading_options(CLI::App& app, TransferOptions& o) {
         ->option_text("yes|no");
 }
 
-ArrayFileOptions reading_options(const TransferOptions& o, const std::string& path) {
+ArrayFileOptions reading_options(const TransferOptions& o, const Located& at) {
     ArrayFileOptions options{.reverse_dims = o.reverse_dims};
     if (!o.header && !o.dtype) return options;
-    const ArrayFileFormat* format = find_array_file_format(split_array_path(path).path);
+    const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
     const bool text = format != nullptr && format->recognise == nullptr;
-    if (!text && o.header) throw invalid_argument(fmt::format("--header: only for .csv, but found {}", path));
+    if (!text && o.header) throw invalid_argument(fmt::format("--header: only for .csv, but found {}", at.path));
     if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
     if (o.header && *o.header != "yes" && *o.header != "no") {
         throw invalid_argument(fmt::format("--header: expected yes or no, found '{}'", *o.header));
@@ -154,8 +154,8 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
             return converted(std::move(opened), dtype, cast);
         };
     }
-    if (!o.open) {
-        const ArrayFileOptions reading = reading_options(o, o.source);
+    if (!o.open && (o.header || o.dtype)) {
+        const ArrayFileOptions reading = reading_options(o, locate(o.source));
         options.dtype = reading.dtype;
         options.header = reading.header;
     }

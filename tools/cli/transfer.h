@@ -58,7 +58,7 @@ void declare_transfer_options(CLI::App& app, TransferOptions& options);
                                                      const std::optional<std::string>& cast);
 
 /// Options for reading a source without a dtype. Throws invalid_argument for --header with another source.
-[[nodiscard]] ArrayFileOptions reading_options(const TransferOptions& options, const std::string& path);
+[[nodiscard]] ArrayFileOptions reading_options(const TransferOptions& options, const Located& source);
 /// Declares these options.
 void declare_reading_options(CLI::App& app, TransferOptions& options);
 

@@ -1,6 +1,5 @@
 // tessera tree
 #include "tree.h"
-#include "retry.h"
 
 #include <fmt/format.h>
 
@@ -63,14 +62,14 @@ TreeNode file_array_node(std::string name, const ArrayFileFormat& format, const 
     return {.name = std::move(name), .leaf = std::move(leaf)};
 }
 
-TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::path& path) {
+TreeNode file_node(std::string name, const ArrayFileFormat& format, const ArrayPath& path) {
     std::vector<std::string> members;
     try {
         members = array_members(format, path);
     } catch (const Error& e) {
         return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = e.what()}};
     }
-    if (members.empty()) return file_array_node(std::move(name), format, {path, {}});
+    if (members.empty()) return file_array_node(std::move(name), format, path);
     TreeNode node{.name = std::move(name), .is_file = true};
     for (auto member = members.begin(); member != members.end(); ++member) {
         if (std::find(std::next(member), members.end(), *member) != members.end()) {
@@ -78,7 +77,7 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const fs::pa
                       .error = "one of two members of this name; only the last can be read"};
             node.children.push_back({.name = *member, .leaf = std::move(leaf)});
         } else {
-            node.children.push_back(file_array_node(*member, format, {path, *member}));
+            node.children.push_back(file_array_node(*member, format, {path.path, *member, path.opened}));
         }
     }
     return node;
@@ -109,8 +108,9 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
             node.is_file = true;
             return node;
         }
-        const ArrayFileFormat* format = find_array_file_format(file);
-        return format == nullptr ? std::nullopt : std::optional(file_node(name, *format, file));
+        const ArrayPath path{.path = file, .opened = open_file(file)};
+        const ArrayFileFormat* format = array_file_format_of(*path.opened);
+        return format == nullptr ? std::nullopt : std::optional(file_node(name, *format, path));
     } catch (const Error& e) {
         return TreeNode{.name = name, .leaf = Leaf{.format = file.extension().string().substr(1), .error = e.what()}};
     }
@@ -297,8 +297,8 @@ Value node_value(const TreeNode& node) {
     return value;
 }
 
-int tree(Session& session, const std::string& path) {
-    const TreeNode root = scan(path);
+int tree(Session& session, const Located& at) {
+    const TreeNode root = scan(at);
     if (session.options().json) {
         print_json(node_value(root));
     } else if (root.leaf) {
@@ -313,21 +313,24 @@ int tree(Session& session, const std::string& path) {
 
 }  // namespace
 
-TreeNode scan(const fs::path& path) {
-    if (const auto place = probe_place(path, {.read_only = true})) {
-        const bool directory = is_local(path) && fs::is_directory(path);
-        TreeNode node = store_node(path.string(), place->store, place->prefix, directory ? path : fs::path());
-        node.is_file = is_local(path) && !directory;
-        if (!node.leaf) require_present(*place);
-        if (!(place->prefix.empty() && is_local(path)) && !node.leaf && !node.group && node.children.empty()) {
-            throw not_found(absence_message(*place->store, place->prefix, "array or group"));
+TreeNode scan(const Located& at) {
+    if (at.place && !at.file.member) {
+        const fs::path directory = at.is_directory() ? at.file.path : fs::path();
+        TreeNode node = store_node(at.path, at.place->store, at.place->prefix, directory);
+        const bool local = is_local(at.file.path);
+        node.is_file = local && !at.is_directory();
+        if (!node.leaf) require_present(*at.place);
+        if (!(at.place->prefix.empty() && local) && !node.leaf && !node.group && node.children.empty()) {
+            throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
         }
         return node;
     }
-    if (!fs::exists(path)) throw not_found(fmt::format("{}: no such file or directory", path.string()));
-    const ArrayFileFormat* format = find_array_file_format(path);
-    if (format == nullptr) throw no_array_file(path);
-    return file_node(path.string(), *format, path);
+    if (at.kind == PathKind::nothing || at.file.member) {
+        throw not_found(fmt::format("{}: no such file or directory", at.path));
+    }
+    if (at.format != nullptr) return file_node(at.path, *at.format, at.file);
+    (void)at.file.bytes();  // throws for what is no regular file
+    throw no_array_file(at.file.path);
 }
 
 std::string_view state_name(const ConsolidatedState& state) {
@@ -365,7 +368,7 @@ Run declare_tree(CLI::App& app) {
     auto path = std::make_shared<std::string>(".");
     app.add_option("PATH", *path, "a directory, a zip or an array file (default: the current directory)")
         ->option_text(" ");
-    return [path](Session& session) { return retry_when_replaced({*path}, [&] { return tree(session, *path); }); };
+    return [path](Session& session) { return at_located(*path, [&](const Located& at) { return tree(session, at); }); };
 }
 
 }  // namespace tessera::cli

@@ -10,6 +10,7 @@
 #include <tessera/dtype.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 #include <tessera/shape.h>
 
 namespace tessera::cli {
@@ -41,8 +42,8 @@ struct TreeNode {
     bool is_file = false;                     ///< a file of several arrays, or a zip
 };
 
-/// Everything at and below a path. Throws not_found and io.
-[[nodiscard]] TreeNode scan(const std::filesystem::path& path);
+/// Everything there and below. Throws not_found and io.
+[[nodiscard]] TreeNode scan(const Located& at);
 [[nodiscard]] std::int64_t count_arrays(const TreeNode& node);
 /// Whether any node is unreadable, or too deep for the walk.
 [[nodiscard]] bool any_unreadable(const TreeNode& node);

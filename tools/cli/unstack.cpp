@@ -309,8 +309,8 @@ void report_unstacked(Session& session, const UnstackOptions& o, int axis, const
 int unstack(Session& session, const UnstackOptions& o) {
     const std::string& from = o.transfer.source;
     const auto stored = about_path(from, [&] {
-        return converted(open_readable_source(from, reading_options(o.transfer, from)), o.transfer.dtype,
-                         o.transfer.cast);
+        const Located at = locate(from);
+        return converted(open_readable_source(at, reading_options(o.transfer, at)), o.transfer.dtype, o.transfer.cast);
     });
     const Shape shape = stored->info().shape;
     if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.transfer.source));

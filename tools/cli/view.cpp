@@ -23,7 +23,6 @@
 #include "histogram.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 #include "terminal_picture.h"
 
 namespace tessera::cli {
@@ -329,10 +328,10 @@ int view_table(Session& session, const ViewOptions& o, const ArraySource& source
     return exit_done;
 }
 
-int view(Session& session, const ViewOptions& o) {
+int view(Session& session, const ViewOptions& o, const Located& at) {
     if (o.png) require_free(o);
     if (o.chunks) return view_chunks(session, o);
-    const auto source = about_path(o.path, [&] { return open_source(o.path); });
+    const auto source = about_path(o.path, [&] { return open_source(at); });
     const Shape shape = about_path(o.path, [&] { return Selection::parse(o.selection, source->info().shape); }).shape();
     if (!has_picture(source->info().dtype) || shape.empty()) return view_table(session, o, *source);
     return o.hist ? view_histogram(session, o, *source) : view_slice(session, o, *source);
@@ -379,7 +378,8 @@ Run declare_view(CLI::App& app) {
                  "damaged");
     app.add_option("--color", o->color, "half blocks in true colour: auto (where the terminal says so), always, never")
         ->option_text("WHEN");
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return view(session, *o); }); };
+    return
+        [o](Session& session) { return at_located(o->path, [&](const Located& at) { return view(session, *o, at); }); };
 }
 
 }  // namespace tessera::cli

@@ -224,7 +224,7 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     const ArrayFileFormat* const format = array_file_format_of(*file.opened);
     if (format == nullptr) throw corrupt(fmt::format("{}: not what its name says", node->name));
     node->format = format->name;
-    const std::vector<std::string> members = array_members(*format, file.path);
+    const std::vector<std::string> members = array_members(*format, file);
     if (!member.empty()) {
         if (std::ranges::find(members, member) == members.end()) return nullptr;
         file.member = std::string(member);
@@ -253,7 +253,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
     if (node.kind == ServedKind::files) {
         const ArrayFileFormat* const format = find_array_file_format(node.file_path->path);
         if (format == nullptr) return children;
-        for (const std::string& member : array_members(*format, node.file_path->path)) {
+        for (const std::string& member : array_members(*format, *node.file_path)) {
             children.push_back({member, ServedKind::member, node.format});
         }
     }

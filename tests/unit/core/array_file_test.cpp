@@ -80,7 +80,7 @@ TEST(ArrayFile, MembersAreAskedForWhereThereAreSeveral) {
                   },
                   "single array"),
               ErrorCode::invalid_argument);
-    EXPECT_EQ(find_array_file_format(savez.path)->members(savez.path),
+    EXPECT_EQ(find_array_file_format(savez.path)->members({savez.path}),
               (std::vector<std::string>{"a", "b", "flags", "s"}));
 }
 

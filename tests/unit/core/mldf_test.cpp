@@ -678,7 +678,7 @@ TEST(Mldf, IsAnArrayFile) {
     const ArrayFileFormat* format = find_array_file_format(file);
     ASSERT_NE(format, nullptr);
     EXPECT_EQ(format->name, "mldf");
-    EXPECT_EQ(format->members(file).size(), 11U);
+    EXPECT_EQ(format->members({file}).size(), 11U);
     EXPECT_EQ(open_array_file({file, "mat"})->info().shape, (Shape{3, 5}));
     EXPECT_EQ(error_of([&] { static_cast<void>(open_array_file({file})); }, "image, image.record, score"),
               ErrorCode::invalid_argument);

@@ -4,6 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
+#include <tessera/locate.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
 #include <tessera/raw_array.h>
@@ -24,8 +25,7 @@ std::unique_ptr<ArrayParts> chunked(Array array) {
 }
 
 /// Opens an array file for writing in place.
-std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path) {
-    const ArrayFileFormat* const format = find_array_file_format(path.path);
+std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path, const ArrayFileFormat* format) {
     if (format != nullptr && format->name == "npy") {
         return std::make_unique<MappedNpy>(path.path, MappedArray::Mode::read_write);
     }
@@ -36,14 +36,15 @@ std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path) {
                                   path.path.string()));
 }
 
-std::unique_ptr<ArrayParts> open_file_parts(const std::string& path, const PlaceOptions& options) {
+std::unique_ptr<ArrayParts> open_file_parts(const ArrayPath& path, const ArrayFileFormat* format,
+                                            const PlaceOptions& options) {
     auto parts = std::make_unique<ArrayParts>();
     if (!options.read_only) {
-        const std::filesystem::path file = real_path(split_array_path(path).path);
+        const std::filesystem::path file = real_path(path.path);
         directory_store(file.parent_path(), options.store())->require_unsealed(file.filename().string());
-        parts->mapped = map_to_write(split_array_path(path));
+        parts->mapped = map_to_write(path, format);
     }
-    parts->source = open_array_file(split_array_path(path));
+    parts->source = open_array_file(path);
     return parts;
 }
 
@@ -56,25 +57,23 @@ struct Found {
 
 /// Without `array` and members, it is a group.
 Found find(const std::string& path, const PlaceOptions& options) {
-    const ArrayPath split = split_array_path(path);
-    if (!split.member) {
-        if (const auto place = probe_place(path, options.store())) {
-            return at_place(path, options.store(), [](const Place& at) {
-                const auto node = probe_node(*at.store, at.prefix);
-                Found found;
-                if (node && node->kind == NodeKind::array) found.array = chunked(Array::open(at.store, at.prefix));
-                return found;
-            });
-        }
-        const ArrayFileFormat* const format = find_array_file_format(path);
+    const Located at = locate(path, options.store());
+    // The error for a file that is not there is that of its kind.
+    const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(path) : at.format;
+    if (!at.file.member && at.place) {
+        Found found;
+        if (at.kind == PathKind::array) found.array = chunked(at.array());
+        return found;
+    }
+    if (!at.file.member) {
         if (format == nullptr) static_cast<void>(find_place(path, options.store()));  // throws, naming what is there
         if (format != nullptr) {
-            std::vector<std::string> members = array_members(*format, path);
+            std::vector<std::string> members = array_members(*format, at.file);
             const bool one = members.size() == 1 || !format->holds_several();
             if (!one) return {nullptr, true, std::move(members)};
         }
     }
-    return {open_file_parts(path, options), false, {}};
+    return {open_file_parts(at.file, format, options), false, {}};
 }
 
 std::unique_ptr<Group> open_group(const std::string& path, const PlaceOptions& options) {

@@ -30,7 +30,12 @@ struct ArrayPath {
     /// `opened`, or else the file opened now. Throws not_found or io.
     [[nodiscard]] std::shared_ptr<const ByteSource> bytes() const { return opened ? opened : open_file(path); }
 };
+/// A file's name may contain "::": the longest part that exists is the file. If none exists, the first "::" ends it.
 [[nodiscard]] ArrayPath split_array_path(std::string_view text);
+/// The same with another way to look whether a part exists. It is not called for text without "::". If it finds one,
+/// that is the last call.
+[[nodiscard]] ArrayPath split_array_path(std::string_view text,
+                                         const std::function<bool(const std::filesystem::path&)>& exists);
 
 /// How to write an array file, and for reverse_dims also how to read one.
 struct ArrayFileOptions {
@@ -79,7 +84,7 @@ struct ArrayFileFormat {
     /// Whether the first bytes of a file are this format's. nullptr if nothing marks them: the extension decides.
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats of one array.
-    std::vector<std::string> (*members)(const std::filesystem::path& path) = nullptr;
+    std::vector<std::string> (*members)(const ArrayPath& path) = nullptr;
     std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
@@ -99,8 +104,8 @@ struct ArrayFileFormat {
 };
 
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();
-/// The members that "::" can name; empty for a format of one array.
-[[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const std::filesystem::path& path);
+/// The members that "::" can name; empty for a format of one array. Ignores path.member.
+[[nodiscard]] std::vector<std::string> array_members(const ArrayFileFormat& format, const ArrayPath& path);
 /// By the extension of a path's name, without access to the file; nullptr if none fits. A "::member" may follow.
 [[nodiscard]] const ArrayFileFormat* named_array_file_format(std::string_view path);
 /// Throws invalid_argument if a path where a directory would be made has the extension of a file format that is not

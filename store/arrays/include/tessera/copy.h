@@ -14,6 +14,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_io.h>
 #include <tessera/destination_lock.h>
+#include <tessera/locate.h>
 
 namespace tessera {
 
@@ -46,6 +47,8 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
 /// Opens a path as a source: an array in a directory, an array file, "file.npz::member", or a field of structures in
 /// any of them, "table.zarr::close". Throws not_found, naming what is at the path instead.
 [[nodiscard]] std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileOptions& options = {});
+/// The same of what was located, without asking the file system again.
+[[nodiscard]] std::unique_ptr<ArraySource> open_source(const Located& at, const ArrayFileOptions& options = {});
 
 /// The present content of the place for a new array.
 enum class Occupant : std::uint8_t { nothing, array, unfinished, other };

@@ -20,6 +20,7 @@
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/key_value_store.h>
+#include <tessera/locate.h>
 #include <tessera/parallel.h>
 
 namespace tessera {
@@ -120,14 +121,14 @@ CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& des
 /// The description of an array that was made.
 [[nodiscard]] CopiedArray copied_array(const std::string& path, const Array& array);
 
-/// The members, if a path names a whole file of several arrays; empty for everything else.
-[[nodiscard]] std::vector<std::string> several_members(const std::string& path);
+/// The members of a whole file of several arrays; empty for everything else.
+[[nodiscard]] std::vector<std::string> several_members(const Located& at);
 
-/// The group that a path names (a plain folder or zip with arrays in it is one too); nullopt for an array or a file.
-[[nodiscard]] std::optional<Group> group_at(const std::string& path);
+/// The group that lies there (a plain folder or zip with arrays in it is one too); nullopt for an array or a file.
+[[nodiscard]] std::optional<Group> group_at(const Located& at);
 
 /// As open_source(), but throws the error of the file's reader for objects that cannot be read.
-[[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const std::string& path,
+[[nodiscard]] std::unique_ptr<ArraySource> open_readable_source(const Located& at,
                                                                 const ArrayFileOptions& options = {});
 
 }  // namespace tessera

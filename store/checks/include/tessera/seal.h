@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <tessera/key_value_store.h>
+#include <tessera/locate.h>
 #include <tessera/parallel.h>
 #include <tessera/parity.h>
 #include <tessera/place.h>
@@ -85,6 +86,7 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
 /// there is no such seal; with `make`, only if in addition `path` is not a file.
 [[nodiscard]] std::optional<Place> place_beside(const std::filesystem::path& path, const StoreOptions& options = {},
                                                 bool make = false);
+[[nodiscard]] std::optional<Place> place_beside(const Located& at, const StoreOptions& options = {});
 
 /// Makes a BagIt 1.0 bag (RFC 8493) of the node at `prefix`, in the new directory `bag`: a copy of the files as
 /// data/NAME/..., manifest-sha256.txt, tagmanifest-sha256.txt and bag-info.txt with Payload-Oxum and Bagging-Date. It

@@ -22,6 +22,7 @@
 #include <tessera/file_system.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
+#include <tessera/locate.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
 #include <tessera/parity.h>

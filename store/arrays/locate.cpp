@@ -1,0 +1,127 @@
+#include <tessera/locate.h>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <tessera/dialect.h>
+#include <tessera/place.h>
+
+#include <utility>
+
+#include "array_state.h"
+#include "batch.h"
+#include "dialects.h"
+#include "directory_store.h"
+#include "store_in_file.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+std::optional<PathFacts> path_facts(const fs::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    return PathFacts{.directory = S_ISDIR(status.st_mode),
+                     .regular = S_ISREG(status.st_mode),
+                     .device = status.st_dev,
+                     .inode = status.st_ino,
+                     .size = static_cast<std::uint64_t>(status.st_size),
+                     .modified = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+}
+
+namespace {
+
+/// Finds the store or opens the file at a path of this machine. `facts`: of that path.
+void look_on_disk(Located& at, const StoreOptions& options) {
+    const fs::path& path = at.file.path;
+    if (at.facts && at.facts->regular) {
+        std::shared_ptr<const ByteSource> file = open_file(path);
+        if (auto store = store_in_file(*file)) {
+            at.place = Place{std::move(store), ""};
+        } else {
+            at.file.opened = std::move(file);
+        }
+    } else if (at.facts && at.facts->directory) {
+        if (auto store = probe_directory_store(path, options)) at.place = Place{std::move(store), ""};
+    } else if (!at.facts) {
+        at.place = probe_place(path, options);  // inside a zip, or just being replaced
+        if (at.place) at.facts = path_facts(at.place->store->name());
+    }
+}
+
+PathKind kind_of_file(const Located& at) {
+    if (at.format != nullptr) return at.file.member ? PathKind::part : PathKind::array_file;
+    return at.facts ? PathKind::other : PathKind::nothing;
+}
+
+bool is_empty(const Place& place) {
+    const Listing listing = place.store->list(place.prefix);
+    return listing.keys.empty() && listing.prefixes.empty();
+}
+
+}  // namespace
+
+void Located::look_in_place() {
+    settled_ = settle_batch(place->store, place->prefix);
+    if (auto found = find_array(*settled_, place->prefix)) {
+        dialect = found->dialect;
+        document_ = std::make_shared<const Buffer>(std::move(found->document));
+        kind = file.member ? PathKind::part : PathKind::array;
+        return;
+    }
+    // Copies into zips are never left unfinished.
+    const bool may_be_unfinished = is_directory() || !is_local(file.path);
+    if (may_be_unfinished && place->store->open(join_key(place->prefix, unfinished_marker_key)) != nullptr) {
+        kind = PathKind::unfinished;
+    } else if ((dialect = probe_group_dialect(*place->store, place->prefix)) != nullptr) {
+        kind = PathKind::group;
+    } else {
+        kind = is_directory() || !is_empty(*place) ? PathKind::folder : PathKind::nothing;
+    }
+}
+
+Array Located::array() const {
+    if (document_ == nullptr) {
+        if (place) throw not_found(absence_message(*place->store, place->prefix, "array"));
+        (void)find_place(file.path);  // throws what is there
+        throw not_found(fmt::format("{}: no array is here", path));
+    }
+    return ArrayAccess::open_found(settled_, place->prefix, *dialect, Buffer(document_->span()));
+}
+
+Located locate(std::string_view path, const StoreOptions& options) {
+    constexpr int most = 100;
+    for (int tries = 1;; ++tries) {
+        Located at;
+        at.path = path;
+        std::optional<fs::path> looked;
+        at.file = split_array_path(path, [&](const fs::path& part) {
+            looked = part;
+            at.facts = path_facts(part);
+            return at.facts.has_value();
+        });
+        if (!is_local(at.file.path)) {
+            at.facts = std::nullopt;
+            at.place = find_place(at.file.path, options);
+        } else {
+            if (looked != at.file.path) at.facts = path_facts(at.file.path);
+            look_on_disk(at, options);
+        }
+        if (at.place) {
+            at.look_in_place();
+            if (at.document_ == nullptr && tries < most && tessera::was_replaced(*at.place)) continue;
+            return at;
+        }
+        if (at.file.opened) at.format = array_file_format_of(*at.file.opened);
+        at.kind = kind_of_file(at);
+        return at;
+    }
+}
+
+bool was_replaced(const Located& at) {
+    if (!is_local(at.file.path)) return false;
+    const auto now = path_facts(at.place ? fs::path(at.place->store->name()) : at.file.path);
+    if (!now || !at.facts) return now.has_value() != at.facts.has_value();
+    return now->device != at.facts->device || now->inode != at.facts->inode;
+}
+
+}  // namespace tessera

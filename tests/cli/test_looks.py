@@ -1,0 +1,99 @@
+"""How often commands look at the file or the array that they are given, by strace: once, and what they find is passed
+on. A count below says how often, and a look more fails the test."""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import numpy as np
+
+from program import PROGRAM, ProgramTest, main
+
+CALL = re.compile(r"^\d+ +(?P<name>\w+)\((?P<arguments>.*)\) = (?P<result>.*)$")
+# A file or folder, relative to a descriptor or not, and a descriptor itself. strace -y adds the path of each: 3</a/b>.
+NAMED = re.compile(r'(?:(?:AT_FDCWD|\d+)<(?P<folder>[^>]*)>, )?"(?P<name>[^"]*)"')
+STATS = {"newfstatat", "stat", "lstat", "fstat", "statx", "access", "faccessat", "faccessat2"}
+OPENS = {"open", "openat", "openat2"}
+
+
+def calls_for(path, trace):
+    """The numbers of calls about exactly this path: "open" and "stat" by its name, "fstat" of it when it is open."""
+    found = collections.Counter()
+    for line in trace.splitlines():
+        call = CALL.match(line)
+        named = NAMED.match(call["arguments"]) if call else None
+        if named is None:
+            continue
+        about = os.path.normpath(os.path.join(named["folder"] or "", named["name"]))
+        if about != path:
+            continue
+        if call["name"] in OPENS:
+            found["open"] += 1
+        elif call["name"] in STATS:
+            found["stat" if named["name"] else "fstat"] += 1
+    return dict(found)
+
+
+@unittest.skipIf(shutil.which("strace") is None, "no strace")
+class Looks(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.folder.resolve()
+        self.save("x.npy", np.arange(24, dtype="<i4").reshape(4, 6))
+
+    def looks(self, name, *words):
+        """How often a command, which has to succeed, opens and stats a file or folder in the test's folder."""
+        trace = self.folder / "trace"
+        # LeakSanitizer cannot work below another tracer, and fails the program.
+        options = os.environ | {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        subprocess.run(["strace", "-f", "-y", "-qq", "-s", "4096", "-e", "signal=none", "-e",
+                        "trace=file,openat2,%%stat", "-o", trace, PROGRAM, *map(str, words)],
+                       cwd=self.folder, env=options, check=True, capture_output=True)
+        return calls_for(str(self.folder / name), trace.read_text())
+
+    def test_an_array_file(self):
+        once = {"stat": 1, "open": 1, "fstat": 1}
+        for words in (["import", "x.npy", "y.zarr"], ["copy", "x.npy", "y.zip"], ["export", "x.npy", "y.npz"],
+                      ["info", "x.npy"], ["info", "x.npy", "--json"], ["get", "x.npy"], ["get", "x.npy", ":2", "--json"],
+                      ["digest", "x.npy"], ["stats", "x.npy"], ["tree", "x.npy"], ["view", "x.npy"],
+                      ["diff", "x.npy", "y.zarr"]):
+            with self.subTest(" ".join(words)):
+                self.assertEqual(self.looks("x.npy", *words), once)
+
+    def test_an_array(self):
+        """Its metadata document is read once, for everything; so is its folder opened."""
+        once = {"open": 1, "fstat": 1}
+        # Whether the array is still there, where it has no attributes.
+        there = once | {"stat": 1}
+        # The same, and the time by which --resume knows the source again.
+        copied = once | {"stat": 2}
+        # The attributes of v3 are in the document, and are read in their present version.
+        twice = {"open": 2, "fstat": 2}
+        for form, document, info, copy in (("zmeta", "__zmeta__", there, copied), ("v2", ".zarray", there, copied),
+                                           ("v3", "zarr.json", twice, twice | {"stat": 1})):
+            array = f"{form}.zarr"
+            self.tessera("import", "x.npy", array, "--format", form, "--quiet")
+            for counts, words in ((once, ["get", array]), (once, ["stats", array]), (once, ["digest", array]),
+                                  (info, ["info", array]), (once, ["export", array, f"{form}.npy"]),
+                                  (copy, ["copy", array, f"{form}-copy.zarr"]),
+                                  (copy, ["rechunk", array, f"{form}-cut.zarr", "--chunks", "2,2"])):
+                with self.subTest(" ".join(words)):
+                    self.assertEqual(self.looks(f"{array}/{document}", *words), counts)
+            for words in ["get", array], ["stats", array], ["export", array, f"{form}-again.npy"]:
+                with self.subTest("the folder: " + " ".join(words)):
+                    self.assertEqual(self.looks(array, *words), {"stat": 1, "open": 1})
+
+    def test_the_counting(self):
+        trace = ('7 openat(AT_FDCWD</a>, "b", O_RDONLY) = 3</a/b>\n'
+                 '7 newfstatat(3</a/b>, "", {st_mode=S_IFREG|0644, st_size=2, ...}, AT_EMPTY_PATH) = 0\n'
+                 '7 newfstatat(AT_FDCWD</a>, "/a/b", {st_mode=S_IFREG|0644, st_size=2, ...}, 0) = 0\n'
+                 '7 openat(AT_FDCWD</a>, "b", O_RDONLY|O_DIRECTORY) = -1 ENOTDIR (Not a directory)\n'
+                 '7 openat(AT_FDCWD</a>, "bc", O_RDONLY) = 4</a/bc>\n')
+        self.assertEqual(calls_for("/a/b", trace), {"open": 2, "stat": 1, "fstat": 1})
+
+
+if __name__ == "__main__":
+    main()
