@@ -53,7 +53,7 @@ PathKind kind_of_file(const Located& at) {
     return at.facts ? PathKind::other : PathKind::nothing;
 }
 
-bool is_empty(const Place& place) {
+bool holds_nothing(const Place& place) {
     const Listing listing = place.store->list(place.prefix);
     return listing.keys.empty() && listing.prefixes.empty();
 }
@@ -75,7 +75,7 @@ void Located::look_in_place() {
     } else if ((dialect = probe_group_dialect(*place->store, place->prefix)) != nullptr) {
         kind = PathKind::group;
     } else {
-        kind = is_directory() || !is_empty(*place) ? PathKind::folder : PathKind::nothing;
+        kind = is_directory() || !holds_nothing(*place) ? PathKind::folder : PathKind::nothing;
     }
 }
 
