@@ -10,10 +10,10 @@ import program
 from program import ProgramTest
 from test_memory import Ended
 
-FEW = 15_000  # more than is ever held at once
-MANY = 60_000
+FEW = 10_000  # more than is ever held at once
+MANY = 30_000
 BUDGET = 16  # MiB
-GROWTH = 4  # MiB, for 45,000 files: a list in memory of even 100 bytes a file is more
+GROWTH = 4  # MiB, for 20,000 files: less than a list in memory of all they have, at 200 bytes a file
 
 
 class ManyFiles(ProgramTest):
