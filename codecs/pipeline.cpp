@@ -353,6 +353,12 @@ ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) co
     return bytes;
 }
 
+Buffer CodecPipeline::encoded(const ArrayView& chunk) const {
+    CodecScratch scratch;
+    const ByteSpan bytes = encode(chunk, scratch);
+    return bytes.data() == scratch.encoded.data() ? std::move(scratch.encoded) : Buffer(bytes);
+}
+
 std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
                                                    CodecScratch& scratch) const {
     const State& s = *state_;

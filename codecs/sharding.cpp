@@ -251,8 +251,7 @@ void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t 
 }
 
 Buffer ShardCodec::encode_index(const std::vector<Place>& places) const {
-    CodecScratch scratch;
-    return Buffer(index_.encode(places_view<ArrayView>(places, numbers_), scratch));
+    return index_.encoded(places_view<ArrayView>(places, numbers_));
 }
 
 // ---- Shard

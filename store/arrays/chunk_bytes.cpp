@@ -210,8 +210,7 @@ Buffer ChunkBytes::absent() const {
     const CodecPipeline& decoder = plan_->decoder();
     NDArray elements(decoder.chunk().dtype, decoder.chunk().shape);
     fill_elements(elements.view(), plan_->loaded->fill());
-    CodecScratch scratch;
-    return Buffer(decoder.encode(elements.view(), scratch));
+    return decoder.encoded(elements.view());
 }
 
 void ChunkBytes::for_each(const std::function<void(const Index& chunk, const Place& place)>& each) const {

@@ -299,9 +299,7 @@ HttpBody ZarrArray::decoded(const Index& index, const IoOptions& io) const {
     }
     const Region part{Index::filled(inside.start.rank(), 0), inside.extent};
     source_->read_into(inside, elements.view().part(part), io);
-    CodecScratch scratch;
-    static_cast<void>(pipeline_->encode(elements.view(), scratch));
-    return {std::move(scratch.encoded)};
+    return {pipeline_->encoded(elements.view())};
 }
 
 HttpBody ZarrArray::full_of_fill() const {
@@ -310,9 +308,7 @@ HttpBody ZarrArray::full_of_fill() const {
     const VariableSlot slot{reinterpret_cast<const char*>(fill.data()), fill.size()};
     fill_elements(elements.view(),
                   metadata_.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.data());
-    CodecScratch scratch;
-    static_cast<void>(pipeline_->encode(elements.view(), scratch));
-    return {std::move(scratch.encoded)};
+    return {pipeline_->encoded(elements.view())};
 }
 
 const ZarrArray& ZarrArrays::in(const ServedNode& node, ZarrFormat format) {

@@ -41,6 +41,8 @@ public:
     /// Encodes a whole chunk (of the chunk shape, with any strides). The result lies in `scratch.encoded`, or is the
     /// chunk's own memory if that is how it is encoded.
     [[nodiscard]] ByteSpan encode(const ArrayView& chunk, CodecScratch& scratch) const;
+    /// The same in memory of its own.
+    [[nodiscard]] Buffer encoded(const ArrayView& chunk) const;
     /// Encodes the chunk stored as `encoded` (not in `scratch`) with new elements in the part `region`. Only the
     /// blocks that these touch are decoded and encoded. Returns nullopt if the chain or the frame cannot be partially
     /// encoded, or if encoding the whole chunk would give other bytes.
