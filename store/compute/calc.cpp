@@ -119,11 +119,11 @@ private:
         const std::int64_t count = made.count();
         for (std::int64_t first = 0; first < count; first += row_length) {
             const std::int64_t n = std::min(row_length, count - first);
-            const auto at = [&](const Place& place) -> const std::byte* {
+            const auto at = [&](const RowPlace& place) -> const std::byte* {
                 switch (place.type) {
-                    case Place::Type::operand:
+                    case RowPlace::Type::operand:
                         return values[place.index].bytes().data() + first * values[place.index].dtype().size();
-                    case Place::Type::constant:
+                    case RowPlace::Type::constant:
                         return program_.constants[place.index].data();
                     default:
                         return memory.data() + place.index * static_cast<std::size_t>(row_bytes);

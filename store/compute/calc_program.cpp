@@ -22,7 +22,7 @@ namespace {
 /// type, which depends on the other operand.
 struct Term {
     std::optional<Literal> literal;
-    Place place;
+    RowPlace place;
     bool nat = false;
 };
 
@@ -95,13 +95,13 @@ private:
             used_[i] = true;
             const DType dtype = operands_[i].array->info().dtype;
             if (const auto time = time_type_of(dtype)) {
-                return {std::nullopt, {Place::Type::operand, i, Number::i8, time}};
+                return {std::nullopt, {RowPlace::Type::operand, i, Number::i8, time}};
             }
             const auto number = number_of(dtype);
             if (!number) {
                 throw error(node, fmt::format("elements of {} are not computed with", dtype.to_string()));
             }
-            return {std::nullopt, {Place::Type::operand, i, *number}};
+            return {std::nullopt, {RowPlace::Type::operand, i, *number}};
         }
         if (node.name == "True") return {Literal(true), {}};
         if (node.name == "False") return {Literal(false), {}};
@@ -257,19 +257,19 @@ private:
             if (point) return element_from_value(dtype, Value(value->name), Assign::exact);
             return element_from_text(dtype, (negative ? "-" : "") + literal_text(value->literal));
         });
-        return {std::nullopt, repeated(element.data(), {Place::Type::constant, 0, Number::i8, time_type_of(dtype)})};
+        return {std::nullopt, repeated(element.data(), {RowPlace::Type::constant, 0, Number::i8, time_type_of(dtype)})};
     }
 
     /// A term's place in another unit. NaT gets the type that it stands for.
-    Place in_unit(const Term& term, const TimeType& type) {
+    RowPlace in_unit(const Term& term, const TimeType& type) {
         constexpr std::int64_t nat = std::numeric_limits<std::int64_t>::min();
-        const Place wanted{Place::Type::constant, 0, Number::i8, type};
+        const RowPlace wanted{RowPlace::Type::constant, 0, Number::i8, type};
         if (term.nat) return repeated(reinterpret_cast<const std::byte*>(&nat), wanted);
         if (term.place.time->unit == type.unit) return term.place;
         Step step{.kernel = nullptr,
                   .in = {term.place},
                   .arguments = 1,
-                  .out = {Place::Type::row, take_row(), Number::i8, TimeType{term.place.time->kind, type.unit}}};
+                  .out = {RowPlace::Type::row, take_row(), Number::i8, TimeType{term.place.time->kind, type.unit}}};
         release(term.place);
         program_.steps.push_back(step);
         return step.out;
@@ -303,7 +303,7 @@ private:
             step.in.at(first + 1) = in_unit(values[1], {b.kind, operation->unit});
         }
         if (step.kernel == nullptr) throw no_meaning(node, function.name, terms);
-        step.out = {Place::Type::row, take_row(), result ? Number::i8 : Number::b1, result};
+        step.out = {RowPlace::Type::row, take_row(), result ? Number::i8 : Number::b1, result};
         for (std::size_t i = 0; i < terms.size(); ++i) release(step.in.at(i));
         program_.steps.push_back(step);
         return {std::nullopt, step.out};
@@ -341,7 +341,7 @@ private:
         if (function->result == Function::Result::real && number == Number::c8) result = Number::f4;
         if (function->result == Function::Result::real && number == Number::c16) result = Number::f8;
         if (all_literals(terms)) return {folded(step, result), {}};
-        step.out = {Place::Type::row, take_row(), result};
+        step.out = {RowPlace::Type::row, take_row(), result};
         for (std::size_t i = 0; i < terms.size(); ++i) release(step.in.at(i));
         program_.steps.push_back(step);
         return {std::nullopt, step.out};
@@ -360,19 +360,19 @@ private:
         return term.literal ? kind_of(*term.literal) : kind_of(term.place.number);
     }
 
-    Place placed(const Expression& node, const Term& term, Number number) {
+    RowPlace placed(const Expression& node, const Term& term, Number number) {
         return term.literal ? constant(node, *term.literal, number) : converted(term.place, number);
     }
 
-    Place converted(const Place& place, Number number) {
+    RowPlace converted(const RowPlace& place, Number number) {
         if (place.number == number) return place;
-        Step step{.kernel = nullptr, .in = {place}, .arguments = 1, .out = {Place::Type::row, take_row(), number}};
+        Step step{.kernel = nullptr, .in = {place}, .arguments = 1, .out = {RowPlace::Type::row, take_row(), number}};
         release(place);
         program_.steps.push_back(step);
         return step.out;
     }
 
-    Place constant(const Expression& node, const Literal& v, Number number) {
+    RowPlace constant(const Expression& node, const Literal& v, Number number) {
         std::array<std::byte, most_bytes> element{};
         const DType from = dtype_of(own_number(v));
         const DType to = dtype_of(number);
@@ -384,11 +384,11 @@ private:
             throw error(node, fmt::format("{} does not fit {}: convert an operand, as in int64(a)", literal_text(v),
                                           number_name(number)));
         }
-        return repeated(made.data(), {Place::Type::constant, 0, number});
+        return repeated(made.data(), {RowPlace::Type::constant, 0, number});
     }
 
     /// A row of one element. `place` says its type.
-    Place repeated(const std::byte* element, Place place) {
+    RowPlace repeated(const std::byte* element, RowPlace place) {
         const auto size = static_cast<std::size_t>(place.dtype().size());
         std::vector<std::byte> whole(static_cast<std::size_t>(row_length) * size);
         for (std::size_t i = 0; i < static_cast<std::size_t>(row_length); ++i) {
@@ -427,8 +427,8 @@ private:
     }
 
     /// Call after take_row() for the last step that reads it, so that no step writes a row that it reads.
-    void release(const Place& place) {
-        if (place.type == Place::Type::row) free_.push_back(place.index);
+    void release(const RowPlace& place) {
+        if (place.type == RowPlace::Type::row) free_.push_back(place.index);
     }
 
     std::string_view text_;

@@ -21,7 +21,7 @@ inline constexpr std::int64_t most_bytes = 16;    ///< of an element
 inline constexpr std::int64_t row_bytes = row_length * most_bytes;
 
 /// The location of a row of elements: an operand's, a constant's, or an intermediate row.
-struct Place {
+struct RowPlace {
     enum class Type : std::uint8_t { operand, constant, row };
     Type type = Type::row;
     std::size_t index = 0;
@@ -33,16 +33,16 @@ struct Place {
 /// One loop over a row.
 struct Step {
     Kernel kernel = nullptr;  ///< nullptr: conversion of in[0]
-    std::array<Place, 3> in;
+    std::array<RowPlace, 3> in;
     int arguments = 0;
-    Place out;
+    RowPlace out;
 };
 
 struct Program {
     std::vector<Step> steps;
     std::vector<std::vector<std::byte>> constants;  ///< one row for each
     std::size_t rows = 0;                           ///< intermediate rows needed at the same time
-    Place result;
+    RowPlace result;
 };
 
 /// Throws invalid_argument, with the place in the text, as calc_source().
