@@ -179,23 +179,23 @@ void transpose_square(std::byte* to, std::int64_t to_step, const std::byte* from
 }
 
 /// Copies a plane in tiles, so that each cache line of both sides is used up before it is dropped. `inner` has the
-/// smallest steps in `to`, `across` in `from`. The side whose rows are farther apart gets whole lines at a time,
-/// because its rows may all map to the same few places of the cache. The other side gets parts of consecutive lines.
-/// `tile` copies the elements from a to a_end of `across` and from b to b_end of `inner`.
+/// smallest steps in `to`, `across` in `from`. The side whose rows are farther apart is the large array, which is not
+/// in cache: it is passed in long runs along its rows, which the processor foresees. The other side is a chunk, which
+/// is. `tile` copies the elements from a to a_end of `across` and from b to b_end of `inner`.
 template <class Tile>
 void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const Tile& tile) {
     const std::int64_t line = std::max<std::int64_t>(cache_line / size, 4);
-    constexpr std::int64_t few = 16;
+    constexpr std::int64_t few = 32;
     if (std::abs(across.to) > std::abs(inner.from)) {
-        for (std::int64_t b = 0; b < inner.n; b += line) {
-            for (std::int64_t a = 0; a < across.n; a += few) {
-                tile(a, std::min(a + few, across.n), b, std::min(b + line, inner.n));
-            }
-        }
-    } else {
         for (std::int64_t a = 0; a < across.n; a += line) {
             for (std::int64_t b = 0; b < inner.n; b += few) {
                 tile(a, std::min(a + line, across.n), b, std::min(b + few, inner.n));
+            }
+        }
+    } else {
+        for (std::int64_t b = 0; b < inner.n; b += line) {
+            for (std::int64_t a = 0; a < across.n; a += few) {
+                tile(a, std::min(a + few, across.n), b, std::min(b + line, inner.n));
             }
         }
     }
