@@ -69,11 +69,14 @@ void run_nest(const Loop* loops, int depth, std::byte* to, const std::byte* from
 
 template <std::size_t Size>
 void copy_row(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        std::memcpy(to, from, Size);  // a constant size: one load and one store
-        to += to_step;
-        from += from_step;
-    }
+    const auto run = [&](std::int64_t t, std::int64_t f) {
+        for (std::int64_t i = 0; i < n; ++i) std::memcpy(to + i * t, from + i * f, Size);  // one load and one store
+    };
+    constexpr auto size = static_cast<std::int64_t>(Size);
+    // Reversed rows; constant steps for the compiler.
+    if (to_step == size && from_step == -size) return run(size, -size);
+    if (to_step == -size && from_step == size) return run(-size, size);
+    run(to_step, from_step);
 }
 
 /// Copies a number with its bytes reversed.
