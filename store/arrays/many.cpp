@@ -103,8 +103,17 @@ Region moved(const Region& region, const Index& by) {
 }
 
 /// Copies from a unit into all parts that touch it.
-void distribute(const ArrayState& array, const LoadedArray& loaded, const Touches& touches, std::int64_t n,
-                std::span<const RegionRead> parts, const ReadUnit& read) {
+void distribute(const Touches& touches, std::int64_t n, std::span<const RegionRead> parts, const ArrayView& unit) {
+    const Region box = touches.units.chunk_region(touches.unit(n));
+    for (const Touch& touch : touches.of(n)) {
+        const Common common = common_of(parts[touch.part].region, box);
+        copy_elements(unit.part(common.in_unit), parts[touch.part].out.part(common.in_part));
+    }
+}
+
+/// Reads what the parts need of a unit.
+void read_touched(const ArrayState& array, const LoadedArray& loaded, const Touches& touches, std::int64_t n,
+                  std::span<const RegionRead> parts, const ReadUnit& read) {
     const Region box = touches.units.chunk_region(touches.unit(n));
     const auto unit_touches = touches.of(n);
     ScratchPool::Loan scratch(array.scratch);
@@ -121,10 +130,27 @@ void distribute(const ArrayState& array, const LoadedArray& loaded, const Touche
     const MutableArrayView all = laid_out_as(shard == nullptr ? loaded.pipeline : shard->inner(), unit.view());
     const Region inside = Region::whole(box.extent);
     read(inside, all.part(inside), *scratch);
-    for (const Touch& touch : unit_touches) {
-        const Common common = common_of(parts[touch.part].region, box);
-        copy_elements(all.part(common.in_unit), parts[touch.part].out.part(common.in_part));
-    }
+    distribute(touches, n, parts, all);
+}
+
+/// The same for a chunk, several parts of which are needed.
+void read_touched_chunk(const ArrayState& array, const LoadedArray& loaded, const Touches& touches, std::int64_t n,
+                        std::span<const RegionRead> parts) {
+    const Index index = touches.unit(n);
+    const std::string key = array.chunk_key(loaded, index);
+    in_context([&] { return where(array, index, key); },
+               [&] {
+                   ScratchPool::Loan scratch(array.scratch);
+                   if (const auto chunk = stored_chunk(array, loaded, key, *scratch)) {
+                       distribute(touches, n, parts, *chunk);
+                       return;
+                   }
+                   const Region box = touches.units.chunk_region(index);
+                   for (const Touch& touch : touches.of(n)) {
+                       const Common common = common_of(parts[touch.part].region, box);
+                       read_absent(array, loaded, parts[touch.part].out.part(common.in_part));
+                   }
+               });
 }
 
 /// Calls each(index, its units, options for the work within, …) for every chunk or shard. run(count, options, job)
@@ -156,12 +182,15 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
     const Touches touches = touches_of(array, loaded, parts, &RegionRead::out);
     if (loaded.pipeline.shard() == nullptr) {
         parallel_in_memory(touches.count(), io, [&](std::int64_t n) {
-            const Index index = touches.unit(n);
-            const Region box = touches.units.chunk_region(index);
-            distribute(array, loaded, touches, n, parts,
-                       [&](const Region& region, const MutableArrayView& out, WorkerScratch&) {
-                           read_region(array, loaded, moved(region, box.start), out, {.threads = 1});
-                       });
+            if (touches.of(n).size() > 1 && !loaded.metadata.dtype.is_variable()) {
+                read_touched_chunk(array, loaded, touches, n, parts);
+                return;
+            }
+            const Region box = touches.units.chunk_region(touches.unit(n));
+            read_touched(array, loaded, touches, n, parts,
+                         [&](const Region& region, const MutableArrayView& out, WorkerScratch&) {
+                             read_region(array, loaded, moved(region, box.start), out, {.threads = 1});
+                         });
         });
         return;
     }
@@ -176,7 +205,7 @@ void read_many(const ArrayState& array, const LoadedArray& loaded, std::span<con
                      }
                      read_units(array, loaded, shard, numbers, within,
                                 [&](std::size_t i, const ReadUnit& read, const ByteSource*) {
-                                    distribute(array, loaded, touches, units[i], parts, read);
+                                    read_touched(array, loaded, touches, units[i], parts, read);
                                 });
                  });
 }

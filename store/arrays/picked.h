@@ -81,8 +81,9 @@ inline Picked picked_from(const Selection& selection, const Region& box) {
 }
 
 /// The elements of a view of `part.in_box` that the selection picks, in the selection's order.
-inline MutableArrayView picked(const MutableArrayView& box, const Picked& part, const Selection& selection) {
-    MutableArrayView v = box;
+template <class View>
+View picked(const View& box, const Picked& part, const Selection& selection) {
+    View v = box;
     v.shape = part.in_request.extent;
     for (int d = 0; d < v.shape.rank(); ++d) {
         const std::int64_t step = selection.axes()[static_cast<std::size_t>(d)].step;
@@ -150,6 +151,17 @@ inline MutableArrayView chunk_buffer(const LoadedArray& loaded, const Shape& sha
 /// none. For memory from which elements are picked afterwards.
 inline MutableArrayView laid_out_as(const CodecPipeline& pipeline, MutableArrayView chunk) {
     if (const auto steps = pipeline.element_steps(chunk.dtype)) chunk.strides = *steps;
+    return chunk;
+}
+
+/// The elements of a stored chunk, in one piece: the bytes that were read if they are not encoded, else decoded. In
+/// memory of the scratch; nullopt for an absent chunk. Not for variable-length elements.
+inline std::optional<ArrayView> stored_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,
+                                             WorkerScratch& scratch) {
+    if (!array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) return std::nullopt;
+    if (const auto there = loaded.pipeline.elements_in(scratch.encoded)) return there;
+    const MutableArrayView chunk = laid_out_as(loaded.pipeline, chunk_buffer(loaded, loaded.grid.chunks(), scratch));
+    loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
     return chunk;
 }
 

@@ -44,19 +44,12 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 void read_with_gaps(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
                     const Request<MutableArrayView>& request, WorkerScratch& scratch) {
     const MutableArrayView out = request.elements.part(part.in_request);
-    if (!array.store->get(key, scratch.encoded, loaded.pipeline.encoded_limit())) {
+    const auto chunk = stored_chunk(array, loaded, key, scratch);
+    if (!chunk) {
         read_absent(array, loaded, out);
         return;
     }
-    const auto pick = [&](const MutableArrayView& chunk) {
-        copy_elements(picked(chunk.part(part.in_box), part, request.selection), out);
-    };
-    if (const auto there = loaded.pipeline.elements_in(scratch.encoded)) {
-        return pick({const_cast<std::byte*>(there->data), there->dtype, there->shape, there->strides, nullptr});
-    }
-    const MutableArrayView chunk = laid_out_as(loaded.pipeline, chunk_buffer(loaded, loaded.grid.chunks(), scratch));
-    loaded.pipeline.decode(scratch.encoded, chunk, scratch.codec);
-    pick(chunk);
+    copy_elements(picked(chunk->part(part.in_box), part, request.selection), out);
 }
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
