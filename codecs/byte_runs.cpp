@@ -38,10 +38,30 @@ void RunStores::fetch(const std::byte* to) const {
     if (ends_within) fetch_line(end - 1);
 }
 
+namespace {
+
+/// Copies runs of `Size` bytes: one load and one store each.
+template <std::size_t Size>
+void copy_short(ByteSpan packed, const RunStores& stores) {
+    (void)stores.for_each([&](std::size_t from, std::byte* to) {
+        std::memcpy(to, packed.data() + from, Size);
+        return true;
+    });
+}
+
+}  // namespace
+
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const std::size_t n = runs.size();
     const std::size_t number = runs.swapped();
     const RunStores stores(runs);
+    if (number == 0 && !stores.streaming()) {
+        if (n == 2) return copy_short<2>(packed, stores);
+        if (n == 4) return copy_short<4>(packed, stores);
+        if (n == 8) return copy_short<8>(packed, stores);
+        if (n == 16) return copy_short<16>(packed, stores);
+        if (n == 32) return copy_short<32>(packed, stores);
+    }
     const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
         if (stores.streaming()) {
             stream_copy(to, from, bytes);

@@ -259,9 +259,21 @@ void copy_across(std::int64_t size, std::byte* to, const std::byte* from, const 
     });
 }
 
+/// Makes one element of each row if rows are contiguous on both sides and as long as an element may be. Returns the
+/// size of an element.
+std::int64_t merge_short_rows(std::int64_t size, Nest& nest) {
+    if (nest.depth < 2) return size;
+    const Loop inner = nest.loops[nest.depth - 1];
+    if (inner.to != size || inner.from != size || row_copy(inner.n * size) == nullptr) return size;
+    --nest.depth;
+    return inner.n * size;
+}
+
 /// Copies units of `size` bytes; `turned`, unless nullptr, copies a row and byte-swaps each unit.
 void copy_units(std::int64_t size, const ArrayView& from, const MutableArrayView& to, RowCopy turned) {
-    const Nest nest = make_nest(from.shape, to.strides, from.strides);
+    Nest loops = make_nest(from.shape, to.strides, from.strides);
+    if (turned == nullptr) size = merge_short_rows(size, loops);
+    const Nest& nest = loops;
     const Loop inner = nest.depth > 0 ? nest.loops[nest.depth - 1] : Loop{1, size, size};
     const int around = std::max(nest.depth - 1, 0);
     if (inner.to == size && inner.from == size && turned == nullptr) {
