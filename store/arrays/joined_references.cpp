@@ -53,13 +53,17 @@ std::string named_from(const fs::path& file, const JoinedReferences& o) {
 std::vector<Part> parts_of(std::span<const std::string> files, const JoinedReferences& o) {
     std::vector<Part> parts;
     for (const std::string& name : files) {
-        const ArrayPath path = split_array_path(name);
-        auto arrays = in_context([&] { return name; }, [&] { return packed_arrays(path); });
+        Located at;
+        auto arrays = in_context([&] { return name; },
+                                 [&] {
+                                     at = locate(name);
+                                     return packed_arrays(at);
+                                 });
         if (arrays.size() != 1) {
             throw invalid_argument(
                 fmt::format("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name, arrays.front().first));
         }
-        parts.push_back({name, named_from(path.path, o), std::move(arrays.front().second)});
+        parts.push_back({name, named_from(at.file.path, o), std::move(arrays.front().second)});
     }
     return parts;
 }

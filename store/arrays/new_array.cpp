@@ -190,6 +190,7 @@ Occupant occupant_elsewhere(const fs::path& path) {
 
 }  // namespace
 
+// Without locate(), which refuses an array with a damaged batch: --overwrite replaces that too.
 Occupant occupant(const fs::path& path) {
     if (!is_local(path)) return occupant_elsewhere(path);
     std::error_code error;
@@ -327,7 +328,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     if (there != Occupant::nothing) require_nothing_foreign(place);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
     if (there == Occupant::array && !in_folder) built /= new_folder;
-    const Occupant before = occupant(built);
+    const Occupant before = built == place ? there : occupant(built);
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(built, own_marker);
         resumed = true;

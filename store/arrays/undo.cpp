@@ -211,10 +211,6 @@ std::int64_t undo(const Array& array) {
     }
 }
 
-struct GroupAccess {
-    [[nodiscard]] static const std::shared_ptr<NodeState>& state(const Group& group) { return group.state_; }
-};
-
 namespace {
 
 /// A document of a group as it was before.

@@ -61,6 +61,9 @@ int group(Session& session, const GroupOptions& o) {
 }
 
 // ---- mv, rm
+//
+// Neither calls locate(). It follows links, which are refused here. It also refuses a damaged batch, and such an array
+// can still be moved and removed. move_node() and remove_node() look again under the locks.
 
 /// The node that a path names. Throws for a symbolic link, rather than changing its target.
 fs::path node_path(const std::string& path) {

@@ -80,9 +80,7 @@ void add_array(Value& value, const ServedNode& node, bool count_stored) {
 void add_file(Value& value, const ServedNode& node) {
     std::error_code ignored;
     value.set("file_bytes", static_cast<std::uint64_t>(std::filesystem::file_size(node.file_path->path, ignored)));
-    if (const ArrayFileFormat* const format = find_array_file_format(node.file_path->path)) {
-        value.set("header", format->describe(*node.file_path));
-    }
+    value.set("header", node.file_format->describe(*node.file_path));
 }
 
 HttpResponse answer_info(Served& served, const HttpRequest& request) {

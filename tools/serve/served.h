@@ -41,6 +41,7 @@ struct ServedNode {
     std::optional<StoredValues> values = {};       ///< of kind array
     std::shared_ptr<const ArraySource> file = {};  ///< of kinds file and member
     std::optional<ArrayPath> file_path = {};       ///< of kinds file, files and member
+    const ArrayFileFormat* file_format = nullptr;  ///< likewise
     /// Changes with the array's metadata and attributes, or with the file. Chunks of an array change without it.
     std::string version = {};
     std::shared_ptr<class ZarrArrays> zarr = {};  ///< of arrays: what they look like in Zarr (zarr_array.h)
