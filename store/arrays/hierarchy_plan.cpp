@@ -125,7 +125,7 @@ PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::str
     const std::optional<Selection> selection = selection_of(o, opened);
     const auto where = [&](const Error& e) {
         const std::string place = node.empty() ? o.destination : join_key(o.destination, node);
-        // What was asked for is of the new array; what a format cannot express is of the source, too.
+        // A wrong option concerns the new array alone. What a format cannot express concerns the source, too.
         return e.code() == ErrorCode::invalid_argument ? place : fmt::format("{} → {}", source, place);
     };
     PlannedArray plan = [&] {

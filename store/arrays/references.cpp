@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    /// Each key is new: to look for it among many would take long.
+    /// Does not look for the key first: no key comes twice, and Value::set would search all of them.
     void add(std::string key, Value value) { refs_.emplace_back(std::move(key), std::move(value)); }
 
     Value::Object refs_;
@@ -106,8 +106,8 @@ void add_place(Collector& refs, const Located& located) {
 
 // ---- array files
 
-/// Lengths of contiguous pieces that make up the whole: the largest of at most most_piece_bytes, or larger where that
-/// would be too many.
+/// Lengths of contiguous pieces that make up the array: as large as most_piece_bytes allows, or larger if there would
+/// be more than most_pieces.
 Shape pieces_of(const Packed& packed) {
     const int rank = packed.shape.rank();
     const std::int64_t count = element_count(packed.shape);
@@ -136,7 +136,8 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     refs.document(prefix, ".zarray", packed_document(packed, grid.chunks()));
     refs.document(prefix, ".zattrs", Value::object());
     const auto size = static_cast<std::uint64_t>(byte_count(grid.chunks(), packed.dtype.size()));
-    // A piece is whole along all dimensions that are faster than the one that it cuts: memory order is that of pieces.
+    // A piece is whole along all dimensions that are faster than the one that it cuts. So pieces lie in the file in
+    // their own order.
     for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
         Index chunk = Index::filled(grid.shape().rank(), 0);
         std::int64_t left = n;

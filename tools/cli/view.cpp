@@ -87,7 +87,7 @@ DrawOptions draw_options(const ViewOptions& o) {
     return draw;
 }
 
-/// What is there before anything is read for it.
+/// Throws if the file exists. Called before anything is read.
 void require_free(const ViewOptions& o) {
     if (!o.overwrite && std::filesystem::exists(std::filesystem::symlink_status(*o.png))) {
         throw Error(ErrorCode::already_exists,
@@ -160,7 +160,7 @@ std::string described(const Picture& picture) {
     return printable(picture.name) + " " + picture.slice + (picture.how.empty() ? "" : ", " + picture.how);
 }
 
-/// Screen of --size, in characters, or of the terminal.
+/// The screen of --size, in characters, or else that of the terminal.
 Screen screen_of(const ViewOptions& o) {
     Screen screen = screen_of_output(o.color);
     if (const auto size = parse_size(o.size)) {
@@ -179,7 +179,7 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     } else {
         std::tie(options.height, options.width) = slice_room(screen);
     }
-    // A line has dots, of which there are more.
+    // A line is drawn in dots, which are smaller than characters.
     options.line_width = o.png ? options.width : line_room(screen);
     Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
     picture.name = o.path;
@@ -200,7 +200,7 @@ int view_histogram(Session& session, const ViewOptions& o, const ArraySource& so
     const int bins = parse_number("--bins", o.bins, 4, 10'000);
     PictureOptions options = picture_options(o);
     const DrawOptions draw = draw_options(o);
-    // Of elements, not of means: all of a slice of a million, else every so manieth.
+    // The histogram counts elements, not means: all of a slice of up to a million, else a regular sample.
     constexpr std::int64_t side = 1024;
     options.height = options.width = side;
     options.line_width = side * side;

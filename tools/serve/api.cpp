@@ -19,9 +19,9 @@ namespace tessera::serve {
 
 namespace {
 
-/// Beyond so many children only names and kinds are told: shapes take opening each.
+/// Beyond this many children only names and kinds are listed, because shapes require opening each.
 constexpr std::size_t most_opened = 1000;
-/// Sizes of chunks that are asked for one by one.
+/// The size of each chunk is queried only up to this many.
 constexpr std::int64_t most_sizes = 50'000;
 
 Value shape_value(const Shape& shape) {

@@ -1,6 +1,6 @@
-// A path in a URL is first looked for as a node of the directory that is the root. Where a part of it is a file, that
-// is an array file or an archive of arrays, and the rest of the path leads on in it. Only files that a listing would
-// show are opened: by extension, and never below an array, whose chunks are files too.
+// A path in a URL is first looked up as a node of the root directory. If a part of the path is a file, that is an array
+// file or an archive of arrays, and the rest of the path is looked up in it. Only files that a listing would show are
+// opened: by extension, and never below an array, because its chunks are files too.
 #include "root.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::vector<std::string> parts_of(std::string_view path) {
     return parts;
 }
 
-/// Throws not_found for a path that no key is, or that names what is never served.
+/// Throws not_found for a path that is no key, or that names something never served.
 void require_servable(std::string_view path) {
     for (const std::string& part : parts_of(path)) {
         const bool odd = part.empty() || part == "." || part == ".." || part.find('\0') != part.npos;
@@ -107,7 +107,7 @@ Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_li
     if (shown.filename().empty() || shown.filename() == "." || shown.filename() == "..") shown = path_;
     base_name_ = (member_.empty() ? shown : path_).filename().string();
     if (base_name_.empty()) base_name_ = "root";
-    static_cast<void>(open("", ""));  // throws for what is none of these
+    static_cast<void>(open("", ""));  // throws if there is nothing to serve
 }
 
 std::shared_ptr<KeyValueStore> Root::directory() const {
@@ -177,7 +177,7 @@ std::shared_ptr<ServedNode> Root::open_in_directory(std::string_view below) cons
 std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
     const auto found = probe_node(*place.store, place.prefix);
     if (found && found->kind == NodeKind::array) return open_array(place, *found->dialect);
-    // Below an array there are chunks, and no nodes.
+    // Below an array there are only chunks.
     for (std::size_t slash = place.prefix.rfind('/'); slash != std::string::npos && slash > 0;
          slash = place.prefix.rfind('/', slash - 1)) {
         const auto above = probe_node(*place.store, place.prefix.substr(0, slash));
@@ -280,7 +280,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
                 }
                 children.push_back({name, file->kind, file->format});
             } catch (const Error&) {
-                children.push_back({name, ServedKind::file, ""});  // it says itself what is wrong with it
+                children.push_back({name, ServedKind::file, ""});  // opening it reports what is wrong
             }
         }
     }
