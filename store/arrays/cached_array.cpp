@@ -121,7 +121,6 @@ private:
 
     // ---- what is there
 
-    /// Adopts the present metadata.
     void adopt(std::shared_ptr<const LoadedArray> loaded) {
         if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
             throw invalid_argument(

@@ -115,7 +115,6 @@ void erase_owned(const Place& place, const Ownership& ownership) {
     });
 }
 
-/// Removes the array's own values.
 void erase_own(const Place& place) {
     erase_owned(place, Ownership(place));
     place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest

@@ -93,7 +93,6 @@ bool is_refusal(int error) {
     return error == EACCES || error == EPERM || error == EROFS;
 }
 
-/// Whether two statuses are of the same file.
 bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }

@@ -44,7 +44,6 @@ Group group_of(const Located& at) {
     throw not_found(fmt::format("{}: no array or group is here", at.path));
 }
 
-/// The attributes of an array or group.
 Attributes attributes_of(const Located& at) {
     return at.kind == PathKind::array ? at.array().attributes() : group_of(at).attributes();
 }
@@ -210,7 +209,8 @@ Run declare_attrs(CLI::App& app) {
     auto o = std::make_shared<AttrsOptions>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
-    app.add_option("KEY", o->key, "the attribute's name; for copy what has the attributes")->option_text(" ");
+    app.add_option("KEY", o->key, "the attribute's name; for copy the array, group or file to copy from")
+        ->option_text(" ");
     app.add_option("JSON", o->json, "its new value; for mv its new name")->option_text(" ");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return attrs(session, *o); };

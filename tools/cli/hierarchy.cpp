@@ -70,8 +70,7 @@ fs::path node_path(const std::string& path) {
     std::error_code error;
     const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
     if (fs::is_symlink(plain, error)) {
-        throw invalid_argument(
-            fmt::format("{} is a symbolic link, which is not removed; name its target instead", path));
+        throw invalid_argument(fmt::format("{} is a symbolic link; name its target instead", path));
     }
     return real_path(plain);
 }

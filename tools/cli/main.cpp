@@ -107,12 +107,12 @@ struct CommonTexts {
             ->option_text("N")
             ->group(group);
         app.add_option("--max-memory", max_memory,
-                       "memory for data, in units of 1024: K M G T (default 256M); what a file\nmakes take more is "
-                       "refused, with what it takes")
+                       "memory for data, in units of 1024: K M G T (default 256M); a command that\nneeds more fails, "
+                       "and says how much")
             ->option_text("512M")
             ->group(group);
         app.add_option("--durability", durability,
-                       "what is on the disk: none (when the system likes), commit (all, at the end), each (every\n"
+                       "when data reach the disk: none (when the system likes), commit (all, at the end), each (every\n"
                        "value at once) (default commit)")
             ->option_text("commit")
             ->group(group);
@@ -127,8 +127,8 @@ struct CommonTexts {
             ->group(group);
         app.add_flag(
                "--break-seal", break_seal,
-               "change what is sealed: from then on, until it is sealed anew, `tessera repair` takes nothing there\n"
-               "for damage, and restores only what it is told by name")
+               "allow changes to sealed data: until these are sealed again, `tessera repair` takes no difference\n"
+               "for damage, and restores only files that are named")
             ->group(group);
         app.add_flag("--no-log", no_log, "do not record the command in the log of the array or group (`tessera log`)")
             ->group(group);

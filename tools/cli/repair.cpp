@@ -161,12 +161,11 @@ Run declare_repair(CLI::App& app) {
     app.add_flag("--drop-damaged", o->drop_damaged,
                  "delete what was set aside in .tessera/damaged, by this run and by those before: data is\nlost, and "
                  "the space returns");
-    auto* to_seal =
-        app.add_option("--to-seal", o->to_seal_names,
-                       "restore from the parity of a seal also files that may have been edited since: these, "
-                       "or all")
-            ->option_text("[NAMES]")
-            ->expected(0, 1 << 20);
+    auto* to_seal = app.add_option("--to-seal", o->to_seal_names,
+                                   "restore from the parity of a seal also files that may have been edited since: the "
+                                   "named ones, or all")
+                        ->option_text("[NAMES]")
+                        ->expected(0, 1 << 20);
     return [o, to_seal](Session& session) {
         o->to_seal = to_seal->count() > 0;
         std::erase(o->to_seal_names, "");  // CLI11 passes "" if the option has no name

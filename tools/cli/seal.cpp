@@ -153,8 +153,8 @@ Run declare_seal(CLI::App& app) {
            "removes it (tools/docs/parity.md)")
         ->option_text("HOW-MUCH");
     app.add_flag("--overwrite", o->overwrite,
-                 "seal anew what was changed, lost or added since it was sealed; not what parity shows to\n"
-                 "be damaged; not with --bagit");
+                 "seal again, whatever was changed, lost or added since the last seal, except for files that\n"
+                 "parity shows to be damaged; not with --bagit");
     app.add_option("--accept", o->accept, "seal these files as they are now, even if they have changed since the seal")
         ->option_text("NAMES")
         ->expected(1, 1 << 20);

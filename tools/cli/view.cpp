@@ -355,11 +355,11 @@ Run declare_view(CLI::App& app) {
                    "that takes more than --limit)")
         ->option_text("WORD");
     app.add_option("--range", o->range,
-                   "values at the ends of the colours, numbers or percentiles: -10,50 or 2%,98%\n"
+                   "values at the ends of the colour map, numbers or percentiles: -10,50 or 2%,98%\n"
                    "(default: minimum and maximum of what is shown)")
         ->option_text("LOW,HIGH");
     app.add_option("--missing", o->missing,
-                   "what is shown apart: fill (the fill value), none, a number, or auto: the fill value\n"
+                   "values shown as missing: fill (the fill value), none, a number, or auto: the fill value\n"
                    "unless that is 0, and the attributes _FillValue and missing_value (default auto)")
         ->option_text("VALUE");
     app.add_option("--map", o->map, "colours: viridis, grey or diverging (default viridis)")->option_text("MAP");
@@ -369,7 +369,7 @@ Run declare_view(CLI::App& app) {
                    "bytes of elements that may be decoded (default 2G); what would take more is\n"
                    "sampled")
         ->option_text("2G");
-    app.add_option("--png", o->png, "draw a PNG picture with axes and a bar of colours")->option_text("FILE");
+    app.add_option("--png", o->png, "draw a PNG picture with axes and a colour bar")->option_text("FILE");
     app.add_flag("--overwrite", o->overwrite, "replace the file of --png");
     app.add_flag("--hist", o->hist, "a histogram of the elements of the slice");
     app.add_option("--bins", o->bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");
