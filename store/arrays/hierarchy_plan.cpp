@@ -85,6 +85,7 @@ std::vector<std::string> several_members(const Located& at) {
 }
 
 std::optional<Group> group_at(const Located& at) {
+    if (at.file.member) return std::nullopt;
     if (at.kind == PathKind::group) return GroupAccess::open_found(*at.place, at.dialect);
     const bool folder = at.kind == PathKind::folder && at.place;
     if (!folder || child_nodes(*at.place->store, at.place->prefix).empty()) return std::nullopt;

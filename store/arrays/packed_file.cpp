@@ -50,12 +50,13 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
     const std::string file = at.file.path.string();
     // For a missing file, its name decides which error is thrown.
     const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
+    if (at.kind == PathKind::other) static_cast<void>(at.file.bytes());  // throws unless it is a regular file
     if (format == nullptr) static_cast<void>(find_place(at.file.path));  // throws, naming what is there
     if (format != nullptr && format->name == "npz") return packed_npz(file, at.file.member);
     if (format == nullptr || (format->name != "npy" && format->name != "ra")) {
         throw unsupported(file + ": does not hold its elements as one array in plain bytes");
     }
-    const auto bytes = at.file.opened ? at.file.opened : open_file(at.file.path);
+    const auto bytes = at.file.bytes();
     if (format->name == "npy") return {{"", packed_npy(*bytes, 0)}};
     const RawArrayHeader h = read_raw_array_header(*bytes);
     if (h.encoding != RawArrayEncoding::plain) {

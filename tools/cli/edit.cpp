@@ -50,7 +50,8 @@ std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string&
     const std::filesystem::path path = split_array_path(value).path;
     if (const auto facts = path_facts(path); facts && facts->regular) {
         auto source = at_located(value, [&](const Located& at) {
-            return at.format != nullptr || at.place ? open_source(at, options) : nullptr;
+            const bool archive = at.place && find_array_file_format(at.file.path) != nullptr;
+            return at.format != nullptr || archive ? open_source(at, options) : nullptr;
         });
         if (source != nullptr) return source;
     }
