@@ -25,8 +25,6 @@
 
 namespace tessera::cli {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 /// The fill as text. For variable-length kinds, `bytes` are the content, not a slot.
