@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <tessera/array.h>
+#include <tessera/group.h>
 #include <tessera/memory_account.h>
+#include <tessera/place.h>
 
 namespace tessera {
 
@@ -104,6 +106,15 @@ struct NodeState {
     [[nodiscard]] StoreLock lock_shape(LockMode mode) const;
     /// Ends an operation (see Durability::commit). Does nothing before publication.
     void sync() const;
+};
+
+/// Access to a group's internals for the rest of the library.
+struct GroupAccess {
+    [[nodiscard]] static const std::shared_ptr<NodeState>& state(const Group& group) { return group.state_; }
+    /// The group that was found there: with metadata of the dialect, or a plain folder if that is nullptr.
+    [[nodiscard]] static Group open_found(const Place& at, const Dialect* dialect) {
+        return Group(std::make_shared<NodeState>(at.store, at.prefix, dialect));
+    }
 };
 
 struct ArrayState : NodeState {

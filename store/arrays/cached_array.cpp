@@ -1,5 +1,5 @@
-// How nothing is lost
-// -------------------
+// Why no write is lost
+// --------------------
 // A chunk in memory has the version stamp of the stored value that it was read from, and a dirty mask of the elements
 // that were written since. A write never reads: it sets elements and their places in the mask. A read compares the
 // stamp with that of the stored value. If they differ, or nothing was read yet, the chunk is read and the dirty
@@ -41,7 +41,7 @@ struct IndexLess {
 
 /// A chunk in memory.
 struct CachedChunk {
-    Index index = {};         ///< in the grid of units
+    Index index = {};         ///< in the grid of chunks
     NDArray elements = {};    ///< of a whole chunk; empty before the first use
     NDArray dirty_mask = {};  ///< bools of the same shape: written elements; empty: no element
     bool all = false;         ///< all elements were written
@@ -121,7 +121,6 @@ private:
 
     // ---- what is there
 
-    /// Adopts the present metadata.
     void adopt(std::shared_ptr<const LoadedArray> loaded) {
         if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
             throw invalid_argument(

@@ -19,12 +19,12 @@ namespace tessera {
 
 namespace {
 
-// One write() of so much is one step at the end of a file in every local file system.
+// Every local file system appends this much in one step.
 constexpr std::size_t longest_line = 4096;
 constexpr const char* folder = ".tessera";
 constexpr const char* file = ".tessera/log";
 
-/// Without what would end a line or a part of it.
+/// Escapes control characters, which would end a line or a part of it.
 std::string escaped(std::string_view text) {
     std::string safe;
     for (const char c : text) {
@@ -40,7 +40,7 @@ std::string escaped(std::string_view text) {
     return safe;
 }
 
-/// Cut between characters of UTF-8.
+/// Truncates between characters of UTF-8.
 void cut(std::string& text, std::size_t most) {
     if (text.size() <= most) return;
     constexpr std::string_view mark = "…";
@@ -50,7 +50,7 @@ void cut(std::string& text, std::size_t most) {
     text += mark;
 }
 
-/// The log opened, if it is a regular file that no link leads to.
+/// Opens the log if it is a regular file; never through a link.
 Descriptor open_log(int directory, int flags) {
     constexpr mode_t readable = 0666;
     Descriptor fd(open_beneath(directory, file, flags | O_NONBLOCK | O_NOCTTY, readable));
@@ -99,7 +99,7 @@ std::vector<LogLine> read_log(const std::filesystem::path& directory, std::size_
         have += static_cast<std::size_t>(n);
     }
     text.resize(have);
-    // What is cut in front is no whole line, and neither is what does not end.
+    // Skips a first line that is cut, and a last one that does not end.
     std::size_t from = begin == 0 ? 0 : text.find('\n') + 1;
     for (std::size_t to = text.find('\n', from); to != std::string::npos; to = text.find('\n', from)) {
         const std::string_view line = std::string_view(text).substr(from, to - from);

@@ -347,8 +347,8 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
         throw unsupported(fmt::format("the fill_value {} means nothing outside {}: {}; give another one",
                                       m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error));
     }
-    // zarrita's null becomes the null of other dialects, where absent chunks read as anything: all chunks are stored
-    // there.
+    // zarrita's null becomes the undefined fill of other dialects. There absent chunks may read as anything, so all
+    // chunks are stored.
     if (to.null_fill && !from.null_fill && m.fill.spelling && m.fill.spelling->is_null()) m.fill.bytes.reset();
     m.fill.spelling.reset();  // the other dialect has its own spelling
     if (!m.unknown.as_object().empty()) {

@@ -511,7 +511,6 @@ private:
     std::vector<NDArray> idle_;  ///< blocks of memory that no thread is using
 };
 
-/// Copies block by block as planned.
 void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
                  const CopyOptions& options) {
     BlockCopy(source, sink, selection, plan, options).run();

@@ -39,8 +39,8 @@ std::string place_of(const HierarchyCopy& o, const PlannedCopy& job) {
     return job.node.empty() ? o.destination : join_key(o.destination, job.node);
 }
 
-/// Time and size of a file, time of a directory. The text, with the epoch of std::filesystem, is in the markers of
-/// unfinished copies, which later versions go on with.
+/// Time and size of a file, time of a directory. The epoch is that of std::filesystem, because the text is compared
+/// with markers that earlier versions left in unfinished copies.
 std::string stamp_text(const std::optional<PathFacts>& facts) {
     using std::chrono::file_clock;
     if (!facts) return fmt::format(" {}", fs::file_time_type::min().time_since_epoch().count());
@@ -49,7 +49,7 @@ std::string stamp_text(const std::optional<PathFacts>& facts) {
                        facts->regular ? fmt::format("/{}", facts->size) : "");
 }
 
-/// Text that changes when a file or array does, from what a folder tells of its files. `facts`: of the path.
+/// Text that changes when a file or array does, from file times and sizes alone. `facts` are those of the path.
 std::string state_of(const fs::path& path, const std::optional<PathFacts>& facts) {
     // A changed file has a new time. For an array, folders change with every chunk replaced in them.
     std::vector<fs::path> parts;

@@ -81,7 +81,7 @@ public:
         }
         // Whether one wait can cover many documents.
         const bool together = directory_store(root_, existing_.store)->hold() != nullptr;
-        // The root last, so that nobody takes a part for the whole hierarchy.
+        // The root comes last, so that nobody takes a part for the whole hierarchy.
         for (auto added = groups_.rbegin(); added != groups_.rend(); ++added) {
             if (added->group.node.empty()) continue;
             StoreOptions options = existing_.store;

@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-/// What of a file is written: bits of one byte.
+/// The fields of a file that are written, as bits of one byte.
 enum Part : std::uint8_t { has_size = 1, has_facts = 2, has_sum = 4, has_place = 8, has_origin = 16 };
 
 class Writer {
@@ -30,7 +30,7 @@ private:
     std::vector<std::byte>& bytes_;
 };
 
-/// All but the path.
+/// Encodes everything except the path.
 void encode(const ListedFile& file, std::vector<std::byte>& bytes) {
     const bool size = file.size != 0;
     const bool facts = file.modified != 0 || file.mode != 0;
@@ -49,7 +49,7 @@ void encode(const ListedFile& file, std::vector<std::byte>& bytes) {
     if (origin) writer.number(file.origin);
 }
 
-/// Returns the bytes that were read.
+/// Returns the number of bytes read.
 std::size_t decode(const std::byte* begin, ListedFile& file) {
     const std::byte* p = begin;
     const auto number = [&]<class T>(bool there, T& value) {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <set>
 
+#include "array_state.h"
+
 namespace tessera {
 
 namespace fs = std::filesystem;
@@ -83,10 +85,13 @@ std::vector<std::string> several_members(const Located& at) {
 }
 
 std::optional<Group> group_at(const Located& at) {
-    const bool holds_arrays =
-        at.kind == PathKind::folder && at.place && !child_nodes(*at.place->store, at.place->prefix).empty();
-    if (at.kind != PathKind::group && !holds_arrays) return std::nullopt;
-    return Group::open(at.place->store, at.place->prefix);
+    if (at.file.member) return std::nullopt;
+    if (at.kind == PathKind::group) return GroupAccess::open_found(*at.place, at.dialect);
+    const bool folder = at.kind == PathKind::folder && at.place;
+    if (!folder || child_nodes(*at.place->store, at.place->prefix).empty()) return std::nullopt;
+    // As in Group::open: what is left of a group that is being removed is no plain folder.
+    require_present(*at.place);
+    return GroupAccess::open_found(*at.place, nullptr);
 }
 
 std::string part_path(const HierarchyCopy& o, const std::string& name) {
@@ -121,7 +126,7 @@ PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::str
     const std::optional<Selection> selection = selection_of(o, opened);
     const auto where = [&](const Error& e) {
         const std::string place = node.empty() ? o.destination : join_key(o.destination, node);
-        // What was asked for is of the new array; what a format cannot express is of the source, too.
+        // A wrong option concerns the new array alone. What a format cannot express concerns the source, too.
         return e.code() == ErrorCode::invalid_argument ? place : fmt::format("{} → {}", source, place);
     };
     PlannedArray plan = [&] {

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t most_references = 1 << 20;
-// What a reference takes as a Value and as text, its file's name apart.
+// Memory for one reference, as a Value and as text, without its file's name.
 constexpr std::uint64_t reference_memory = 512;
 
 /// One of the arrays that are joined.
@@ -35,7 +35,7 @@ struct Part {
     std::int64_t length = 1;  ///< along the axis
 };
 
-/// How references that lie in a folder name a file.
+/// A file's name in references that lie in `o.folder`.
 std::string named_from(const fs::path& file, const JoinedReferences& o) {
     std::error_code error;
     const fs::path real = fs::canonical(file, error);
@@ -53,13 +53,17 @@ std::string named_from(const fs::path& file, const JoinedReferences& o) {
 std::vector<Part> parts_of(std::span<const std::string> files, const JoinedReferences& o) {
     std::vector<Part> parts;
     for (const std::string& name : files) {
-        const ArrayPath path = split_array_path(name);
-        auto arrays = in_context([&] { return name; }, [&] { return packed_arrays(path); });
+        Located at;
+        auto arrays = in_context([&] { return name; },
+                                 [&] {
+                                     at = locate(name);
+                                     return packed_arrays(at);
+                                 });
         if (arrays.size() != 1) {
             throw invalid_argument(
                 fmt::format("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name, arrays.front().first));
         }
-        parts.push_back({name, named_from(path.path, o), std::move(arrays.front().second)});
+        parts.push_back({name, named_from(at.file.path, o), std::move(arrays.front().second)});
     }
     return parts;
 }
@@ -82,7 +86,7 @@ void require_fitting(const Part& part, const Part& first, const JoinedReferences
     if (shape != expected) refuse(part, "shape", part.packed.shape.to_string(), first, first.packed.shape.to_string());
 }
 
-/// The order of elements of all parts; what has one dimension longer than 1 has either.
+/// The common order of elements. A part with at most one dimension longer than 1 has either order.
 Order order_of(const std::vector<Part>& parts) {
     const Part* known = nullptr;
     for (const Part& part : parts) {

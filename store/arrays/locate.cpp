@@ -30,7 +30,7 @@ std::optional<PathFacts> path_facts(const fs::path& path) {
 
 namespace {
 
-/// Finds the store or opens the file at a path of this machine. `facts`: of that path.
+/// Finds the store or opens the file at a path of this machine. `at.facts` are those of the path.
 void look_on_disk(Located& at, const StoreOptions& options) {
     const fs::path& path = at.file.path;
     if (at.facts && at.facts->regular) {
@@ -82,7 +82,7 @@ void Located::look_in_place() {
 Array Located::array() const {
     if (document_ == nullptr) {
         if (place) throw not_found(absence_message(*place->store, place->prefix, "array"));
-        (void)find_place(file.path);  // throws what is there
+        (void)find_place(file.path);  // throws, naming what is there
         throw not_found(fmt::format("{}: no array is here", path));
     }
     return ArrayAccess::open_found(settled_, place->prefix, *dialect, Buffer(document_->span()));

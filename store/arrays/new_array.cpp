@@ -15,7 +15,8 @@
 // In another kind of store an array to be replaced cannot be exchanged. There the new one is complete in
 // `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then
 // the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
-// but none in which the metadata of one lead to chunks of the other. Who has the old one open must open it again.
+// but none in which the metadata of one lead to chunks of the other. A program that has the old one open must open the
+// array again.
 
 #include <fmt/format.h>
 
@@ -104,7 +105,7 @@ void require_nothing_foreign(const fs::path& path) {
     });
 }
 
-/// Removes the array's own values, and nothing else, but for those in `.tessera/`.
+/// Removes the array's own values, except those in `.tessera/`.
 void erase_owned(const Place& place, const Ownership& ownership) {
     for_each_name(place, [&](const std::string& name) {
         if (!ownership.owns(name) || name == own_folder) return;
@@ -114,13 +115,12 @@ void erase_owned(const Place& place, const Ownership& ownership) {
     });
 }
 
-/// Removes the array's own values.
 void erase_own(const Place& place) {
     erase_owned(place, Ownership(place));
     place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
-/// Removes what Tessera keeps beside an array, but for what repair has set aside, the new array and the marker.
+/// Empties `.tessera/`, except for the files that repair set aside, the new array and the marker.
 void erase_kept(const Place& place) {
     const std::string own = join_key(place.prefix, own_folder);
     const Listing kept = place.store->list(own);
@@ -133,7 +133,7 @@ void erase_kept(const Place& place) {
     }
 }
 
-/// Moves all values at a prefix and below to another one; those with `last` as their name after the others.
+/// Moves all values at and below a prefix to another one. Values named `last` are moved last.
 void move_values(KeyValueStore& store, const std::string& from, const std::string& to, std::string_view last) {
     const Listing listing = store.list(from);
     for (const std::string& name : listing.prefixes) {
@@ -165,7 +165,7 @@ void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMe
     KeyValueStore& store = *place.store;
     const StoreLock lock = store.lock(place.prefix, 0, LockMode::exclusive);
     const Ownership old(place);
-    // Of no copy that --resume could go on with: chunks that are there may be old ones.
+    // Matches no copy, so that --resume refuses it: some chunks may be the old array's.
     const std::string marker = make_marker(dialect, metadata, "a replacement that was interrupted").dump();
     store.put(join_key(place.prefix, marker_key), std::as_bytes(std::span(marker)));
     store.sync();
@@ -190,6 +190,7 @@ Occupant occupant_elsewhere(const fs::path& path) {
 
 }  // namespace
 
+// Without locate(), which refuses an array with a damaged batch: --overwrite replaces that too.
 Occupant occupant(const fs::path& path) {
     if (!is_local(path)) return occupant_elsewhere(path);
     std::error_code error;
@@ -233,7 +234,7 @@ struct NewArray::State {
     bool made_directory = false;
     bool resumed = false;
     bool leave = false;                ///< committed or kept
-    bool rests = false;                ///< without locks and open files
+    bool rests = false;                ///< its locks and files are released
     std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
     StoreOptions options;
     DestinationLock own_lock;              ///< holds nothing if the caller has the lock
@@ -327,7 +328,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     if (there != Occupant::nothing) require_nothing_foreign(place);
     if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
     if (there == Occupant::array && !in_folder) built /= new_folder;
-    const Occupant before = occupant(built);
+    const Occupant before = built == place ? there : occupant(built);
     if (before == Occupant::unfinished && existing.resume) {
         require_same_copy(built, own_marker);
         resumed = true;

@@ -34,7 +34,7 @@ std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
         if (wanted && name != *wanted && member.name != *wanted) continue;
         const auto again = [&](const ZipMember& m) { return m.name == member.name; };
         if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
-            continue;  // of several members with one name the last counts
+            continue;  // of several members with one name the last is read
         }
         if (!member.stored) throw unsupported(fmt::format("{}::{}: is deflated", file, name));
         const std::uint64_t begin = stored_member_offset(file, i);
@@ -46,16 +46,19 @@ std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
 
 }  // namespace
 
-std::vector<std::pair<std::string, Packed>> packed_arrays(const ArrayPath& path) {
-    const std::string file = path.path.string();
-    const ArrayFileFormat* const format = find_array_file_format(path.path);
-    if (format == nullptr) static_cast<void>(find_place(path.path));  // throws what is there
-    if (format != nullptr && format->name == "npz") return packed_npz(file, path.member);
-    if (format != nullptr && format->name == "npy") return {{"", packed_npy(*open_file(path.path), 0)}};
-    if (format == nullptr || format->name != "ra") {
+std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
+    const std::string file = at.file.path.string();
+    // For a missing file, its name decides which error is thrown.
+    const ArrayFileFormat* const format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
+    if (at.kind == PathKind::other) static_cast<void>(at.file.bytes());  // throws unless it is a regular file
+    if (format == nullptr) static_cast<void>(find_place(at.file.path));  // throws, naming what is there
+    if (format != nullptr && format->name == "npz") return packed_npz(file, at.file.member);
+    if (format == nullptr || (format->name != "npy" && format->name != "ra")) {
         throw unsupported(file + ": does not hold its elements as one array in plain bytes");
     }
-    const RawArrayHeader h = read_raw_array_header(*open_file(path.path));
+    const auto bytes = at.file.bytes();
+    if (format->name == "npy") return {{"", packed_npy(*bytes, 0)}};
+    const RawArrayHeader h = read_raw_array_header(*bytes);
     if (h.encoding != RawArrayEncoding::plain) {
         throw unsupported(fmt::format("{}: its elements are encoded ({})", file, to_string(h.encoding)));
     }

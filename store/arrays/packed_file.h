@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/array_file.h>
 #include <tessera/dtype.h>
+#include <tessera/locate.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
@@ -27,7 +27,7 @@ struct Packed {
 
 /// The arrays that a path of an array file names, by their names: a member, all members, or the one array under any
 /// name. Throws unsupported for what does not lie in plain bytes, not_found for a member that is not there.
-[[nodiscard]] std::vector<std::pair<std::string, Packed>> packed_arrays(const ArrayPath& path);
+[[nodiscard]] std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at);
 
 /// Zarr v2's `.zarray` of elements as they lie there. `array` has the shape of the whole array.
 [[nodiscard]] Value packed_document(const Packed& array, const Shape& chunks);

@@ -58,7 +58,8 @@ private:
     int shift_ = -1;
 };
 
-/// For each point the number of its unit: that of the chunk or shard times the units in each, plus that in it.
+/// For each point the number of its unit: the number of its chunk or shard times the units in each, plus its number in
+/// there.
 std::vector<std::int64_t> unit_numbers(const Points& points, const LoadedArray& loaded, std::int64_t in_chunk) {
     const Shape& chunks = loaded.grid.chunks();
     const Shape& units = unit_shape(loaded);

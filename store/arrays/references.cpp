@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 #include <tessera/array.h>
-#include <tessera/array_file.h>
 #include <tessera/chunk_bytes.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
-#include <tessera/place.h>
+#include <tessera/locate.h>
 
 #include <algorithm>
 #include <functional>
@@ -51,7 +50,7 @@ public:
     }
 
 private:
-    /// Each key is new: to look for it among many would take long.
+    /// Does not look for the key first: no key comes twice, and Value::set would search all of them.
     void add(std::string key, Value value) { refs_.emplace_back(std::move(key), std::move(value)); }
 
     Value::Object refs_;
@@ -69,8 +68,7 @@ Value attributes_of(const Array& array) {
     return attributes;
 }
 
-void add_array(Collector& refs, const Place& at, const std::string& below, const std::string& path) {
-    const Array array = Array::open(at.store, join_key(at.prefix, path));
+void add_array(Collector& refs, const KeyValueStore& store, const Array& array, const std::string& below) {
     const ChunkBytes chunks(array);
     if (!chunks.zarray()) throw unsupported(array.name() + ": Zarr v2 cannot say how its chunks are encoded");
     if (!chunks.may_be_absent() && array.metadata().fill.bytes) {
@@ -84,21 +82,21 @@ void add_array(Collector& refs, const Place& at, const std::string& below, const
     refs.document(below, ".zarray", *chunks.zarray());
     refs.document(below, ".zattrs", attributes_of(array));
     chunks.for_each([&](const Index& chunk, const ChunkBytes::Place& place) {
-        refs.bytes(below, chunk, join_key(at.store->name(), place.key), place);
+        refs.bytes(below, chunk, join_key(store.name(), place.key), place);
     });
 }
 
-void add_place(Collector& refs, const Place& at) {
+void add_place(Collector& refs, const Located& located) {
+    const Place& at = *located.place;
     if (!at.store->folder_id("")) {
         throw unsupported(at.store->name() + ": what lies in a zip or in references has no byte ranges of its own");
     }
-    const auto root = probe_node(*at.store, at.prefix);
-    if (root && root->kind == NodeKind::array) return add_array(refs, at, "", "");
+    if (located.kind == PathKind::array) return add_array(refs, *at.store, located.array(), "");
     const Group group = Group::open(at.store, at.prefix);
     refs.group("", group.dialect() != nullptr ? group.attributes().all() : Value::object());
     for (const Node& node : group.nodes()) {
         if (node.kind == NodeKind::array) {
-            add_array(refs, at, node.path, node.path);
+            add_array(refs, *at.store, group.open_array(node.path), node.path);
         } else {
             const Group below = group.open_group(node.path);
             refs.group(node.path, below.dialect() != nullptr ? below.attributes().all() : Value::object());
@@ -108,8 +106,8 @@ void add_place(Collector& refs, const Place& at) {
 
 // ---- array files
 
-/// Lengths of contiguous pieces that make up the whole: the largest of at most most_piece_bytes, or larger where that
-/// would be too many.
+/// Lengths of contiguous pieces that make up the array: as large as most_piece_bytes allows, or larger if there would
+/// be more than most_pieces.
 Shape pieces_of(const Packed& packed) {
     const int rank = packed.shape.rank();
     const std::int64_t count = element_count(packed.shape);
@@ -138,7 +136,8 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     refs.document(prefix, ".zarray", packed_document(packed, grid.chunks()));
     refs.document(prefix, ".zattrs", Value::object());
     const auto size = static_cast<std::uint64_t>(byte_count(grid.chunks(), packed.dtype.size()));
-    // A piece is whole along all dimensions that are faster than the one that it cuts: memory order is that of pieces.
+    // A piece is whole along all dimensions that are faster than the one that it cuts. So pieces lie in the file in
+    // their own order.
     for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
         Index chunk = Index::filled(grid.shape().rank(), 0);
         std::int64_t left = n;
@@ -152,10 +151,10 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
     }
 }
 
-void add_file(Collector& refs, const ArrayPath& path) {
-    const std::string file = path.path.string();
-    const auto arrays = packed_arrays(path);
-    const bool alone = path.member.has_value() || arrays.size() == 1;
+void add_file(Collector& refs, const Located& at) {
+    const std::string file = at.file.path.string();
+    const auto arrays = packed_arrays(at);
+    const bool alone = at.file.member.has_value() || arrays.size() == 1;
     if (!alone) refs.group("", Value::object());
     for (const auto& [name, packed] : arrays) add_packed(refs, alone ? "" : name, file, packed);
 }
@@ -164,17 +163,17 @@ void add_file(Collector& refs, const ArrayPath& path) {
 
 Value references(const std::filesystem::path& path) {
     Collector refs;
-    const ArrayPath split = split_array_path(path.string());
-    const std::filesystem::path absolute = std::filesystem::absolute(split.path);
+    const std::string absolute = std::filesystem::absolute(path).string();
     try {
-        const auto place = split.member ? std::nullopt : probe_place(absolute);
-        if (place) {
-            add_place(refs, *place);
+        // Opened for changes, so that an interrupted batch is finished: references must not lead to its staged values.
+        const Located at = locate(absolute, {});
+        if (at.place && !at.file.member) {
+            add_place(refs, at);
         } else {
-            add_file(refs, {absolute, split.member});
+            add_file(refs, at);
         }
     } catch (const Error& e) {
-        if (std::string_view(e.what()).starts_with(absolute.string())) throw;
+        if (std::string_view(e.what()).starts_with(split_array_path(absolute).path.string())) throw;
         throw e.within(path.string());
     }
     return std::move(refs).result();

@@ -35,7 +35,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Exchanges `built` and `old`.
 void exchange(const fs::path& built, const fs::path& old) {
     if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
     if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);

@@ -351,8 +351,8 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
     return lost;
 }
 
-/// A seal with parity stays what it was, broken: who seals again has parity of what was put back. Else a seal that the
-/// snapshot has would take its place, without any.
+/// Keeps a seal with parity, as a broken one: sealing again then makes parity of the restored files. The snapshot's own
+/// seal, if it has one, has no parity.
 void carry_parity(const KeyValueStore& old, KeyValueStore& built, const std::vector<Node>& nodes) {
     for (const Node& node : nodes) {
         const std::string folder = join_key(node.path, parity_folder);
@@ -500,7 +500,7 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const auto folder = folder_with(where, name, options);
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const SnapshotState state = snapshot_state(*folder, name, io).value();
-    // `changed` includes files of another time while others kept theirs: another program changed them.
+    // If only some files have another time, they are among `changed`, because another program changed them.
     if (!state.changed.empty() || !state.missing.empty()) throw corrupt(damage_text(info, state, ""));
     std::string files;
     for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {

@@ -126,7 +126,7 @@ FileList sums_of(const KeyValueStore& store, std::string_view prefix, const File
 
 namespace {
 
-/// sha256sum's escapes in names: characters that end a line, and the backslash.
+/// sha256sum's escapes in names, for line ends and the backslash.
 constexpr std::array<std::pair<char, char>, 3> escapes{{{'\\', '\\'}, {'\n', 'n'}, {'\r', 'r'}}};
 
 /// One line in sha256sum's format: a line with an escaped name begins with a backslash.

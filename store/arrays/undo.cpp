@@ -1,11 +1,11 @@
-// undo(): takes back the last batch of edits, or the last changes that an Undoable kept.
+// undo(): reverts the last batch of edits, or the last changes that an Undoable kept.
 //
 // Both leave old values in `.tessera/undo`, and a record of which they are: a batch its journal (batch.cpp), other
 // changes theirs (kept_changes.cpp). There is one of the two at most, because the later one removes the earlier.
 //
-// Taking back is a batch, whose staged values are links to the old ones. It first checks that every value is still the
-// one that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value
-// had to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
+// Undoing is a batch, whose staged values are links to the old ones. It first checks that every value is still the one
+// that was put there, by size, time and inode, which a rename keeps. If times are too coarse for that, or the value had
+// to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
 // happened; then the old value is still in place, and stays.
 #include <fmt/format.h>
 #include <tessera/edit.h>
@@ -48,7 +48,7 @@ std::string changes_key(std::string_view prefix) {
     return join_key(join_key(prefix, undo_folder), changes_name);
 }
 
-/// Whether what a change replaced is what the one before it at the same key left, or found.
+/// Whether a change replaced the value that the change before it at the same key left, or found.
 bool follows(const KeyValueStore& store, std::string_view prefix, const Done& before, const std::string& kept,
              bool had_old) {
     const bool nothing = before.entry.kind == Entry::Kind::erase;
@@ -95,7 +95,7 @@ LastChange last_changes(const KeyValueStore& store, std::string_view prefix, con
     return last;
 }
 
-/// What can be taken back. Throws not_found.
+/// The last change. Throws not_found if there is none.
 LastChange last_change(const KeyValueStore& store, std::string_view prefix, const std::string& name) {
     if (const auto file = store.open(changes_key(prefix))) return last_changes(store, prefix, *file, name);
     const auto journal = journal_in(store, prefix, undo_folder);
@@ -211,10 +211,6 @@ std::int64_t undo(const Array& array) {
     }
 }
 
-struct GroupAccess {
-    [[nodiscard]] static const std::shared_ptr<NodeState>& state(const Group& group) { return group.state_; }
-};
-
 namespace {
 
 /// A document of a group as it was before.
@@ -239,7 +235,7 @@ void require_own(const NodeState& group, const LastChange& last) {
     }
 }
 
-/// What is to be put back. Throws if it was changed since.
+/// The documents to restore. Throws if one of them was changed since.
 std::vector<OldDocument> old_documents(const NodeState& group, const LastChange& last) {
     std::vector<OldDocument> old;
     for (const Done& done : last.done) {
@@ -267,7 +263,8 @@ std::int64_t undo(const Group& group) {
     }
     const LastChange last = last_changes(*state.store, state.prefix, *file, state.name);
     require_own(state, last);
-    // All are read before anything is changed: the first change replaces the record and what it kept.
+    // All are read before anything is changed, because the first change replaces the record and the values that it
+    // kept.
     const std::vector<OldDocument> old = old_documents(state, last);
     const auto keeper = keep_changes(*state.store, state.prefix, "undo", true);
     for (const OldDocument& document : old) {

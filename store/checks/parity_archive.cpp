@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-/// What a file of the parity says; nothing where it is not there, or not whole.
+/// The content of a parity file; nullopt if it is missing or damaged.
 template <class Read>
 auto read_if_whole(const KeyValueStore& store, const std::string& key, const Read& read)
     -> std::optional<decltype(read(std::declval<const ByteSource&>()))> {
@@ -68,7 +68,7 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
     return archive;
 }
 
-/// Without a root: every index that can be read counts.
+/// Without a root, every index that can be read counts.
 void ParityArchive::find_segments(const Listing& listing) {
     std::set<std::string> tried;
     FileSorter sorter(spool_folder(*store_));
@@ -182,7 +182,7 @@ std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view
     try {
         if (const auto manifest = load_sums(store, key)) return archive->sums(complete, &*manifest);
     } catch (const Error& e) {
-        if (e.code() != ErrorCode::corrupt) throw;  // what the indices say is all there is
+        if (e.code() != ErrorCode::corrupt) throw;  // only the indices are left
     }
     return sums;
 }

@@ -98,7 +98,7 @@ std::vector<SegmentDecoder::Interval> SegmentDecoder::intervals(std::uint32_t gr
         changes.push_back({piece.place, row, true});
         changes.push_back({piece.place + piece.length, row, false});
     }
-    // A piece that ends where another one of its block begins: the end first.
+    // If one piece of a block ends where another begins, the end comes first.
     std::ranges::sort(changes, {}, [](const Change& c) { return std::pair(c.at, c.begins); });
     std::vector<Interval> found;
     std::set<std::uint32_t> rows;

@@ -58,7 +58,7 @@ private:
     std::vector<std::mutex> locks_;
 };
 
-/// Where the pieces of each file begin among all; one more at the end.
+/// The number of each file's first piece among all pieces; then the number of all.
 std::vector<std::size_t> first_pieces(const Segment& segment) {
     std::vector<std::size_t> first(segment.files.size() + 1, segment.pieces.size());
     for (std::size_t i = segment.pieces.size(); i-- > 0;) first[segment.pieces[i].file] = i;
@@ -112,7 +112,7 @@ void set_facts(const KeyValueStore& store, const std::string& key, std::int64_t 
     if (!store.folder_id("")) return;
     const Descriptor root(::open(store.name().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const Descriptor file(root.get() < 0 ? -1 : open_beneath(root.get(), key.c_str(), O_RDONLY | O_NONBLOCK));
-    if (file.get() < 0) return;  // behind a link, or gone: its content is right all the same
+    if (file.get() < 0) return;  // behind a link, or gone; its content was restored
     const std::int64_t nanoseconds = ((modified % second) + second) % second;
     const timespec time{(modified - nanoseconds) / second, nanoseconds};
     const std::array<timespec, 2> times{time, time};

@@ -68,7 +68,7 @@ void require(bool right, std::string_view what) {
     if (!right) throw corrupt(std::string(what));
 }
 
-/// All that a root or an index says, its SHA-256 compared.
+/// The content of a root or an index, after its SHA-256 was compared.
 Buffer read_checked(const ByteSource& file, const std::array<unsigned char, 8>& magic, std::size_t header) {
     if (file.size() < header + hash_size) {
         throw corrupt(fmt::format("{} bytes are too few, expected at least {}", file.size(), header + hash_size));
@@ -83,7 +83,7 @@ Buffer read_checked(const ByteSource& file, const std::array<unsigned char, 8>& 
     Buffer bytes = read_range(file, 0, size);
     const std::size_t end = bytes.size() - hash_size;
     require(load_sum(bytes.data() + end) == hash_of(bytes.span().first(end)), "its SHA-256 is not that of its bytes");
-    // Only now: a damaged number is no newer version.
+    // Only after the SHA-256: a damaged number is no newer version.
     if (const auto major = number<std::uint16_t>(&head[8]); major != major_version) {
         throw unsupported(
             fmt::format("has major version {}, expected {}: a newer Tessera reads it", major, major_version));
@@ -104,7 +104,7 @@ void check_numbers(const Segment& s) {
     require(s.groups <= std::max(1U, s.blocks), "has more groups than blocks");
 }
 
-/// That a path is one that a seal can have: nothing of Tessera's own, nothing that leads out of the root.
+/// Throws unless a seal can have the path: none of Tessera's own, and none that leads out of the root.
 void check_path(const std::string& path) {
     require_key(path);
     for (std::size_t begin = 0; begin <= path.size();) {

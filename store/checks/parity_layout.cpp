@@ -18,13 +18,13 @@ namespace {
 constexpr std::uint64_t largest_segment = std::uint64_t{1} << 30;
 constexpr std::uint32_t most_rows = 100;  ///< of a group
 constexpr double millionth = 1e-6;
-/// What a file takes of the memory for parity when it is as small as its index entry, with all that belongs to it.
+/// Memory for the index entry of a file and everything kept with it while parity is computed.
 constexpr std::uint64_t bytes_for_file = 1024;
 
 /// Puts extents into blocks, in order.
 class Packer {
 public:
-    /// Blocks of one file share none of `groups` groups while there is a choice; 0: not known yet.
+    /// Blocks of one file go into different groups, of which there are `groups`, as long as possible. 0: not known yet.
     Packer(std::uint32_t block_size, std::uint32_t groups) : block_size_(block_size), groups_(groups) {}
 
     void add(std::uint32_t file, const Extent& extent) {
@@ -84,7 +84,7 @@ Packer pack(std::span<const Extent> extents, std::uint32_t block_size, std::uint
     return packer;
 }
 
-/// The most blocks of one file: in the segment, and in one group. Pieces are sorted by file.
+/// The most blocks that one file has in one group. Pieces are sorted by file.
 std::uint32_t most_blocks(const std::vector<Piece>& pieces, std::uint32_t groups) {
     std::map<std::uint32_t, std::uint32_t> counts;  // of the file, by group
     std::uint32_t file = UINT32_MAX;

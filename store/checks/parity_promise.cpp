@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t no_limit = UINT32_MAX;
 
-/// Where each file begins, if all are put one after another in the order of their paths.
+/// The offset of each file, if all files are concatenated in the order of their paths.
 class Begins {
 public:
     explicit Begins(const ParityArchive& archive) : begins_(spool_folder(archive.store())) {
@@ -34,7 +34,7 @@ public:
 
     [[nodiscard]] std::uint64_t files() const { return files_; }
     [[nodiscard]] std::uint64_t total() const { return total_; }
-    /// Of the files of a segment whose index can be read.
+    /// The offsets of a segment's files. Its index must be readable.
     [[nodiscard]] std::vector<std::uint64_t> of(std::size_t segment, const Segment& s) const {
         std::vector<std::uint64_t> begins(s.files.size());
         begins_.read(first_[segment] * sizeof(std::uint64_t), std::as_writable_bytes(std::span(begins)));
@@ -72,7 +72,8 @@ std::vector<std::uint32_t> good_of(const SegmentState& state) {
     return good;
 }
 
-/// The bytes in a row that a segment can always lose. A run that touches a piece is taken to cost its whole block.
+/// The number of consecutive bytes that a segment can always lose. A run that touches a piece counts as the loss of its
+/// whole block.
 std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, const std::vector<std::uint64_t>& begins,
                      std::uint64_t total) {
     struct Span {
@@ -95,7 +96,7 @@ std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, c
         if (touched[last.block]++ == 0) ++lost[group];
         while (lost[group] > good[group]) {
             const Span& out = pieces[first++];
-            // From the last byte of the one to the first of the other is one byte too many.
+            // The run from the last byte of the one to the first of the other is one byte too long.
             run = std::min(run, last.begin + 1 > out.end ? last.begin + 1 - out.end : 0);
             if (--touched[out.block] == 0) --lost[out.block % s.groups];
         }
@@ -103,7 +104,7 @@ std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, c
     return run;
 }
 
-/// How many files a segment can always lose.
+/// The number of files that a segment can always lose.
 std::uint32_t files_of(const Segment& s, const std::vector<std::uint32_t>& good) {
     std::vector<std::map<std::uint32_t, std::uint32_t>> blocks(s.groups);  // of each file, by group
     for (const Piece& piece : s.pieces) ++blocks[s.group_of(piece)][piece.file];

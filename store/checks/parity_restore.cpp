@@ -1,7 +1,7 @@
-// Restoring in three steps. What parity gives of erased pieces is spooled to one file in `.tessera/parity`, whatever
-// segment it comes from, so that memory holds its places alone. Each file is then put together from that and from what
-// is good of the old one, under a temporary name, and gets its own name only if its SHA-256 is the sealed one. At last
-// the parity itself is made anew where it is damaged.
+// Restoring takes three steps. First the lost pieces are computed from the parity of all segments, and spooled to one
+// file in `.tessera/parity`; memory holds only their offsets. Then each file is assembled from these and from the good
+// pieces of the old file, under a temporary name. It gets its own name only if its SHA-256 is the sealed one. Finally
+// damaged parity files are written anew.
 #include "parity_restore.h"
 
 #include <fmt/format.h>
@@ -178,7 +178,8 @@ Sha256 Restorer::write_file(const SealedFile& file, const ByteSource* spool, Byt
     return hasher.finish();
 }
 
-/// Gives what has the name of a file a second one in .tessera/damaged, which it returns; empty where there is nothing.
+/// Gives whatever has the name of a file a second name in .tessera/damaged, and returns that; empty if there is
+/// nothing.
 std::string Restorer::keep_old(const std::string& path) {
     bool there = true;
     try {
@@ -195,14 +196,14 @@ std::string Restorer::keep_old(const std::string& path) {
         if (old == nullptr) return "";
         copy_bytes(*old, store_, aside);
     } catch (const Error&) {
-        (void)store_.replace(key(path), aside);  // what cannot be read is moved
+        (void)store_.replace(key(path), aside);  // an unreadable file is moved
     }
     return aside;
 }
 
 // ---- the parity itself
 
-/// Makes the damaged parity files of a segment anew. Nothing where none is damaged.
+/// Writes the damaged parity files of a segment anew; nullopt if none is damaged.
 std::optional<Restored> renew_segment(KeyValueStore& store, const ParityArchive& archive, std::size_t number,
                                       const PathSet& differing, bool dry_run, const IoOptions& io) {
     const std::string folder(parity_folder);

@@ -1,7 +1,9 @@
-// The order on the disk, which leaves the old seal or the new one after a kill at any moment: the parity files of all
-// segments, which nobody looks for yet; when they are durable, root.0, the commit; the other roots and the manifest;
-// last, parity files that the root does not name go. As long as there is a root, the manifest that it names counts
-// alone.
+// A kill at any moment leaves the old seal or the new one. This is the order on the disk:
+//   1. the parity files of all segments, which no root names yet;
+//   2. when they are durable, root.0: the commit;
+//   3. the other roots and the manifest;
+//   4. parity files that the root does not name are removed.
+// As long as there is a root, only the manifest that it names counts.
 #include "parity_seal.h"
 
 #include <fmt/format.h>
@@ -29,7 +31,7 @@ std::uint64_t memory_of(const IoOptions& io) {
     return std::max<std::uint64_t>(std::uint64_t{64} << 10, std::min(most, memory / 4));
 }
 
-/// The files with what the file system says of them.
+/// The files with their present sizes, times and modes.
 FileList records_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {
     FileList records(spool_folder(store));
     in_batches<FileFacts>(
@@ -101,7 +103,7 @@ struct DealtSegment {
     std::vector<Extent> extents;
 };
 
-/// Calls each(DealtSegment) for every segment of what was dealt: files by segment, one entry for each extent.
+/// Calls each(DealtSegment) for every new segment. `dealt` has one entry for each extent, sorted by segment.
 template <class Each>
 void for_each_segment(const FileList& dealt, const Each& each) {
     FileList::Reader reader(dealt);
@@ -162,13 +164,14 @@ public:
     }
 
 private:
-    /// Whether there is no parity yet, or only what a killed first run left. Parity that has lost a root is not that.
+    /// Whether there is no parity yet, or only leftovers of a killed first run. Parity that has lost a root is more
+    /// than that.
     [[nodiscard]] bool is_first() const {
         const std::vector<std::string> there = store_.list(join_key(prefix_, parity_folder)).keys;
         return old_.archive == nullptr && (there.empty() || std::ranges::count(there, unfinished_parity) > 0);
     }
 
-    /// Removes what was written and no root names.
+    /// Removes the written files that no root names.
     void undo(bool first) {
         if (first) {
             store_.erase_below(join_key(prefix_, parity_folder));
@@ -179,7 +182,7 @@ private:
 
     // ---- what stays
 
-    /// Of each old segment whether its files, their times and their modes are as they were sealed.
+    /// For each old segment, whether its files, their times and their modes are as they were sealed.
     [[nodiscard]] std::vector<bool> intact_segments() const {
         std::vector<bool> intact(old_.parts->bytes.size());
         for (std::size_t i = 0; i < intact.size(); ++i) intact[i] = old_.parts->bytes[i].has_value();
@@ -299,7 +302,7 @@ private:
         return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy);
     }
 
-    /// Before anything is written: an archive on a full disk keeps its old seal, and its disk some space.
+    /// Called before anything is written: on a full disk the archive keeps its old seal.
     void require_space(const FileList& dealt) const {
         const auto space = space_of(store_);
         if (!space) return;
@@ -329,7 +332,7 @@ private:
         parity_bytes_ += segment.parity * index.size() + parity.size();
     }
 
-    /// Files that were taken for intact by their times have been read by now.
+    /// Throws corrupt for files that were taken for intact by their times, and now, having been read, have another sum.
     void require_sealed_sums() const {
         if (old_.sums == nullptr) return;
         std::vector<std::string> damaged;
@@ -404,7 +407,7 @@ std::uint64_t seal_with_parity(KeyValueStore& store, std::string_view prefix, co
 }
 
 void drop_parity(KeyValueStore& store, std::string_view prefix) {
-    // The first root is the one that counts: the next takes its place, and says the same.
+    // The first root that exists counts. So after each removal the next copy of it counts, until the last is gone.
     for (int copy = 0; copy < parity_roots; ++copy) {
         if (store.erase(join_key(prefix, root_key(copy)))) store.sync();
     }

@@ -21,7 +21,7 @@ bool is_readable(const KeyValueStore& store, const std::string& key) {
     }
 }
 
-/// Whether anything has the name, also what cannot be opened.
+/// Whether anything has the name, even if it cannot be opened.
 bool is_there(const KeyValueStore& store, const std::string& key) {
     try {
         return store.contains(key);
@@ -30,7 +30,7 @@ bool is_there(const KeyValueStore& store, const std::string& key) {
     }
 }
 
-/// Tells the differing files of one segment apart, and counts how many of the others have their sealed time.
+/// Classifies the differing files of one segment, and counts how many of the others have their sealed time.
 class Sorter {
 public:
     Sorter(const ParityArchive& archive, const PathSet& differing, const PathSet& undecodable)
@@ -51,7 +51,7 @@ public:
 
     [[nodiscard]] bool times_prove() const { return same_ >= other_; }
 
-    /// What each is: without proof by times, only what is missing is known to be no edit.
+    /// The kind of a differing file. Without proof by times, only a missing one is known not to be an edit.
     [[nodiscard]] Differing::Kind kind(const std::string& path) const {
         const auto found = found_.find(path);
         if (found == found_.end()) return Differing::Kind::changed;
@@ -118,7 +118,7 @@ ParityState parity_state(const ParityArchive& archive, const SealState& sealed, 
     for (const std::string& path : differing) {
         Differing::Kind kind = sorter.kind(path);
         if (state.broken && kind == Differing::Kind::damaged) kind = Differing::Kind::changed;
-        // Of a large file whose other segment is lost the SHA-256 will say so.
+        // A large file is in several segments. If another one is lost, only the SHA-256 after restoring shows it.
         state.files.push_back({path, kind, covered.contains(path) && !unsolvable.contains(path)});
     }
     return state;

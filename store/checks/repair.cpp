@@ -29,7 +29,7 @@ struct Outcome {
     std::string text;
 };
 
-/// Mends what was found in one array or group. An array's shape lock is held for as long as this lives.
+/// Mends the findings in one array or group. Holds an array's shape lock as long as it lives.
 class Mender {
 public:
     Mender(const std::shared_ptr<KeyValueStore>& store, std::string prefix, const RepairOptions& options)
@@ -43,7 +43,7 @@ public:
         array_ = std::make_unique<ArrayState>(store, prefix_, *dialect_);
     }
 
-    /// `key` is the finding's in the store.
+    /// `key` is the finding's key in the store.
     Outcome mend(const Finding& finding, const std::string& key) {
         switch (finding.remedy) {
             case Remedy::remove_temporary:
@@ -112,7 +112,7 @@ private:
     }
 
     Outcome discard_batch(const std::string& key) {
-        // A batch that lives holds the shape lock, which is held here.
+        // No batch is alive: it would hold the shape lock, which is held here.
         if (store_->contains(join_key(key, "journal"))) return {false, "left: it was committed meanwhile"};
         store_->erase_below(key);
         return {true, "discarded: it was never committed"};
@@ -140,7 +140,7 @@ private:
         return *loaded_;
     }
 
-    /// A key in .tessera/damaged where nothing is yet.
+    /// A free key in .tessera/damaged.
     [[nodiscard]] std::string aside_key(const std::string& key) const {
         return tessera::aside_key(*store_, prefix_, key);
     }
@@ -168,7 +168,7 @@ private:
         return aside;
     }
 
-    /// The old shard is kept first: a crash leaves it in place, and a second name of it.
+    /// The old shard gets a second name first, so that a crash leaves it in place.
     Outcome rewrite_shard(const LoadedArray& loaded, const Index& index, const std::string& key,
                           const std::set<std::size_t>& bad) {
         const ShardCodec& codec = *loaded.pipeline.shard();
@@ -240,7 +240,7 @@ std::string_view plan(Remedy remedy) {
 
 using Findings = std::map<std::string, std::vector<Finding>, std::greater<>>;
 
-/// Throws where something is to be mended that a link leads to which must not be followed, before anything is.
+/// Called before anything is mended. Throws if a finding lies behind a link that must not be followed.
 void require_direct(const KeyValueStore& store, std::string_view prefix, const Findings& by_node) {
     for (const auto& [node, findings] : by_node) {
         const std::string own = join_key(join_key(prefix, node), ".tessera");
@@ -260,7 +260,7 @@ void require_direct(const KeyValueStore& store, std::string_view prefix, const F
     }
 }
 
-/// Counts what was set aside in these nodes, and drops it when that is asked for.
+/// Counts the files set aside in these nodes, and deletes them if that was requested.
 void count_set_aside(KeyValueStore& store, std::string_view prefix, const std::set<std::string>& nodes,
                      const RepairOptions& options, RepairReport& report) {
     for (const std::string& node : nodes) {
@@ -273,8 +273,7 @@ void count_set_aside(KeyValueStore& store, std::string_view prefix, const std::s
     }
 }
 
-/// Whether something stands in the place of one of Tessera's own files that is none. Throws what else keeps it from
-/// being looked at.
+/// Whether a link or another thing has the place of one of Tessera's own files. Throws the error of any other failure.
 bool is_foreign(const KeyValueStore& store, const std::string& key) {
     try {
         (void)store.stamp(key);
@@ -285,7 +284,8 @@ bool is_foreign(const KeyValueStore& store, const std::string& key) {
     }
 }
 
-/// Removes what stands in the places of Tessera's own files, without the lock, which may be one of them.
+/// Removes links and other things in the places of Tessera's own files. Takes no lock, because the lock file may be one
+/// of them.
 void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
                     bool dry_run) {
     const auto others = std::stable_partition(findings.begin(), findings.end(),
@@ -313,9 +313,9 @@ bool RepairReport::mended() const {
 RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                     const RepairOptions& options) {
     RepairReport report;
-    // By node, those that hold others last: what is mended below may make consolidated metadata stale or fresh.
+    // By node, groups after their members: mending these may make consolidated metadata stale or fresh.
     Findings by_node;
-    std::set<std::string> nodes;  // in which something was or may be set aside
+    std::set<std::string> nodes;  // where files were or may be set aside
     for (Finding& finding : findings_after_parity(store, prefix, options, nodes, report)) {
         nodes.insert(finding.node);
         if (finding.remedy != Remedy::none) {
@@ -330,7 +330,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         if (findings.empty()) continue;
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options);
-        // A batch first: what else was found may be otherwise after it.
+        // A batch comes first, because it may change the other findings.
         const auto is_batch = [](const Finding& f) {
             return f.remedy == Remedy::finish_batch || f.remedy == Remedy::set_aside_batch;
         };

@@ -19,7 +19,7 @@ namespace tessera {
 
 namespace {
 
-/// Restores what the parity of seals gives, seal by seal.
+/// Restores files from the parity of seals, seal by seal.
 class SealMender {
 public:
     SealMender(KeyValueStore& store, std::string_view prefix, const RepairOptions& options,
@@ -31,7 +31,7 @@ public:
         return std::ranges::any_of(findings_, [&](const Finding& f) { return is_wanted(f); });
     }
 
-    /// Throws invalid_argument where a seal was broken and nobody says which files are to be as they were sealed.
+    /// Throws invalid_argument if a seal was broken and no files to restore are named.
     void require_named() const {
         if (!options_.to_seal || !options_.to_seal_names.empty()) return;
         for (const Finding& f : findings_) {
@@ -51,7 +51,7 @@ public:
         for (const std::string& node : nodes) restore(node, report);
     }
 
-    /// Throws invalid_argument for a name that is none of what to_seal can restore.
+    /// Throws invalid_argument for a name that to_seal cannot restore.
     static void require_names(const RepairOptions& options, const std::vector<Finding>& findings) {
         for (const std::string& name : options.to_seal_names) {
             const bool there = std::ranges::any_of(findings, [&](const Finding& f) {
@@ -62,7 +62,7 @@ public:
         }
     }
 
-    /// Keys of files that parity gave back, or would.
+    /// Keys of files that were restored, or would be.
     [[nodiscard]] const std::set<std::string>& restored() const { return restored_; }
 
 private:
@@ -73,8 +73,8 @@ private:
         return options_.to_seal_names.empty() && !is_broken(finding.node);
     }
 
-    /// Whether a file differs from a seal, perhaps because somebody meant it; once the seal is broken, also one that is
-    /// gone.
+    /// Whether a file differs from a seal, perhaps by an edit. Once the seal is broken, a missing file may be an edit,
+    /// too.
     static bool may_be_edit(const Finding& finding) {
         return finding.kind == FindingKind::changed || (finding.kind == FindingKind::lost && finding.by_seal);
     }
@@ -119,13 +119,14 @@ private:
         }
     }
 
-    /// A snapshot shares the file of a chunk that did not change since: then it is damaged there, too.
+    /// A snapshot shares the files of chunks that have not changed since, and so their damage.
     void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
         if (!store_.folder_id("") || dynamic_cast<const BesideStore*>(&store_) != nullptr) return;
         std::vector<MendedFile> files;
         std::vector<Restored*> of;
         for (Restored& one : restored) {
-            const bool edit = may_be_edit(finding_of(node, join_key(node, one.path)));  // which the snapshot keeps
+            // The snapshot keeps an edited file.
+            const bool edit = may_be_edit(finding_of(node, join_key(node, one.path)));
             if (one.kept.empty() || edit) continue;
             files.push_back({one.path, one.kept, one.stamp});
             of.push_back(&one);
@@ -140,7 +141,7 @@ private:
         }
     }
 
-    /// What was found of a key; of parity files, what was found of the parity.
+    /// The finding about a key. Parity files have a common one.
     [[nodiscard]] Finding finding_of(const std::string& node, const std::string& key) const {
         for (const Finding& finding : findings_) {
             if (finding.node == node && finding.key == key && is_wanted(finding)) return finding;
@@ -155,8 +156,8 @@ private:
     std::set<std::string> restored_;
 };
 
-/// Leaves chunks where they are that parity covers and cannot give back now: what of them is whole may count yet. And
-/// consolidated metadata as they were sealed, though nodes are missing.
+/// Leaves damaged chunks in place if parity covers them but cannot restore them now: their good parts may still help.
+/// Leaves sealed consolidated metadata as they are, even if nodes are missing.
 void keep_covered(std::vector<Finding>& findings, const std::set<std::string>& sealed) {
     for (Finding& finding : findings) {
         const bool writes = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
@@ -167,7 +168,7 @@ void keep_covered(std::vector<Finding>& findings, const std::set<std::string>& s
     }
 }
 
-/// Whether something is wrong only because metadata of its node are missing or damaged, which parity gives back.
+/// Whether a finding is there only because metadata of its node are missing or damaged, which parity restores.
 bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>& restored) {
     if (finding.kind != FindingKind::damage || finding.by_seal || finding.remedy != Remedy::none) return false;
     const auto gives = [&](std::string_view document) { return restored.contains(join_key(finding.node, document)); };
@@ -176,8 +177,8 @@ bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>
     });
 }
 
-/// Restored metadata show which chunks do not decode: these are restored in the next round. `findings` become what is
-/// found afterwards.
+/// Once metadata are restored, chunks that do not decode show, and are restored in the next round. `findings` become
+/// those of a check afterwards.
 void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                        const RepairOptions& options, std::vector<Finding>& findings, RepairReport& report) {
     constexpr int most = 3;
@@ -219,7 +220,7 @@ std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>&
         for (Finding& f : findings) {
             if (f.remedy == Remedy::restore) f.remedy = Remedy::none;  // it was tried
         }
-        // What could not be restored is said once.
+        // A file that could not be restored is reported once.
         std::erase_if(findings, [&](const Finding& f) {
             return !is_harmless(f.kind) &&
                    std::ranges::any_of(report.actions, [&](const Repaired& r) { return r.finding.key == f.key; });

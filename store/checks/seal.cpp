@@ -60,7 +60,7 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
             try {
                 same = sum_of(store, join_key(prefix, file.path)) == file.sum;
             } catch (const Error&) {
-                same = 0;  // what cannot be read is not what it was
+                same = 0;  // an unreadable file counts as changed
             }
         },
         [&](const ListedFile& file, char same) {
@@ -72,7 +72,7 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
 
 namespace {
 
-/// What is there already; nothing also where it cannot be used.
+/// The existing parity; nullopt also if it cannot be used.
 std::optional<ParityArchive> parity_there(const KeyValueStore& store, std::string_view prefix) {
     try {
         return ParityArchive::open(store, prefix);
@@ -92,7 +92,7 @@ PathSet accepted_of(const SealOptions& options, const FileList& files, const Fil
     return accepted;
 }
 
-/// Throws already_exists for differences that nobody allowed.
+/// Throws already_exists for differences that are neither accepted nor overwritten.
 void require_accepted(const std::string& place, const SealChanges& changes, const PathSet& accepted,
                       const SealOptions& options, bool broken) {
     const auto refused = [&](std::vector<std::string> names) {
@@ -114,7 +114,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
                     place, broken ? ", other than by writing after the seal was broken" : "", names_text(others)));
 }
 
-/// Sealing what may be sealed already.
+/// Seals data that may have a seal already.
 class Resealing {
 public:
     Resealing(KeyValueStore& store, std::string_view prefix, const SealOptions& options, const FileList& files)
@@ -122,7 +122,7 @@ public:
         parity_ = options.parity;
         if (!parity_ && archive_ && !options.drop_parity) parity_ = archive_->root().redundancy;
         old_.check = options.check;
-        // Everything is made anew, whatever it is; except that parity knows what was damaged.
+        // Everything is sealed anew, whatever it is. Only parity can tell damage from changes.
         if (options.overwrite && !archive_) return;
         sums_ = sealed_sums(store, prefix);
         if (sums_) compare();
@@ -154,7 +154,7 @@ private:
         require_accepted(join_key(store_.name(), prefix_), changes, accepted, options_, broken);
         unchanged_ = changes.none();
         old_.intact = std::move(changes.intact);
-        // What is accepted is read, though its size and time are the sealed ones.
+        // Accepted files are read, even if their size and time are those of the seal.
         for (const std::string& name : accepted) {
             const auto file = files_.find(name);
             if (!file || !old_.intact[file->number]) continue;
@@ -175,7 +175,7 @@ private:
     bool unchanged_ = false;
 };
 
-/// lock_settled_nodes; where nothing can be written, the error says what that has to do with a seal.
+/// As lock_settled_nodes, but if the folder cannot be written, the error says why a seal has to.
 LockedNodes locked_to_seal(KeyValueStore& store, std::string_view prefix) {
     try {
         return lock_settled_nodes(store, prefix);
@@ -212,7 +212,7 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
         }
         result.written = true;
     }
-    // Last: should this run end before, the new seal counts as broken, which loses nothing.
+    // This comes last: if the run is killed before, the new seal counts as broken, which loses nothing.
     if (store.erase(join_key(prefix, seal_mark_key))) store.sync();
     return result;
 }
@@ -233,11 +233,11 @@ std::function<bool(std::string_view)> unchanged_since_seal(const KeyValueStore& 
 
 namespace {
 
-/// `facts`: of the file or directory `real`.
+/// `facts` are those of the file or directory `real`.
 std::optional<Place> place_of_seal(const std::filesystem::path& real, const std::optional<PathFacts>& facts,
                                    const StoreOptions& options, bool make) {
     if (facts && facts->directory) {
-        // Whatever else of the bag is lost.
+        // Asks for the parity alone, because everything else of the bag may be lost.
         const bool bag = std::filesystem::is_directory(status_of(real / bag_seal_folder / "parity"));
         return bag ? std::optional(Place{BesideStore::of_bag(real, options), ""}) : std::nullopt;
     }
@@ -265,7 +265,7 @@ std::optional<Place> place_beside(const Located& at, const StoreOptions& options
 
 namespace {
 
-/// A path in a bag's manifest: RFC 8493 writes what ends a line, and '%', as in URLs.
+/// A path in a bag's manifest, where RFC 8493 escapes line ends and '%' as in URLs.
 std::string bag_path(std::string_view path) {
     std::string text;
     for (const char c : path) {
@@ -309,7 +309,7 @@ FileList copy_payload(const KeyValueStore& from, std::string_view prefix, std::s
     return sums;
 }
 
-/// Puts a manifest of sums with such paths at `key`.
+/// Writes a manifest of sums, with paths escaped like that, to `key`.
 void put_bag_manifest(KeyValueStore& bag, const std::string& key, const FileList& sums) {
     const auto sink = bag.create(key);
     FileList::Reader reader(sums);
@@ -337,14 +337,14 @@ std::vector<std::string> write_tags(KeyValueStore& bag, const FileList& payload,
     return names;
 }
 
-/// Parity of all that is in a bag. Returns its bytes.
+/// Writes parity of everything in a bag, and returns its size in bytes.
 std::uint64_t seal_bag(const std::filesystem::path& bag, const Redundancy& parity, const IoOptions& io,
                        const StoreOptions& options) {
     const auto beside = BesideStore::of_bag(bag, options);
     return seal_with_parity(*beside, "", files_below(*beside, ""), parity, {}, io);
 }
 
-/// Of the tag files, and of the parity, if there is any.
+/// Lists the tag files, and the parity if there is any.
 void write_tag_manifest(KeyValueStore& bag, std::vector<std::string> names) {
     for (const std::string folder : {bag_seal_folder, "tessera-seal/parity"}) {
         for (const std::string& name : bag.list(folder).keys) names.push_back(join_key(folder, name));
@@ -379,7 +379,7 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
     const FileList sums = copy_payload(store, prefix, name, files, *built, io);
-    // What was copied, should a file have changed since it was listed.
+    // Counts the bytes that were copied: a file may have changed since it was listed.
     Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true};
     FileList::Reader reader(sums);
     while (const ListedFile* const file = reader.next()) {

@@ -17,10 +17,11 @@ namespace {
 
 enum class Fate : std::uint8_t { intact, edited, damaged, changed, added };
 
-/// Other programs' files get the time of the kernel's clock tick, and some file systems keep every other second alone.
+/// Files of other programs have the time of the kernel's last clock tick, and some file systems keep only every other
+/// second.
 constexpr std::int64_t coarseness = 2'000'000'000;
 
-/// A file that is there, and what is known of it from the seal.
+/// An existing file, and its entry in the seal.
 struct Compared {
     ListedFile file;
     std::optional<Sha256> sealed = std::nullopt;
@@ -29,7 +30,7 @@ struct Compared {
     std::int64_t modified = 0;  ///< of the record
 };
 
-/// Judges one file that is there.
+/// Classifies an existing file.
 class Judge {
 public:
     Judge(const KeyValueStore& store, std::string_view prefix, bool check)
@@ -48,8 +49,9 @@ public:
     }
 
 private:
-    /// Whether a file was written, or put in its place, after the seal was broken: what undo and snapshots put back has
-    /// the time at which it was written. In a copy of the archive all files are new in their places, the mark, too.
+    /// Whether a file was written, or put in place, after the seal was broken. (Files that undo and snapshots put back
+    /// keep the time at which they were written.) In a copy of the archive all files were put in place later, the mark,
+    /// too; there only the time of writing counts.
     [[nodiscard]] bool is_edit(const FileFacts& file) const {
         if (!mark_) return false;
         if (file.modified >= mark_->modified - coarseness) return true;
@@ -61,17 +63,17 @@ private:
             return sum_of(store_, key) == sum;
         } catch (const Error& e) {
             if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
-            return false;  // what cannot be read is not what it was
+            return false;  // an unreadable file counts as changed
         }
     }
 
     const KeyValueStore& store_;
     std::string prefix_;
     bool check_;
-    std::optional<FileFacts> mark_;  ///< that the seal was broken
+    std::optional<FileFacts> mark_;  ///< of the mark that the seal was broken
 };
 
-/// The one for files of that fate; null for intact ones.
+/// The list for files of that fate; null for intact ones.
 std::vector<std::string>* list_of(SealChanges& changes, Fate fate) {
     switch (fate) {
         case Fate::edited:

@@ -31,7 +31,7 @@ void add_columns(const DType& dtype, const std::string& name, std::int64_t offse
     }
     for (const Field& field : dtype.fields()) {
         if (field.unnamed) continue;
-        // A sub-array of structures: each of them alone.
+        // Each structure of a sub-array has columns of its own.
         for (std::int64_t i = 0; i < element_count(shape); ++i) {
             const std::string element = shape.empty() ? name : name + '[' + std::to_string(i) + ']';
             add_columns(field.dtype, element.empty() ? field.name : element + '.' + field.name,
@@ -40,13 +40,13 @@ void add_columns(const DType& dtype, const std::string& name, std::int64_t offse
     }
 }
 
-/// What both sinks know of the array that is summed up.
+/// Common base of the two sinks: the array and its columns.
 class ColumnSink : public ArraySink {
 public:
     ColumnSink(const ArraySource& source, const std::optional<ElementBytes>& fill,
                const std::optional<Selection>& selection)
         : info_(source.info()), name_(source.name()) {
-        // In host order, so that elements come as the kernels take them.
+        // In host order, as the kernels require.
         const DType dtype = info_.dtype;
         if (dtype.kind() == Kind::structure || dtype.order() != ByteOrder::none) {
             info_.dtype = dtype.with_order(native_order);
@@ -133,7 +133,7 @@ public:
     }
 
 private:
-    /// Summaries that no thread is adding to: as many are made as threads work at once.
+    /// Takes summaries that no other thread is adding to. As many are made as threads work at once.
     Summaries take_idle() {
         {
             const std::lock_guard lock(mutex_);
@@ -151,8 +151,8 @@ private:
     std::vector<Summaries> idle_;
 };
 
-/// Sums up what lies at each position along an axis. A block's positions are summed up by themselves and then added to
-/// those of the array, so that threads wait for each other only there.
+/// Summarises each position along an axis. The positions of a block are summarised first and then added to those of the
+/// array, so that threads wait for each other only in that step.
 class AlongSink final : public ColumnSink {
 public:
     AlongSink(const ArraySource& source, int axis, const std::optional<ElementBytes>& fill,
@@ -181,7 +181,7 @@ public:
     }
 
 private:
-    /// Of all positions: what a summary takes, and what it finds out. Text is apart.
+    /// Memory for the summaries of all positions and for their results, without text.
     [[nodiscard]] std::uint64_t memory_needed() const {
         constexpr std::uint64_t each = 2048;
         return static_cast<std::uint64_t>(info().shape[axis_]) * columns().size() * each;

@@ -25,8 +25,8 @@ namespace tessera {
 
 namespace {
 
-/// Whether a name is what all formats but zmeta call a chunk, or a folder of chunks: "3", "3.0", "c.3.0". Stricter than
-/// looks_like_chunk(): it makes a plain folder a lost array.
+/// Whether a name is that of a chunk, or of a folder of chunks, in any format but zmeta: "3", "3.0", "c.3.0". Stricter
+/// than looks_like_chunk(), because such a name makes a plain folder a lost array.
 bool is_chunk_name(std::string_view name) {
     if (name.starts_with("c.")) name.remove_prefix(2);
     bool digit = false;
@@ -37,26 +37,26 @@ bool is_chunk_name(std::string_view name) {
     return digit;
 }
 
-/// The folder of a dialect's chunks; empty where they lie in the array's own.
+/// The folder of a dialect's chunks; empty if they lie in the array's own.
 std::string chunk_folder(const Dialect& dialect) {
     std::string folder = dialect.default_keys().prefix;
     if (folder.ends_with('/')) folder.pop_back();
     return folder;
 }
 
-/// Whether a folder with chunks in it may be that of a lost array: "c".
+/// Whether a folder of this name, with chunks in it, may belong to a lost array: "c".
 bool is_chunk_folder(std::string_view name) {
     return std::ranges::any_of(dialect_table(),
                                [&](const Dialect& d) { return !d.own_folder && chunk_folder(d) == name; });
 }
 
-/// Whether it is a folder of chunks that nothing else is called as.
+/// Whether only folders of chunks have this name.
 bool is_own_folder(std::string_view name) {
     return std::ranges::any_of(dialect_table(),
                                [&](const Dialect& d) { return d.own_folder && chunk_folder(d) == name; });
 }
 
-/// The metadata of which chunks may be that have no folder of their own kind.
+/// The metadata documents of the formats that have no such folder.
 std::vector<std::string_view> lost_metadata() {
     std::vector<std::string_view> keys;
     for (const Dialect& dialect : dialect_table()) {
@@ -74,7 +74,7 @@ VerifyReport Verifier::run() {
     }
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
     for (const std::string& path : maybe_sealed_) check_seal(path);
-    // The worst first, then by key, whatever the threads found first.
+    // The worst come first, then by key, so that the order does not depend on the threads.
     std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
         return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));
     });
@@ -89,7 +89,7 @@ VerifyReport Verifier::run_beside(VerifyReport found) {
 }
 
 void Verifier::add(Finding finding) {
-    // An error of reading names the file itself, and a report names the key beside it.
+    // A report shows the key of each finding. So the file's name is removed from a read error that begins with it.
     const std::string named = join_key(store_->name(), place(finding.key)) + ": ";
     if (!finding.key.empty() && finding.text.starts_with(named)) finding.text.erase(0, named.size());
     const std::lock_guard lock(mutex_);
@@ -178,7 +178,7 @@ void Verifier::check_group_documents(const std::string& path, const Dialect& dia
     try {
         state = Group::open(store_, prefix).consolidated_state();
     } catch (...) {
-        (void)current_fault();  // of a node, where it is said anyway
+        (void)current_fault();  // the document of a node, which reports it
         return;
     }
     if (!state.present || state.fresh()) return;
@@ -214,7 +214,7 @@ bool Verifier::check_orphans(const std::string& path, const Listing& listing) {
                                      chunk_folder(dialect), dialect.metadata_key)});
         }
     }
-    if (is_own_folder(path.substr(path.rfind('/') + 1))) return false;  // said of the folder that it lies in
+    if (is_own_folder(path.substr(path.rfind('/') + 1))) return false;  // reported for the folder that contains it
     const std::string chunk = chunk_named(path);
     if (chunk.empty()) return false;
     add({.node = path,
@@ -401,7 +401,7 @@ VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_vie
                     const VerifyOptions& options) {
     if (const auto* beside = dynamic_cast<const BesideStore*>(store.get())) {
         VerifyReport report = verify_with_seal({beside->path(), {}}, options);
-        // Nothing but parity changes a sealed file, or what is in a bag.
+        // Sealed files and bags are changed by nothing but a restoration from parity.
         for (Finding& finding : report.findings) {
             if (finding.remedy != Remedy::restore) finding.remedy = Remedy::none;
         }

@@ -148,7 +148,7 @@ VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& option
     const bool of_file = dynamic_cast<const BesideStore&>(*beside->store).of_file();
     if (!of_file) return Verifier(beside->store, beside->prefix, options).run();
     VerifyReport report;
-    // What is gone is only in the seal.
+    // A missing file is known from the seal alone.
     if (std::filesystem::exists(status_of(path.path))) report = verify_content(path, options);
     return Verifier(beside->store, beside->prefix, options).run_beside(std::move(report));
 }

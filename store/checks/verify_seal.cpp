@@ -1,4 +1,4 @@
-// What verify says of seals, with parity or without.
+// Findings of verify about seals, with or without parity.
 #include <fmt/format.h>
 #include <tessera/parity.h>
 #include <tessera/seal.h>

@@ -1,4 +1,4 @@
-// An expression's value as the elements of an array that is there.
+// Writes an expression's value to the elements of an existing array.
 #include <tessera/calc.h>
 
 #include <memory>

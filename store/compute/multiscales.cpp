@@ -112,7 +112,7 @@ std::vector<std::string> names_in(const std::string& path) {
     return names;
 }
 
-/// Whether a folder without a format holds levels and nothing else, as a run leaves them that was killed.
+/// Whether a folder without a format holds levels and nothing else, as a killed run leaves it.
 bool holds_only_levels(const std::string& path, std::size_t levels) {
     return std::ranges::all_of(names_in(path), [&](const std::string& name) {
         if (name.starts_with('.') && name.find(".tessera") != std::string::npos) return true;

@@ -250,7 +250,7 @@ private:
         return place;
     }
 
-    /// Adds rows of `columns` elements, a few columns after the others, so that their sums stay in the cache.
+    /// Adds rows of `columns` elements, a few columns at a time, so that their sums stay in the cache.
     void add_rows(Accumulator& sums, const std::byte* rows, std::int64_t columns, const Region& box,
                   const IoOptions& io) const {
         constexpr std::int64_t few = 4096;

@@ -93,7 +93,6 @@ bool is_refusal(int error) {
     return error == EACCES || error == EPERM || error == EROFS;
 }
 
-/// Whether two statuses are of the same file.
 bool same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -300,7 +299,7 @@ Descriptor DestinationLock::State::open_lock_file() const {
     for (const int mode : {O_RDWR | O_CREAT, O_RDWR, O_RDONLY}) {
         Descriptor opened(open_at(parent.get(), lock_name.c_str(), mode | flags, 0666));
         if (opened || !is_refusal(errno)) {
-            // Where no file may be created, it is no wonder that there is none.
+            // If no file may be created here, its absence does not mean that a holder has just removed it.
             const bool forbidden = refused != 0 && ::faccessat(parent.get(), ".", W_OK | X_OK, AT_EACCESS) != 0;
             if (!opened && errno == ENOENT && forbidden) errno = refused;
             return opened;

@@ -79,7 +79,6 @@ public:
     DirectoryStore(const std::filesystem::path& root, const StoreOptions& options)
         : DirectoryTree(root.empty() ? "." : root.string(), options) {}
 
-    /// Whether the directory exists.
     [[nodiscard]] bool exists() const { return find_root() >= 0; }
 
     [[nodiscard]] bool has_lost_its_name() const {

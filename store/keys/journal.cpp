@@ -7,7 +7,7 @@
 //   16  u64      id of the batch
 //   24  u64      number of entries
 //   32  u64      bytes of all entries
-//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it takes a batch back that was given up
+//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it reverts a batch that was given up
 //   44  20 bytes zeros
 //   64           the entries
 //   …   32 bytes SHA-256 of all that stands before it
@@ -15,12 +15,12 @@
 // An entry, its length a multiple of 8:
 //
 //   0   u32      1 a value is put, 2 a key is erased
-//   4   u32      flags; bit 0: the key was there before; bit 1: the value is told by its bytes, as where the file
-//                system's times are too coarse
+//   4   u32      flags; bit 0: the key was there before; bit 1: the value is identified by its bytes, because
+//                the file system's times are too coarse
 //   8   u64      number of the staged value (its name in .tessera/batch)
 //   16  u64      its size in bytes
 //   24  i64      its time of modification, nanoseconds since 1970
-//   32  u64      its inode; told by its bytes: the first 8 bytes of their SHA-256, the first one the most significant
+//   32  u64      its inode; if identified by its bytes, the first 8 bytes of their SHA-256, big-endian
 //   40  u32      bytes of the key
 //   44  u32      zero
 //   48           the key, UTF-8, then zeros up to a multiple of 8

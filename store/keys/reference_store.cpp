@@ -1,8 +1,8 @@
-// The document is parsed once. Of each key the place is kept: text, or a file by its number, offset and size. Files are
-// opened when a key is, and a few of them are kept open, because many references lead to one file.
+// The document is parsed once. For each key its place is kept: text, or a file's number, an offset and a size. A file
+// is opened when one of its keys is read. A few files are kept open, because many references lead to one file.
 //
-// A path that has to stay below the folder is opened with open_beneath(), from a descriptor of that folder: no link is
-// passed, also none that appears meanwhile. What was opened has to be a regular file.
+// A path that must stay below the folder is opened with open_beneath(), from a descriptor of that folder. So no link is
+// followed, not even one that appears meanwhile. Only regular files are read.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::uint64_t longest_document = std::uint64_t{256} << 20;
 constexpr std::size_t longest_name = 4096;
-// What the tree of parsed JSON takes at most for each byte of text, and what is kept of it.
+// Memory for each byte of text: at most, for the tree of parsed JSON; and for the references kept of it.
 constexpr std::uint64_t parsed_bytes = 16;
 constexpr std::uint64_t kept_bytes = 4;
 constexpr std::size_t most_files_open = 32;
@@ -42,7 +42,7 @@ std::atomic<bool> outside_allowed = false;
 
 /// Where a value lies.
 struct Reference {
-    std::string text;        ///< the value itself, where there is no file
+    std::string text;        ///< the value itself, if there is no file
     std::int64_t file = -1;  ///< its number; -1: none
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
@@ -110,7 +110,7 @@ public:
 private:
     using Open = std::pair<std::int64_t, std::shared_ptr<const ByteSource>>;
 
-    /// Relative to the folder, or absolute where it may lead out of it.
+    /// The path relative to the folder, or absolute if paths may lead out of it.
     [[nodiscard]] std::string checked(const std::string& path) const {
         const auto refuse = [&](std::string_view why) {
             throw unsupported(fmt::format("\"{}\" {}", path.substr(0, 200), why));
@@ -245,7 +245,7 @@ private:
         return at.whole ? files_.open(at.file)->size() : at.size;
     }
 
-    /// What Tessera keeps for itself beside an array is not taken from strangers.
+    /// Tessera's own files are not taken from references, which may come from an untrusted sender.
     static bool is_own(std::string_view key) {
         for (;;) {
             const std::size_t slash = key.find('/');
@@ -285,7 +285,7 @@ private:
     std::map<std::string, Reference, std::less<>> references_;
 };
 
-/// The first character that is no white space, of the first bytes.
+/// Whether the first character after white space, within the first bytes, is '{'.
 bool begins_as_object(const ByteSource& file) {
     const Buffer first = read_range(file, 0, std::min<std::uint64_t>(file.size(), 64));
     const std::string_view text(reinterpret_cast<const char*>(first.data()), first.size());
@@ -293,7 +293,7 @@ bool begins_as_object(const ByteSource& file) {
     return at != std::string_view::npos && text[at] == '{';
 }
 
-/// Nullptr for JSON that is no references, unless they are `wanted`.
+/// Returns nullptr for JSON without references; if they are `wanted`, throws corrupt.
 std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const ReferenceOptions& options, bool wanted) {
     const auto file = open_file(path);
     if (!wanted && !begins_as_object(*file)) return nullptr;

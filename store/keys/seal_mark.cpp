@@ -44,7 +44,7 @@ std::string mark_text() {
     throw Error(ErrorCode::sealed, fmt::format("{}: is sealed, and a change would make its seal void", sealed));
 }
 
-/// Also where nothing else is durable: a seal that was broken must never look as if it was not.
+/// Durable even if nothing else is: a broken seal must never look whole.
 void mark_broken(const std::string& folder, const StoreOptions& options) {
     StoreOptions durable = options;
     durable.read_only = false;
@@ -53,8 +53,8 @@ void mark_broken(const std::string& folder, const StoreOptions& options) {
     directory_store(folder, durable)->put(last(seal_mark_key), std::as_bytes(std::span(text)));
 }
 
-/// `path` begins with the path of `size` bytes of what would be sealed, and ends with the folder of its seal. It is
-/// changed: every write asks, so that nothing is allocated.
+/// Throws unless changes are allowed. `path` is the folder of a seal; its first `size` bytes are the path of the sealed
+/// data. Changes `path` rather than copying it, because every write calls this.
 void require(std::string& path, std::size_t size, const StoreOptions& options) {
     const std::size_t seal = path.size();
     path.append("/").append(last(seal_sums_key));
@@ -73,7 +73,7 @@ void require_unsealed(int directory, std::string_view prefix, const StoreOptions
     std::string folder = path_of_open(directory);
     if (folder.empty()) return;
     if (!prefix.empty()) folder.append(folder == "/" ? "" : "/").append(prefix);
-    // A link on the way leads to other folders above. Without follow_links nothing is written behind one.
+    // Behind a link, other folders are above. Without follow_links nothing is written there.
     std::error_code absent;
     if (options.follow_links && !prefix.empty()) {
         const auto real = std::filesystem::weakly_canonical(folder, absent);

@@ -18,14 +18,14 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t longest_tail = std::size_t{256} << 10;
-constexpr std::size_t longest_run = std::size_t{1} << 20;  ///< of what is sorted in memory
+constexpr std::size_t longest_run = std::size_t{1} << 20;  ///< bytes that are sorted in memory
 constexpr mode_t own = 0600;
 
 Descriptor without_name(const std::string& folder) {
     return Descriptor(open_at(AT_FDCWD, folder.c_str(), O_RDWR | O_TMPFILE, own));
 }
 
-/// For file systems that have no files without a name: it loses its name at once.
+/// For file systems without O_TMPFILE: the file loses its name at once.
 Descriptor without_name_soon(const std::string& folder) {
     const std::string path = (std::filesystem::path(folder) / temporary_name()).string();
     Descriptor file(open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_EXCL, own));

@@ -20,7 +20,7 @@ namespace tessera {
 
 namespace {
 
-// Of a larger grid only the first chunk of each cell is looked at.
+// In a larger grid only the first chunk of each cell is looked up.
 constexpr std::int64_t most_looked_at = 100'000;
 
 struct Chunk {
@@ -32,7 +32,7 @@ struct Chunk {
     std::string damage = {};
 };
 
-/// A value of the store and the chunks in it that are wanted.
+/// A value of the store, and the requested chunks in it.
 struct StoredValue {
     Index index;  ///< in the grid of values
     std::vector<Chunk> chunks;
@@ -141,7 +141,7 @@ private:
         }
     }
 
-    /// Decodes what is stored, as much as the limit allows.
+    /// Decodes stored chunks, as many as the limit allows.
     void check() {
         std::vector<StoredValue*> stored;
         std::uint64_t largest = 0;

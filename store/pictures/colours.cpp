@@ -58,12 +58,12 @@ Rgb grey(double t) {
     return oklab(t, 0, 0);
 }
 
-/// Blue over nearly white to orange-red, as light at the same distance from the middle on either side.
+/// From blue through near-white to orange-red. Colours at equal distances from the middle are equally light.
 Rgb diverging(double t) {
     const double far = std::abs(2 * t - 1);
     constexpr double middle = 0.96, end = 0.42;
     const double lightness = middle + (end - middle) * far;
-    // As much colour as sRGB has there: most of it half-way down.
+    // The chroma that sRGB can show at this lightness: largest about half-way to the ends.
     const double chroma = 0.14 * std::sin(std::min(1.0, far * 1.25) * 1.5707963267948966);
     constexpr double blue = 4.43, red = 0.62;  // angles of the hues
     const double hue = t < 0.5 ? blue : red;
@@ -96,7 +96,7 @@ double percentile(const std::vector<double>& sorted, double percent) {
     return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
 }
 
-/// Finite values: of lines their extremes.
+/// The finite values; for lines their extremes.
 std::vector<double> finite_values(const Picture& picture) {
     std::vector<double> values;
     const auto add = [&](const NDArray& cells) {
@@ -167,11 +167,12 @@ std::pair<double, double> picture_range(const Picture& picture, std::string_view
 
 double place_in_range(double value, std::pair<double, double> range) {
     if (range.second == range.first && value == range.first) return 0.5;
-    if (value >= range.second) return 1;  // infinities, too
+    if (value >= range.second) return 1;  // also for infinities
     if (value <= range.first) return 0;
     const double whole = range.second - range.first;
     if (std::isfinite(whole)) return (value - range.first) / whole;
-    // Halved, so that the distance of the largest doubles is one. That of the smallest would be none then.
+    // Halved, so that the distance between the largest doubles is finite. Only then, because halving the smallest
+    // double gives 0.
     return (value / 2 - range.first / 2) / (range.second / 2 - range.first / 2);
 }
 
@@ -180,7 +181,7 @@ std::string picture_text(const Picture& picture, double value, double step) {
     if (value == 0) return "0";
     if (!std::isfinite(value)) return fmt::format("{}", value);
     constexpr double many = 1e6, few = 1e-5;
-    // Infinite where the largest or the smallest doubles are involved; so it is clamped before it is an integer.
+    // May be infinite for the largest or smallest doubles, so it is clamped before it becomes an integer.
     const double finest = std::floor(std::log10(std::max(std::abs(step), std::abs(value) * 1e-12)) + 1e-9);
     if (std::abs(value) < many && step >= few) {
         return fmt::format("{:.{}f}", value, static_cast<int>(std::clamp(-finest, 0.0, 9.0)));
@@ -191,7 +192,7 @@ std::string picture_text(const Picture& picture, double value, double step) {
 
 Ticks round_ticks(double low, double high, int most, bool whole_numbers) {
     Ticks ticks;
-    // Halved twice, so that the distance of the largest doubles is one.
+    // Divided by 4, so that the distance between the largest doubles is finite.
     const double span = (high / 4 - low / 4) / std::max(1, most) * 4;
     if (!(span > 0) || !std::isfinite(span)) {
         ticks.at.push_back(low);
@@ -205,7 +206,7 @@ Ticks round_ticks(double low, double high, int most, bool whole_numbers) {
         if (!(last - first + 1 <= most)) continue;
         for (double k = first; k <= last; ++k) {
             ticks.at.push_back(k * ticks.step + 0.0);  // no -0
-            if (k + 1 == k) break;                     // beyond what a double counts
+            if (k + 1 == k) break;                     // a double cannot count further
         }
         break;
     }

@@ -1,4 +1,4 @@
-// Pixels of pictures: title, axes, bar of colours and legend round the slice, and plots of lines and bars.
+// Pixels of pictures: title, axes, colour bar and legend around the slice, and plots of lines and bars.
 #include <tessera/picture.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 constexpr Rgb paper{255, 255, 255}, ink{30, 30, 30}, faint{120, 120, 120}, grid_ink{225, 225, 225},
     plot_ink{38, 90, 150};
 
-/// The room round the slice, in pixels. What is written there is cut to it.
+/// The margins around the slice, in pixels. Text there is cut to fit.
 struct Layout {
     explicit Layout(const DrawOptions& options)
         : scale(std::min(options.width, options.height) >= 400 ? 2 : 1),
@@ -41,14 +41,14 @@ struct Layout {
         }
     }
 
-    /// From the plot to the texts of the bar of colours.
+    /// The distance from the plot to the labels of the colour bar.
     [[nodiscard]] std::int64_t beside_bar() const { return 2 * gap + bar + tick + 2 * scale; }
 
     int scale, letter, text, gap, tick, bar;
     std::int64_t left, right, top, bottom;
 };
 
-/// The least height of a bar of colours, which a flat slice does not give it.
+/// The least height of a colour bar. A flat slice alone would make it lower.
 std::int64_t bar_height_of(const Layout& at) {
     return std::int64_t{4} * at.text;
 }
@@ -62,7 +62,7 @@ bool needs_legend(const Picture& picture) {
     return picture.has(CellState::nan) || picture.has(CellState::missing);
 }
 
-/// What is written beside the bar of colours.
+/// The labels of the colour bar.
 struct BarMarks {
     std::vector<std::pair<double, std::string>> at;
     std::int64_t width = 0;  ///< of the longest text
@@ -82,15 +82,15 @@ BarMarks bar_marks(const Picture& picture, std::pair<double, double> range, cons
     return marks;
 }
 
-/// A drawing round a plot of some pixels.
+/// A drawing around a plot of some pixels.
 class Drawing {
 public:
-    /// `beside`: pixels for the bar of colours and its texts; 0 for none.
+    /// `beside`: pixels for the colour bar and its labels; 0 for none.
     Drawing(const DrawOptions& options, std::int64_t height, std::int64_t width, std::int64_t beside, bool has_legend)
         : at_(options),
           height_(height),
           width_(width),
-          // The bar of colours of a flat slice is higher than that.
+          // The colour bar is higher than a flat slice.
           bar_height_(std::max<std::int64_t>(height, beside > 0 ? bar_height_of(at_) : 0)),
           canvas_width_(std::max<std::int64_t>(at_.left + width + (beside > 0 ? beside : 4 * at_.letter),
                                                std::min(options.width, 40 * at_.letter))),
@@ -102,7 +102,7 @@ public:
 
     void title(const std::string& first, const std::string& second) {
         const std::int64_t room = canvas_width_ - 2 * at_.gap;
-        // Of a long name the end tells more.
+        // The end of a long name says more than its beginning.
         std::string name = first;
         while (text_width(name, at_.scale) > room) name = ".." + name.substr(std::min<std::size_t>(name.size(), 3));
         canvas_.text(at_.gap, at_.gap + (second.empty() ? at_.text / 2 : 0), name, at_.scale, ink);
@@ -247,7 +247,7 @@ NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
     return std::move(drawing).take();
 }
 
-/// Of plots that need not be as high as their room.
+/// The height of a plot that need not fill its room.
 std::int64_t plot_height(const DrawOptions& options) {
     const auto [height, width] = drawing_room(options);
     return std::min(height, std::max<std::int64_t>(width * 9 / 16, height / 2));
@@ -271,7 +271,7 @@ void mark_values(Drawing& drawing, std::pair<double, double> range, std::int64_t
 NDArray draw_line(const Picture& picture, const DrawOptions& options) {
     std::pair<double, double> range = picture_range(picture, options.range, ColourMap::viridis);
     if (options.range.empty()) {
-        // Some air above and below the line.
+        // A margin above and below the line.
         const double air = (range.second - range.first) / 25;
         if (std::isfinite(air)) range = {range.first - air, range.second + air};
     }
@@ -337,12 +337,12 @@ NDArray draw_bars(const Bars& bars, const DrawOptions& options) {
     Drawing drawing(options, height, width, 0, false);
     const Layout& at = drawing.at();
     const std::int64_t most = n == 0 ? 1 : std::max<std::int64_t>(1, *std::ranges::max_element(bars.counts));
-    const double top = static_cast<double>(most) * 1.05;  // some air above
+    const double top = static_cast<double>(most) * 1.05;  // a margin above
     mark_values(drawing, {0, top}, height, width, true, [&](double v, double) { return fmt::format("{:.7g}", v); });
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t count = bars.counts[static_cast<std::size_t>(i)];
         if (count == 0) continue;
-        // Whatever is there shows.
+        // The smallest count is still visible.
         const auto tall = std::max<std::int64_t>(
             at.scale, static_cast<std::int64_t>(static_cast<double>(count) / top * static_cast<double>(height)));
         drawing.canvas().box(at.left + i * each, at.top + height - tall, std::max<std::int64_t>(1, each - 1), tall,

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-// Drawn for Tessera. From the space to the tilde.
+// Drawn for Tessera: from space to tilde.
 constexpr Glyph ascii[] = {
     Glyph{0x00, 0x00, 0x00, 0x00, 0x00}, Glyph{0x00, 0x00, 0x5F, 0x00, 0x00}, Glyph{0x00, 0x07, 0x00, 0x07, 0x00},
     Glyph{0x14, 0x7F, 0x14, 0x7F, 0x14}, Glyph{0x24, 0x2A, 0x7F, 0x2A, 0x12}, Glyph{0x63, 0x13, 0x08, 0x64, 0x63},
@@ -53,7 +53,7 @@ constexpr Sign signs[] = {{0xB0, {0x06, 0x09, 0x09, 0x06, 0x00}}, {0xB1, {0x44, 
 
 constexpr Glyph unknown{0x7F, 0x41, 0x41, 0x41, 0x7F};
 
-/// The character that begins at `at`, which is moved behind it. What is no UTF-8 counts byte by byte.
+/// Reads the character at `at`, and moves `at` behind it. Invalid UTF-8 counts byte by byte.
 char32_t next_character(std::string_view text, std::size_t& at) {
     const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
     const unsigned first = byte(at);

@@ -26,7 +26,7 @@ namespace {
 
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
-/// What is known of the elements of one cell.
+/// Sums and extremes of the elements of one cell.
 struct Cell {
     double sum = 0;
     double low = std::numeric_limits<double>::infinity();
@@ -113,8 +113,8 @@ public:
     [[nodiscard]] const Shape& grid() const { return grid_; }
 
 private:
-    /// A row of elements `stride` bytes apart, the first of which is number `first` of the slice's row, into the cells,
-    /// of which `cells` would be number 0.
+    /// Adds `n` elements, `stride` bytes apart, to their cells. The first of them is number `first` in the slice's row,
+    /// and `cells` is where cell number 0 of that row would be.
     void add_row(const std::byte* elements, std::int64_t stride, std::int64_t n, std::int64_t first,
                  std::int64_t window, Cell* cells) const {
         const std::int64_t size = info_.dtype.size();
@@ -171,7 +171,7 @@ private:
     std::vector<Cell> cells_;
 };
 
-/// The slice with windows of one element: what each step of the selection leads to.
+/// The slice with windows of one element: those that the steps of the selection pick.
 NDArray read_stepped(const ArraySource& source, const Selection& selection, const DType& dtype, const IoOptions& io) {
     NDArray elements(dtype, selection.full_shape());
     if (const auto* array = dynamic_cast<const Array*>(&source)) {
@@ -182,7 +182,7 @@ NDArray read_stepped(const ArraySource& source, const Selection& selection, cons
     return std::move(elements).reshaped(selection.shape());
 }
 
-/// What the sink is: in chunks as the source is, so that each block that it gets is one.
+/// The sink has the source's chunks, so that it receives one chunk per block.
 ArrayInfo slice_info(const ArrayInfo& info, const PicturePlan& plan) {
     ArrayInfo slice{.dtype = native_dtype(info.dtype), .shape = plan.selection.shape(), .chunks = {}};
     if (plan.stepped || !plan.selection.is_region() || info.chunks.rank() != info.shape.rank()) return slice;
@@ -203,7 +203,7 @@ std::string text_attribute(const Value& attributes, std::initializer_list<const 
     return "";
 }
 
-/// From the sink, whose dimensions are in the order of the array's, into the picture's rows and columns.
+/// Copies the sink's cells, whose dimensions are in the array's order, to the rows and columns of the picture.
 void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
     const Shape cells{picture.rows.cells(), picture.columns.cells()};
     picture.values = NDArray(DType::of<double>(), cells);
@@ -220,7 +220,7 @@ void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
             const Cell& cell = sink.at(turned ? j * cells[0] + i : i * cells[1] + j);
             const auto to = static_cast<std::size_t>(i * cells[1] + j);
             values[to] = cell.value(with);
-            // The mean of both infinities is none.
+            // The mean of both infinities is undefined.
             const bool undefined = cell.count > 0 && values[to] != values[to];
             states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : cell.state());
             if (!picture.line) continue;

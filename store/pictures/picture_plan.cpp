@@ -17,7 +17,7 @@ namespace {
 
 using Axes = std::vector<Selection::Axis>;
 
-// A picture of a sparse array decodes little, and yet each chunk has to be looked for.
+// In a sparse array few chunks are decoded, but each still has to be looked up.
 constexpr double most_chunks = 100'000;
 
 std::string axis_name(const std::vector<std::optional<std::string>>& names, int d) {
@@ -84,13 +84,13 @@ double touched(std::int64_t n, std::int64_t stride, std::int64_t chunk) {
     return std::min(static_cast<double>(n), std::ceil(span / static_cast<double>(chunk)));
 }
 
-/// What reading takes.
+/// The cost of reading.
 class Cost {
 public:
     Cost(const ArraySource& source, const PicturePlan& plan, std::int64_t limit)
         : source_(source), info_(source.info()), plan_(plan), limit_(static_cast<double>(limit)) {}
 
-    /// Whether all elements of the slice can be read. A stream is read through to its end whatever is wanted of it.
+    /// Whether all elements of the slice can be read. A stream is read to its end whatever part of it is needed.
     bool whole_fits() {
         if (info_.access != Access::any) return true;
         const double elements = static_cast<double>(plan_.rows.count) * static_cast<double>(plan_.columns.count);
@@ -102,7 +102,7 @@ public:
     /// Whether the first element of each cell can be read.
     bool cells_fit() { return !chunked() || chunks_fit(plan_.rows.window, plan_.columns.window); }
 
-    [[nodiscard]] double bytes() const { return bytes_; }  ///< that what was asked for last would have decoded
+    [[nodiscard]] double bytes() const { return bytes_; }  ///< to decode, for the question asked last
 
 private:
     [[nodiscard]] bool chunked() const {

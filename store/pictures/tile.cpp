@@ -1,6 +1,6 @@
-// A tile is put together in four steps: the blocks (chunks) in it and their versions; what the cache knows of them;
-// decoding others, within a limit; adding all of it up. Blocks beyond the limit are stood for by a few of their
-// elements, which are kept, too, so that the next request for the tile gets on with decoding.
+// A tile is made in four steps: find its blocks (chunks) and their versions; take those that the cache has; decode
+// others, within a limit; add everything up. A block beyond the limit is represented by a few of its elements. These
+// are cached, too, so that the next request for the tile continues decoding.
 #include <tessera/tile.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@ constexpr std::int64_t most_glanced_bytes = std::int64_t{64} << 20;  // where th
 constexpr std::int64_t most_looked_for = 4096;                       // blocks of a tile, one by one
 constexpr std::int64_t glanced_elements = 16;
 
-// Elements are kept for tiles of windows of up to 2^3 elements; for others what windows of at least 2^4 sum up to.
+// For tiles with windows of up to 2^3 elements, the elements are cached; for others, the sums of windows of at least
+// 2^4.
 constexpr int finest_kept = 4;
 
 struct TileBlock {
@@ -47,7 +48,7 @@ void append_bytes(std::string& key, const T& v) {
     key.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 
-/// Number i of `n` that are evenly chosen of `all`.
+/// The i-th of `n` numbers that are spread evenly below `all`.
 std::int64_t evenly(std::int64_t i, std::int64_t n, std::int64_t all) {
     return (2 * i + 1) * all / (2 * n);
 }
@@ -188,7 +189,7 @@ private:
             for (std::int64_t i = part.row; i < part.row + part.rows; ++i) {
                 for (std::int64_t j = part.column; j < part.column + part.columns; ++j) {
                     const TileBox box = box_of({i, j, 1, 1});
-                    // Of a block without the first element of a window, `nearest` takes nothing.
+                    // `nearest` takes nothing from a block without the first element of a window.
                     if (windows_of(box, level_, how_.with).count() == 0) continue;
                     blocks_.push_back(
                         {.row = i, .column = j, .box = box, .version = {}, .stored = true, .plane = nullptr});
@@ -264,7 +265,7 @@ private:
         return {std::max(0, level_.row - steps), std::max(0, level_.column - steps)};
     }
 
-    /// From what the cache has: the plane itself, elements, or a finer plane.
+    /// The plane from the cache: itself, or made of a finer plane or of elements.
     [[nodiscard]] std::shared_ptr<const TilePlane> known(const TileBlock& block, const std::string& key) const {
         if (auto plane = store_.find(key_of_plane(key, level_))) return plane;
         std::shared_ptr<const TilePlane> made;
@@ -283,7 +284,7 @@ private:
         return made;
     }
 
-    /// Single elements are taken as far as the tile goes.
+    /// Where windows are single elements, only those inside the tile are taken.
     [[nodiscard]] std::shared_ptr<TilePlane> from_elements(const NDArray& elements, const TileBlock& block) const {
         if (level_ != TileLevel{}) {
             return std::make_shared<TilePlane>(reduced_plane(elements, block.box, level_, how_));
@@ -299,7 +300,7 @@ private:
         });
     }
 
-    /// Decodes what the cache does not know, as much as a tile may.
+    /// Decodes blocks that the cache does not have, as many as a tile may.
     void decode(Tile& tile) {
         std::vector<TileBlock*> unknown;
         for (TileBlock& block : blocks_) {
@@ -319,7 +320,7 @@ private:
         tile.sampled = tile.left > 0;
     }
 
-    /// Sets the block's plane; whether it had to be decoded. Of several requests one decodes.
+    /// Sets the block's plane. Returns whether it had to be decoded. If several requests need it, one of them decodes.
     bool plane_of(TileBlock& block) {
         for (;;) {
             const std::string key = key_of(block);
@@ -389,7 +390,8 @@ private:
         return elements;
     }
 
-    /// Reads elements of a block, of the version that the block has then. If it is gone meanwhile, it is not stored.
+    /// Reads elements of a block, and updates the block's version to theirs. A block that vanished meanwhile counts as
+    /// not stored.
     template <class Read>
     void read_versioned(TileBlock& block, const Read& read) const {
         constexpr int most_tries = 8;
@@ -400,7 +402,7 @@ private:
             block.stored = after.has_value();
             if (!after) return;
             block.version = *after;
-            // Each read is of one version all the same. Its name alone is not certain.
+            // Each read still sees one version. Only the name of that version is uncertain.
             if (tries == most_tries) return;
         }
     }
@@ -437,7 +439,7 @@ private:
         return value;
     }
 
-    /// Gives each block that is not known what was read of it, or of one that comes before it.
+    /// Gives each block without a plane the value read of it, or of a block before it.
     void glance_at_rest(const Tile& tile) {
         if (!tile.sampled) return;
         std::vector<TileBlock*> rest;
@@ -476,7 +478,7 @@ private:
             }
         }
         if (high * wide > 1) {
-            // Of a sparse array a block that is stored says more than the one in the middle.
+            // In a sparse array, a stored block represents its group better than the one in the middle.
             if (!listed_) listed_ = array_.stored_in(slice_, range);
             for (const BlockRange& part : listed_.value_or(std::vector<BlockRange>())) {
                 const std::int64_t group =
@@ -496,7 +498,7 @@ private:
         return glances;
     }
 
-    /// Of too many blocks: those that are listed, or all, each as its group.
+    /// If there are too many blocks: adds those that are listed, or else all, each with the value of its group.
     void add_groups(const BlockRange& range, TileCells& cells) {
         const auto [high, wide] = group_lengths(range.rows, range.columns, most_glances());
         const std::vector<double> glances = glances_of(range, high, wide);
@@ -532,7 +534,7 @@ private:
     TileStore& store_;
     TileSlice slice_;
     IoOptions io_;
-    IoOptions alone_;  ///< for what one job reads
+    IoOptions alone_;  ///< for the reads of one job
     TileBox elements_, block_;
     TileBox windows_;  ///< of the tile
     TileLevel level_;

@@ -21,13 +21,13 @@ namespace tessera {
 
 namespace {
 
-// What is not in chunks is read in blocks of so many elements along each dimension.
+// Length of the blocks, along each dimension, in which arrays without chunks are read.
 constexpr std::int64_t plain_block = 1024;
-// The most bytes of a slice of a compressed stream: all of it is one block.
+// The most bytes of a slice of a compressed stream, which is read as one block.
 constexpr std::int64_t most_streamed = std::int64_t{512} << 20;
-// A chunk that is kept decoded for the slices beside the one that was asked for.
+// The largest decoded chunk that is kept for neighbouring slices.
 constexpr std::int64_t most_kept = std::int64_t{8} << 20;
-// Beyond so many names a folder takes too long to list.
+// A folder with more names than this takes too long to list.
 constexpr std::size_t most_listed = 300'000;
 
 /// Whether a chain decodes some elements of a chunk without the others.
@@ -235,7 +235,7 @@ std::optional<std::vector<BlockRange>> TileArray::stored_in(const TileSlice& sli
     list_values();
     if (!listing_.complete) return std::nullopt;
     const TileBox block = block_of(slice);
-    // A value holds so many blocks, and all of a sub-array.
+    // A value holds this many blocks along a dimension. A dimension of a sub-array lies in one value as a whole.
     const Shape& grid = loaded->grid.grid();
     const auto blocks = [&](int d, std::int64_t length) {
         return d < grid.rank() ? loaded->grid.chunks()[d] / length : 1;

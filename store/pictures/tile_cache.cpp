@@ -34,7 +34,7 @@ void TileStore::insert(const std::string& key, std::shared_ptr<const TilePlane> 
     const std::uint64_t size = plane->bytes() + key.size();
     std::vector<std::shared_ptr<const TilePlane>> dropped;
     const std::lock_guard lock(mutex_);
-    // What is not wanted leaves room, so that what is read next drops nothing (SpareMemory).
+    // Planes that were not requested fill only half, so that the next read need not drop any (SpareMemory).
     const std::uint64_t limit = worth == wanted_plane ? limit_ : limit_ / 2;
     if (size > limit || entries_.contains(key)) return;
     while (bytes_ + size > limit) {

@@ -53,7 +53,7 @@ double sum_of(const double* v, std::int64_t n) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/// Of numbers that are all to be counted.
+/// For numbers that all count.
 Run plain_run(const double* v, std::int64_t n, Coarsening with) {
     Run run{.value = neutral(with), .count = static_cast<std::int32_t>(n)};
     if (with == Coarsening::min) {
@@ -70,7 +70,7 @@ bool contains(const std::vector<double>& values, double v) {
     return std::ranges::find(values, v) != values.end();
 }
 
-/// Of numbers some of which may be NaN or missing.
+/// For numbers of which some may be NaN or missing.
 Run checked_run(const double* v, std::int64_t n, const TileReduction& how) {
     Run run{.value = neutral(how.with)};
     bool has_missing = false;
@@ -156,7 +156,7 @@ TilePlane nearest_plane(const NDArray& elements, const TileBox& box, const TileL
     return plane;
 }
 
-/// Drops counts that say no more than the windows do.
+/// Drops counts that equal the sizes of the windows.
 void drop_full_counts(TilePlane& plane, const TileBox& box, const TileLevel& level) {
     const std::int32_t* counts = plane.counts.values<std::int32_t>().data();
     for (std::int64_t i = 0; i < plane.windows.rows; ++i) {

@@ -72,6 +72,19 @@ class Edits(ProgramTest):
         self.assertFalse((self.folder / "grid.zarr/.tessera/batch").exists())
         self.assertIn("nothing to take back", self.refused("undo", "grid.zarr"))
 
+    def test_a_value_is_a_text_unless_it_names_a_file(self):
+        self.tessera("create", "text.zarr", "--shape", "2", "--dtype", "<U400", "--format", "v2")
+        np.save(self.folder / "two.npy", np.array(["from", "file"], "<U400"))
+        (self.folder / "notes.md").write_text("no array")
+        for value in "a" * 300, "folder/two.npy", "notes.md", ".", "missing.npy":  # the first is too long for a name
+            self.tessera("set", "text.zarr", "0", value)
+            self.assertEqual(json.loads(self.tessera("get", "text.zarr", "0")), value)
+        for value in "two.npy", "@two.npy":
+            self.tessera("set", "text.zarr", ":", "old")
+            self.tessera("set", "text.zarr", ":", value)
+            self.assertEqual(json.loads(self.tessera("get", "text.zarr", "--json")), ["from", "file"])
+        self.refused("set", "grid.zarr", "...", "missing.npy", says=["missing.npy: no such array file"])
+
     def test_from_standard_input_with_a_report_in_json(self):
         done = subprocess.run([PROGRAM, "edit", "grid.zarr", "--script", "-", "--json"], cwd=self.folder, text=True,
                               input="set 0,0 1\nset 99,49 2\n", capture_output=True, check=True)

@@ -131,6 +131,17 @@ class Groups(ProgramTest):
         self.tessera("rm", "h.zarr", "--recursive")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["file.npy", "link", "plain"])
 
+    def test_a_group_has_no_member_after_colons(self):
+        make_hierarchy(self.path("g.zarr"))
+        self.tessera("copy", "g.zarr", "g.zip", "--quiet")
+        for name in "g.zarr", "g.zip":
+            self.refused("copy", f"{name}::a", "copied.zarr", says=f"this is a store: write {name}/a")
+            self.refused("diff", f"{name}::a", name, says=f"write {name}/a")
+            self.refused("attrs", f"{name}::a", says=f"{name}::a: a part of {name}")
+            self.refused("attrs", f"{name}::a", "set", "title", '"b"', says=f"{name}::a: a part of {name}")
+        self.assertFalse((self.folder / "copied.zarr").exists())
+        self.assertEqual(self.tessera_json("attrs", "g.zarr")["title"], "root")
+
     def test_an_unfinished_copy_is_removed(self):
         marker = self.folder / "half.zarr" / ".tessera" / "unfinished.json"
         marker.parent.mkdir(parents=True)

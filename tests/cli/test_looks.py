@@ -59,9 +59,15 @@ class Looks(ProgramTest):
         for words in (["import", "x.npy", "y.zarr"], ["copy", "x.npy", "y.zip"], ["export", "x.npy", "y.npz"],
                       ["info", "x.npy"], ["info", "x.npy", "--json"], ["get", "x.npy"], ["get", "x.npy", ":2", "--json"],
                       ["digest", "x.npy"], ["stats", "x.npy"], ["tree", "x.npy"], ["view", "x.npy"],
-                      ["diff", "x.npy", "y.zarr"]):
+                      ["diff", "x.npy", "y.zarr"], ["attrs", "y.zarr", "copy", "x.npy"],
+                      ["set", "y.zarr", "...", "@x.npy"]):
             with self.subTest(" ".join(words)):
                 self.assertEqual(self.looks("x.npy", *words), once)
+        # Another look before the path is resolved: whether a value is a path at all; which file is there, to run the
+        # command again if it is replaced.
+        for words in ["set", "y.zarr", "...", "x.npy"], ["refs", "x.npy"]:
+            with self.subTest(" ".join(words)):
+                self.assertEqual(self.looks("x.npy", *words), once | {"stat": 2})
 
     def test_an_array(self):
         """Its metadata document is read once, for everything; so is its folder opened."""
@@ -85,6 +91,21 @@ class Looks(ProgramTest):
             for words in ["get", array], ["stats", array], ["export", array, f"{form}-again.npy"]:
                 with self.subTest("the folder: " + " ".join(words)):
                     self.assertEqual(self.looks(array, *words), {"stat": 1, "open": 1})
+
+    def test_attributes(self):
+        """The document by which the node was found is read once, and that of its attributes in its present version."""
+        once, twice = {"open": 1, "fstat": 1}, {"open": 2, "fstat": 2}
+        self.tessera("group", "group.zarr", "--format", "v3", "--attrs", '{"title": "x"}')
+        for form in "v2", "v3":
+            self.tessera("import", "x.npy", f"{form}.zarr", "--format", form, "--quiet")
+            self.tessera("attrs", f"{form}.zarr", "set", "title", '"x"')
+        for name, document, counts in (("v2.zarr", ".zarray", once), ("v3.zarr", "zarr.json", twice)):
+            for words in ["attrs", name], ["attrs", name, "get", "title"]:
+                with self.subTest(" ".join(words)):
+                    self.assertEqual(self.looks(f"{name}/{document}", *words), counts)
+                    self.assertEqual(self.looks(name, *words), {"stat": 1, "open": 1})
+        # zarr.json is looked into twice, because it may be an array's or a group's.
+        self.assertEqual(self.looks("group.zarr/zarr.json", "attrs", "group.zarr"), {"open": 3, "fstat": 3})
 
     def test_the_counting(self):
         trace = ('7 openat(AT_FDCWD</a>, "b", O_RDONLY) = 3</a/b>\n'

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
+#include <tessera/copy_hierarchy.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,7 +16,6 @@
 #include "hierarchy.h"
 #include "options.h"
 #include "report.h"
-#include "retry.h"
 
 namespace tessera::cli {
 
@@ -34,20 +35,17 @@ Value parse_attribute(const std::string& text) {
     }
 }
 
-Group group_of(Place place) {
-    if (probe_group_dialect(*place.store, place.prefix) == nullptr && child_nodes(*place.store, place.prefix).empty()) {
-        throw not_found(absence_message(*place.store, place.prefix, "array or group"));
+Group group_of(const Located& at) {
+    if (std::optional<Group> group = group_at(at)) return *std::move(group);
+    if (at.place && !at.file.member) {
+        throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
     }
-    return Group::open(std::move(place.store), place.prefix);
+    (void)find_place(at.path);  // throws, naming what is there
+    throw not_found(fmt::format("{}: no array or group is here", at.path));
 }
 
-/// The attributes of the array or group at a path.
-Attributes attributes_at(const std::string& path, const StoreOptions& options) {
-    Place place = find_place(path, options);
-    if (probe_dialect(*place.store, place.prefix) != nullptr) {
-        return Array::open(std::move(place.store), place.prefix).attributes();
-    }
-    return group_of(std::move(place)).attributes();
+Attributes attributes_of(const Located& at) {
+    return at.kind == PathKind::array ? at.array().attributes() : group_of(at).attributes();
 }
 
 /// Attributes to be changed. What is replaced is kept while this lives.
@@ -56,30 +54,26 @@ struct AttributeChange {
     Undoable keeping;
 };
 
-AttributeChange attributes_to_change(const Session& session, const AttrsOptions& o) {
-    Place place = find_place(o.path, session.store());
-    if (probe_dialect(*place.store, place.prefix) == nullptr) {
-        const Group group = group_of(std::move(place));
+AttributeChange attributes_to_change(const Session& session, const AttrsOptions& o, const Located& at) {
+    if (at.kind != PathKind::array) {
+        const Group group = group_of(at);
         return {group.attributes(), keep_for_undo(session, group, o.no_undo)};
     }
-    const Array array = Array::open(std::move(place.store), place.prefix);
+    const Array array = at.array();
     return {array.attributes(), keep_for_undo(session, array, o.no_undo)};
+}
+
+/// The array, if `key` names a member of its metadata rather than an attribute. In v3, dimension names are such a
+/// member, and programs look for them there.
+std::optional<Array> array_of_names(const Located& at, const std::string& key) {
+    if (key != "dimension_names" || at.kind != PathKind::array || !at.dialect->dimension_names) return {};
+    return at.array();
 }
 
 void set_names(const Session& session, const AttrsOptions& o, Array& array,
                const std::vector<std::optional<std::string>>& names) {
     const Undoable keeping = keep_for_undo(session, array, o.no_undo);
     array.set_dimension_names(names);
-}
-
-/// The array at a path, if `key` names a member of its metadata rather than an attribute. In v3, dimension names are
-/// such a member, and programs look for them there.
-std::optional<Array> array_of_names(const std::string& path, const std::string& key, const StoreOptions& options) {
-    if (key != "dimension_names") return {};
-    Place place = find_place(path, options);
-    const Dialect* dialect = probe_dialect(*place.store, place.prefix);
-    if (dialect == nullptr || !dialect->dimension_names) return {};
-    return Array::open(std::move(place.store), place.prefix);
 }
 
 std::vector<std::optional<std::string>> names_from(const Value& json) {
@@ -104,38 +98,76 @@ void report_change(const Session& session, const AttrsOptions& o) {
     print_json(value);
 }
 
-/// The attributes of whatever a path names: an array, a group, an array file.
-Value attributes_of(const std::string& path) {
-    if (probe_place(path, {.read_only = true})) return attributes_at(path, {.read_only = true}).all();
-    return about_path(path, [&] { return open_source(path)->attribute_values(); });
+/// Calls make(located), which changes the attributes at the path, and reports that.
+template <class Make>
+void change(Session& session, const AttrsOptions& o, const Make& make) {
+    at_located(o.path, make, session.store());
+    note_stale(session, {o.path});
+    report_change(session, o);
+}
+
+/// The attributes of an array, a group or an array file.
+Value attribute_values_at(const std::string& path) {
+    return at_located(path, [&](const Located& at) {
+        if (at.place && !at.file.member) return attributes_of(at).all();
+        return about_path(path, [&] { return open_source(at)->attribute_values(); });
+    });
 }
 
 /// Copies all attributes except those that are specific to FROM.
 void copy_attributes(Session& session, const AttrsOptions& o) {
-    Value values = attributes_of(o.key);
+    Value values = attribute_values_at(o.key);
     for (const std::string_view own : {dimensions_attribute, null_fill_attribute}) {
         if (values.erase(own)) {
             session.note(fmt::format("{}: {} is not copied, because it describes that array only{}", o.key, own,
                                      own == dimensions_attribute ? "; `tessera dims` names dimensions" : ""));
         }
     }
-    attributes_to_change(session, o).attributes.merge(values);
+    change(session, o, [&](const Located& at) { attributes_to_change(session, o, at).attributes.merge(values); });
 }
 
 /// Runs the action if it is mv or copy; returns whether it was.
 bool move_or_copy(Session& session, const AttrsOptions& o) {
     if (o.action == "mv") {
         if (o.key.empty() || o.json.empty()) throw invalid_argument("attrs PATH mv OLD NEW: two names are needed");
-        attributes_to_change(session, o).attributes.rename(o.key, o.json);
+        change(session, o,
+               [&](const Located& at) { attributes_to_change(session, o, at).attributes.rename(o.key, o.json); });
     } else if (o.action == "copy") {
         if (o.key.empty() || !o.json.empty()) throw invalid_argument("attrs PATH copy FROM: one path is needed");
         copy_attributes(session, o);
     } else {
         return false;
     }
-    note_stale(session, {o.path});
-    report_change(session, o);
     return true;
+}
+
+Value attribute_at(const AttrsOptions& o, const Located& at) {
+    if (std::optional<Value> value = attributes_of(at).get(o.key)) return *std::move(value);
+    const auto named = array_of_names(at, o.key);
+    if (!named || named->metadata().dimension_names.empty()) {
+        throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
+    }
+    return dimension_names_json(named->metadata().dimension_names);
+}
+
+void set_attribute(Session& session, const AttrsOptions& o, const Value& value, const Located& at) {
+    if (auto named = array_of_names(at, o.key)) {
+        set_names(session, o, *named, names_from(value));
+        session.note(fmt::format("{}: dimension_names is a member of v3's metadata, not an attribute; it was set there",
+                                 o.path));
+    } else {
+        attributes_to_change(session, o, at).attributes.set(o.key, value);
+    }
+}
+
+void remove_attribute(const Session& session, const AttrsOptions& o, const Located& at) {
+    // First an attribute of that name, which another program may have written.
+    if (attributes_to_change(session, o, at).attributes.erase(o.key)) return;
+    auto named = array_of_names(at, o.key);
+    if (!named || named->metadata().dimension_names.empty()) {
+        throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
+    }
+    set_names(session, o, *named, {});
 }
 
 int attrs(Session& session, const AttrsOptions& o) {
@@ -150,42 +182,20 @@ int attrs(Session& session, const AttrsOptions& o) {
         }
     };
     if (o.action.empty()) {
-        const Value all = attributes_at(o.path, {.read_only = true}).all();
+        const Value all = at_located(o.path, [](const Located& at) { return attributes_of(at).all(); });
         // Without --json in Python's spelling, with bare NaN.
         session.options().json ? print_json(all) : print(unsteering(all.dump({.indent = 2})) + "\n");
     } else if (o.action == "get") {
         require(true, false);
-        std::optional<Value> value = attributes_at(o.path, {.read_only = true}).get(o.key);
-        const auto named = value ? std::nullopt : array_of_names(o.path, o.key, {.read_only = true});
-        if (named && !named->metadata().dimension_names.empty()) {
-            value = dimension_names_json(named->metadata().dimension_names);
-        }
-        if (!value) throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
-        session.options().json ? print_json(*value) : print(unsteering(value->dump()) + "\n");
+        const Value value = at_located(o.path, [&](const Located& at) { return attribute_at(o, at); });
+        session.options().json ? print_json(value) : print(unsteering(value.dump()) + "\n");
     } else if (o.action == "set") {
         require(true, true);
         const Value value = parse_attribute(o.json);
-        if (auto named = array_of_names(o.path, o.key, session.store())) {
-            set_names(session, o, *named, names_from(value));
-            session.note(fmt::format(
-                "{}: dimension_names is a member of v3's metadata, not an attribute; it was set there", o.path));
-        } else {
-            attributes_to_change(session, o).attributes.set(o.key, value);
-        }
-        note_stale(session, {o.path});
-        report_change(session, o);
+        change(session, o, [&](const Located& at) { set_attribute(session, o, value, at); });
     } else if (o.action == "rm") {
         require(true, false);
-        auto named = array_of_names(o.path, o.key, session.store());
-        if (attributes_to_change(session, o).attributes.erase(o.key)) {
-            // an attribute of that name, perhaps from another program
-        } else if (named && !named->metadata().dimension_names.empty()) {
-            set_names(session, o, *named, {});
-        } else {
-            throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
-        }
-        note_stale(session, {o.path});
-        report_change(session, o);
+        change(session, o, [&](const Located& at) { remove_attribute(session, o, at); });
     } else {
         throw invalid_argument(
             fmt::format("attrs: expected get, set, rm, mv or copy after the path, found '{}'", o.action));
@@ -199,10 +209,11 @@ Run declare_attrs(CLI::App& app) {
     auto o = std::make_shared<AttrsOptions>();
     app.add_option("PATH", o->path, "an array or a group")->required()->option_text(" ");
     app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
-    app.add_option("KEY", o->key, "the attribute's name; for copy what has the attributes")->option_text(" ");
+    app.add_option("KEY", o->key, "the attribute's name; for copy the array, group or file to copy from")
+        ->option_text(" ");
     app.add_option("JSON", o->json, "its new value; for mv its new name")->option_text(" ");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
-    return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return attrs(session, *o); }); };
+    return [o](Session& session) { return attrs(session, *o); };
 }
 
 }  // namespace tessera::cli

@@ -100,7 +100,7 @@ constexpr Command table[] = {
      "  tessera dims cube.zarr time,y,x\n"
      "  tessera dims cube.zarr",
      declare_dims},
-    {"formats", inspect, "formats of arrays, codecs, array files and stores that there are", "formats [options]",
+    {"formats", inspect, "the formats, codecs, array files and stores that Tessera knows", "formats [options]",
      "The names for --format and --codec, the extensions of array files, and the kinds of stores that paths lead to.\n"
      "In --json, \"generations\" is the former name of \"formats\": it is deprecated, and will be removed.\n\n"
      "Example:\n"
@@ -158,7 +158,7 @@ constexpr Command table[] = {
      "bit for bit. Lists the first elements that differ (index, A's, B's) and the largest difference. Of two groups\n"
      "everything below them is compared by its path, attributes too. Arrays whose chunk files are the same, as those\n"
      "of a snapshot are until they change, are not read.\n"
-     "Exit code 0 when there is none, 1 when there is one.\n\n"
+     "Exit code 0 when there is no difference, 1 when there is one.\n\n"
      "Example:\n"
      "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6\n"
      "  tessera diff survey.zarr survey.zarr.snapshots/before-cleaning",
@@ -199,7 +199,7 @@ constexpr Command table[] = {
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"
      "it. --format makes another Zarr format of it: codecs stay where that format has them, else the nearest\n"
-     "are chosen, and what changes is said. Chunk files that stay valid are checked and copied as they are, or linked\n"
+     "are chosen, and each change is named. Chunk files that stay valid are checked and copied as they are, or linked\n"
      "(--link); --dry-run tells which, and why not the others. Of a group, arrays that cannot be read are named and\n"
      "left out, and the command ends with 1; with --overwrite such a copy is put beside what is there, unless\n"
      "--skip-bad accepts it. Without --format the copy takes the format of the group around DST, else SRC's.\n\n"
@@ -279,7 +279,7 @@ constexpr Command table[] = {
     {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
      "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std has N as divisor. Sums of "
      "integers\n"
-     "are 64-bit integers, means of them float64. argmin and argmax give places along the dimensions that go.\n\n"
+     "are 64-bit integers, means of them float64. argmin and argmax give indices along the reduced dimensions.\n\n"
      "Example:\n"
      "  tessera reduce series.zarr mean.zarr --axis 0 --with mean",
      declare_reduce},
@@ -334,7 +334,7 @@ constexpr Command table[] = {
      "array\n"
      "wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera undo`.\n"
      "Exit code 3: the edits are recorded and take effect, though something keeps them from being in place yet; they\n"
-     "must not be made again.\n\n"
+     "must not be repeated.\n\n"
      "Example:\n"
      "  printf \"set '0:10, :' 7\\nattr reviewed true\\n\" | tessera edit grid.zarr --script -",
      declare_edit},
@@ -392,9 +392,9 @@ constexpr Command table[] = {
      "  tessera mv survey.zarr/draft survey.zarr/2026/final",
      declare_mv},
     {"rm", arrange, "remove an array, a group or an unfinished copy", "rm PATH [options]",
-     "Nothing is asked. What is none of these, or holds files that are no part of it, is left alone. Links "
-     "to\n"
-     "arrays and groups are removed as links; what they lead to stays.\n\n"
+     "Removes without asking. Anything else, and what holds files that are no part of it, is left alone. Of links "
+     "below\n"
+     "PATH only the links are removed; PATH itself must not be one.\n\n"
      "Example:\n"
      "  tessera rm survey.zarr/2025 --recursive",
      declare_rm},
@@ -411,7 +411,7 @@ constexpr Command table[] = {
      "belong\n"
      "to nothing. One line for each finding:\n"
      "  damage     cannot be decoded, or is not what it must be\n"
-     "  unchecked  not for us to say: a codec that Tessera lacks, a chunk larger than --max-memory, a file that cannot "
+     "  unchecked  cannot be judged: a codec that Tessera lacks, a chunk larger than --max-memory, a file that cannot "
      "be\n"
      "             read, which repair leaves alone\n"
      "  leftover   of a crash or another program; nothing that is read depends on it\n"
@@ -427,9 +427,9 @@ constexpr Command table[] = {
      "repair PATH [--dry-run] [--give-up-batches] [--drop-damaged] [options]",
      "Damaged chunks, and chunks outside their array, are set aside in .tessera/damaged of the array, and then read "
      "as\n"
-     "the fill value; of a shard only the damaged chunks are lost. No data are deleted, but on request: with\n"
-     "--drop-damaged what this run and those before have set aside goes, and the space returns. What killed writers "
-     "left is\n"
+     "the fill value; of a shard only the damaged chunks are lost. No data are deleted without\n"
+     "--drop-damaged, which deletes the files that this run and those before have set aside. Leftovers of killed "
+     "writers are\n"
      "removed: a temporary file once no process of this machine has its writer's number, or after an hour without a\n"
      "change. Stale consolidated metadata are written anew. Each array is mended under its lock. A batch of edits that "
      "is\n"

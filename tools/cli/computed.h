@@ -13,15 +13,16 @@
 
 namespace tessera::cli {
 
-/// What is known of a result beside its elements.
+/// The sources and the defaults of a result.
 struct ComputedFrom {
-    std::vector<std::string> paths;     ///< what is read
-    const ArraySource* like = nullptr;  ///< whose format the result has where nobody chose one; nullptr: zmeta
-    Shape chunks = {};                  ///< where nobody chose others; empty: about 1 MiB
-    std::vector<std::optional<std::string>> dimension_names = {};  ///< where nobody chose others; empty: none
+    std::vector<std::string> paths;                                ///< paths of the sources
+    const ArraySource* like = nullptr;                             ///< its format is the default; nullptr: zmeta
+    Shape chunks = {};                                             ///< the default; empty: about 1 MiB
+    std::vector<std::optional<std::string>> dimension_names = {};  ///< the default; empty: none
 };
 
-/// How much of --max-memory a source that computes may take in each call of read_into; the other half is for the copy.
+/// The memory that a computing source may take in each call of read_into. The other half of --max-memory is for the
+/// copy.
 [[nodiscard]] std::int64_t computing_memory(const Session& session);
 
 /// Writes the source to o.destination as `copy` would, and reports. `done` is the word for the report.

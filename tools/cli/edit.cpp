@@ -8,8 +8,8 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -23,8 +23,6 @@
 #include "transfer.h"
 
 namespace tessera::cli {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -44,29 +42,37 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
     }
 }
 
-/// The file that a value names: always for "@FILE", else only if it exists.
-std::optional<std::string> named_file(const DType& dtype, const std::string& value) {
-    if (value.starts_with('@')) return value.substr(1);
-    const fs::path path = split_array_path(value).path;
-    if (fs::is_regular_file(path) && find_array_file_format(path) != nullptr) return value;
+/// The file that a value names, opened: always for "@FILE", else only if it exists. Null for any other value.
+std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string& value) {
+    const ArrayFileOptions options{.dtype = dtype};
+    if (value.starts_with('@')) return open_source(value.substr(1), options);
+    // A value is rarely a path, and a text may look like one. So only an existing file is resolved as a path.
+    const std::filesystem::path path = split_array_path(value).path;
+    if (const auto facts = path_facts(path); facts && facts->regular) {
+        auto source = at_located(value, [&](const Located& at) {
+            const bool archive = at.place && find_array_file_format(at.file.path) != nullptr;
+            return at.format != nullptr || archive ? open_source(at, options) : nullptr;
+        });
+        if (source != nullptr) return source;
+    }
     const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
     if (names_array_file(value) && !takes_text) {
         throw not_found(fmt::format("{}: no such array file", path.string()));
     }
-    return std::nullopt;
+    return nullptr;
 }
 
 /// Writes a file over a selection in parts that fit in memory. `Target` is an Array or an ArrayField.
 template <class Target>
-void set_from_file(Session& session, Target& array, const Selection& selection, const std::string& file) {
-    const std::unique_ptr<ArraySource> source = open_source(file, {.dtype = array.dtype()});
-    if (source->info().shape != selection.shape()) {
+void set_from_file(Session& session, Target& array, const Selection& selection, const ArraySource& source,
+                   std::string_view file) {
+    if (source.info().shape != selection.shape()) {
         throw invalid_argument(fmt::format("{} has the shape {}, but the selection has {}", file,
-                                           source->info().shape.to_string(), selection.shape().to_string()));
+                                           source.info().shape.to_string(), selection.shape().to_string()));
     }
-    if (!source->info().dtype.equal_but_order(array.dtype())) {
+    if (!source.info().dtype.equal_but_order(array.dtype())) {
         throw invalid_argument(fmt::format("{} holds {}, but {} holds {}; values are not converted", file,
-                                           source->info().dtype.to_string(), array.name(), array.dtype().to_string()));
+                                           source.info().dtype.to_string(), array.name(), array.dtype().to_string()));
     }
     const IoOptions io = session.io();
     if (io.progress != nullptr) io.progress->start(byte_count(selection.shape(), array.dtype().size()), "set");
@@ -77,8 +83,8 @@ void set_from_file(Session& session, Target& array, const Selection& selection, 
     const auto most = static_cast<std::int64_t>(session.options().max_memory / 4);
     for_each_box(selection, array.info(), most, [&](const Region& box) {
         const Region in_file = without_dropped(box, selection);
-        NDArray part(source->info().dtype, in_file.extent);
-        source->read_into(in_file, part.view(), quiet);
+        NDArray part(source.info().dtype, in_file.extent);
+        source.read_into(in_file, part.view(), quiet);
         array.write(selection.part(box), part.view(), quiet);
         if (io.progress != nullptr) io.progress->advance(byte_count(in_file.extent, array.dtype().size()));
     });
@@ -119,8 +125,9 @@ namespace {
 
 template <class Target>
 void set_any(Session& session, Target& array, const Selection& selection, const std::string& value) {
-    if (const auto file = named_file(array.dtype(), value)) {
-        set_from_file(session, array, selection, *file);
+    if (const auto source = named_source(array.dtype(), value)) {
+        const std::string_view file = std::string_view(value).substr(value.starts_with('@') ? 1 : 0);
+        set_from_file(session, array, selection, *source, file);
     } else {
         set_to_value(array, selection, value, session.io());
     }

@@ -16,7 +16,7 @@ namespace tessera::cli {
 /// Opens an array for changes, and notes which program will not be able to read them.
 [[nodiscard]] Array open_to_edit(Session& session, const std::string& path);
 
-/// What the options --no-undo of commands say.
+/// The help text of --no-undo.
 inline constexpr const char* no_undo_text = "keep nothing of what is replaced: `tessera undo` cannot take it back";
 /// Keeps what the command changes through `array`, unless --no-undo.
 [[nodiscard]] Undoable keep_for_undo(const Session& session, const Array& array, bool no_undo);

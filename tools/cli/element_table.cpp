@@ -67,7 +67,7 @@ bool is_aligned_right(const DType& dtype) {
            dtype.kind() == Kind::real || dtype.kind() == Kind::complex || dtype.kind() == Kind::bfloat16;
 }
 
-/// The dimensions that are shown: rows and, but for structures, columns.
+/// The dimensions that are shown: rows and, except for structures, columns.
 std::vector<std::size_t> shown_dimensions(std::vector<Selection::Axis>& axes, bool structures) {
     std::vector<std::size_t> shown;
     for (std::size_t d = 0; d < axes.size(); ++d) {
@@ -120,7 +120,7 @@ public:
         for (Column& column : columns_) column.cells.emplace_back("…");
     }
 
-    /// As many columns as there is room for.
+    /// The table, with as many columns as there is room for.
     [[nodiscard]] std::string text(std::size_t room, std::int64_t columns_left_out) {
         std::size_t used = 0;
         std::size_t fitting = 0;

@@ -14,8 +14,8 @@ struct TableRoom {
     int columns = 80;
 };
 
-/// The first and last rows of what a selection picks, with the index of each. Of structures a column is a field, of
-/// two dimensions one of the second. Further dimensions are taken at their middle. Only what is shown is read.
+/// The first and last rows of a selection, with the index of each. The columns are the fields of structures, or else
+/// the indices of a second dimension. Further dimensions are taken at their middle. Only displayed elements are read.
 [[nodiscard]] std::string element_table(const ArraySource& source, const Selection& selection, const TableRoom& room,
                                         const IoOptions& io);
 

@@ -258,7 +258,9 @@ Run declare_get(CLI::App& app) {
         }
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(
-                fmt::format("--out: expected a file that ends in .npy, .npz or .ra, found {}", o->out.destination));
+                fmt::format("--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
+                            "lists the extensions",
+                            o->out.destination));
         }
         o->out.selection = o->selection;
         return transfer(session, o->out, "saved");

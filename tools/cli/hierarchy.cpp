@@ -61,14 +61,16 @@ int group(Session& session, const GroupOptions& o) {
 }
 
 // ---- mv, rm
+//
+// Neither calls locate(). It follows links, which are refused here. It also refuses a damaged batch, and such an array
+// can still be moved and removed. move_node() and remove_node() look again under the locks.
 
 /// The node that a path names. Throws for a symbolic link, rather than changing its target.
 fs::path node_path(const std::string& path) {
     std::error_code error;
     const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
     if (fs::is_symlink(plain, error)) {
-        throw invalid_argument(
-            fmt::format("{} is a symbolic link, which is not removed; name its target instead", path));
+        throw invalid_argument(fmt::format("{} is a symbolic link; name its target instead", path));
     }
     return real_path(plain);
 }

@@ -23,7 +23,7 @@ void print_histogram(const Histogram& h) {
     }
     for (std::size_t i = 0; i < h.counts.size(); ++i) {
         const std::int64_t count = h.counts[i];
-        // Whatever is there shows.
+        // The smallest count is still visible.
         const auto bar =
             count == 0
                 ? 0

@@ -25,8 +25,6 @@
 
 namespace tessera::cli {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 /// The fill as text. For variable-length kinds, `bytes` are the content, not a slot.
@@ -258,7 +256,7 @@ int info_group(Session& session, const Located& at, const Group& group) {
         kept.values += more.values;
         kept.bytes += more.bytes;
     }
-    require_present(place);  // else some of this is about a directory that is being removed
+    require_present(place);  // otherwise some facts are about a directory that is being removed
     if (session.options().json) {
         Value report = Value::object();
         report.set("path", path_value(path));

@@ -28,7 +28,7 @@ namespace {
 struct Changing {
     std::string_view command;
     const char* place;
-    /// Arguments of which one must be there for it to change anything, and those that keep it from that.
+    /// It changes something only with one of these arguments, and nothing with one of those.
     std::vector<std::string> only_with = {};
     std::vector<std::string> not_with = {"--dry-run"};
 };
@@ -78,7 +78,7 @@ bool has_one_of(const CLI::App& command, const std::vector<std::string>& names) 
     });
 }
 
-/// As a shell takes it.
+/// Quoted for a shell.
 std::string quoted(const std::string& word) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
     if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
@@ -103,7 +103,7 @@ fs::path group_left(const fs::path& from, const fs::path& to) {
     try {
         fs::path group = group_around(from);
         if (group.empty()) return {};
-        // What is below the group has its own line there, with the node's log.
+        // If `to` is below the group, the node's own log shows the command there.
         const fs::path below = fs::weakly_canonical(to).lexically_relative(fs::canonical(group));
         return below.empty() || *below.begin() == ".." ? group : fs::path();
     } catch (const std::exception&) {
@@ -140,7 +140,7 @@ ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) 
     try {
         if (replaces) before_ = read_log(*directory_);
     } catch (const Error&) {
-        before_.clear();  // the command is not kept from its work
+        before_.clear();  // a log that cannot be read does not stop the command
     }
 }
 
@@ -150,16 +150,16 @@ void ChangeNote::write() const noexcept {
         if (!left_.empty() && !place_beside(left_, {.read_only = true})) {
             append_log(left_, log_line(command_text(words_)));
         }
-        // An archive, an array file, what was removed: the group around it knows.
+        // For an archive, an array file or a removed node, the log is that of the group around it.
         const fs::path place = fs::is_directory(*directory_) ? *directory_ : group_around(*directory_);
         if (place.empty() || place_beside(place, {.read_only = true}))
-            return;  // a bag has nothing that it does not list
+            return;  // a bag must not hold files that it does not list
         if (place == *directory_ && !before_.empty() && read_log(place).empty()) {
             for (const LogLine& line : before_) append_log(place, line);
         }
         append_log(place, log_line(command_text(words_)));
     } catch (const std::exception&) {
-        return;  // what was done is done
+        return;  // the command has succeeded; only its line is missing
     }
 }
 

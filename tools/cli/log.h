@@ -14,7 +14,7 @@ class App;
 
 namespace tessera::cli {
 
-/// A command as a shell takes it: "tessera set grid.zarr '0:10, :' 5".
+/// A command, quoted for a shell: "tessera set grid.zarr '0:10, :' 5".
 [[nodiscard]] std::string command_text(const std::vector<std::string>& words);
 
 /// Where a command changes or makes something, as it was typed; nullopt if it changes nothing.
@@ -23,7 +23,7 @@ namespace tessera::cli {
 /// The directory that a command is about to change, and its log if that may be replaced with it.
 class ChangeNote {
 public:
-    /// `command` is parsed, from `words`. Looks at nothing where the command changes no directory.
+    /// `command` is parsed, from `words`. Does nothing if the command changes no directory.
     ChangeNote(const CLI::App& command, std::vector<std::string> words);
     /// Notes the command in the log, once it has done its work. Never fails.
     void write() const noexcept;
@@ -32,7 +32,7 @@ private:
     std::vector<std::string> words_;
     std::optional<std::filesystem::path> directory_;
     std::filesystem::path left_;   ///< the group that a node is moved out of; empty if none
-    std::vector<LogLine> before_;  ///< what the log held, where the directory may be replaced
+    std::vector<LogLine> before_;  ///< the lines of the log so far, if the directory may be replaced
 };
 
 }  // namespace tessera::cli

@@ -7,13 +7,13 @@
 
 namespace tessera::cli {
 
-/// Looks, before a command runs, whether the folder of its destination is there. A missing one is made, as scripts
-/// expect, and that is said, because the name may be mistyped.
+/// Looks before a command runs whether the folder of its destination exists. A missing one is made, as scripts expect,
+/// and reported, because its name may be mistyped.
 class MadeFolder {
 public:
     /// `command` is parsed.
     explicit MadeFolder(const CLI::App& command);
-    /// Says in a line that the folder was made, if it was; nothing with --quiet or --json.
+    /// Prints a line if the folder was made, unless --quiet or --json.
     void report(const Session& session) const;
 
 private:

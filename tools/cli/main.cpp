@@ -31,7 +31,7 @@ namespace tessera::cli {
 
 namespace {
 
-/// Says for whom the program waits; SIGINT and SIGTERM end that.
+/// Notes which run the program waits for. SIGINT and SIGTERM end the wait.
 class WaitNotice final : public Waiter {
 public:
     explicit WaitNotice(Session& session) : session_(session) {}
@@ -45,9 +45,9 @@ private:
     Session& session_;
 };
 
-/// What is given beside --max-memory, for all that is small: of the 16 MiB that the program is said to take beside it,
-/// its code and that of its libraries are up to 14. Pieces in which files are read have one size, whatever the budget:
-/// a very small one is given what they take.
+/// Memory granted in addition to --max-memory, for small objects. The documentation allows the program 16 MiB more than
+/// --max-memory, and up to 14 of these are code. Files are read in pieces whose size does not depend on the budget, so
+/// a very small budget is granted what these take.
 std::uint64_t beside(std::uint64_t max_memory) {
     constexpr std::uint64_t small = std::uint64_t{1} << 20U;
     constexpr std::uint64_t least = std::uint64_t{4} << 20U;
@@ -107,12 +107,12 @@ struct CommonTexts {
             ->option_text("N")
             ->group(group);
         app.add_option("--max-memory", max_memory,
-                       "memory for data, in units of 1024: K M G T (default 256M); what a file\nmakes take more is "
-                       "refused, with what it takes")
+                       "memory for data, in units of 1024: K M G T (default 256M); a command that\nneeds more fails, "
+                       "and says how much")
             ->option_text("512M")
             ->group(group);
         app.add_option("--durability", durability,
-                       "what is on the disk: none (when the system likes), commit (all, at the end), each (every\n"
+                       "when data reach the disk: none (when the system likes), commit (all, at the end), each (every\n"
                        "value at once) (default commit)")
             ->option_text("commit")
             ->group(group);
@@ -127,8 +127,8 @@ struct CommonTexts {
             ->group(group);
         app.add_flag(
                "--break-seal", break_seal,
-               "change what is sealed: from then on, until it is sealed anew, `tessera repair` takes nothing there\n"
-               "for damage, and restores only what it is told by name")
+               "allow changes to sealed data: until these are sealed again, `tessera repair` takes no difference\n"
+               "for damage, and restores only files that are named")
             ->group(group);
         app.add_flag("--no-log", no_log, "do not record the command in the log of the array or group (`tessera log`)")
             ->group(group);
@@ -151,7 +151,7 @@ struct CommonTexts {
     }
 };
 
-/// Whether --json is among the words, also where the others make no sense.
+/// Whether --json is among the words, even if the others cannot be parsed.
 bool wants_json(int argc, char** argv) {
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
         if (std::string_view(argv[i]) == "--json") return true;
@@ -170,7 +170,7 @@ int complain(bool json, std::string_view code, int exit_code, std::string messag
     return exit_code;
 }
 
-/// What the program has to add to what the library says.
+/// The program's addition to the message of a library error.
 std::string advice(ErrorCode code) {
     return code == ErrorCode::sealed ? "; --break-seal permits changes until the next seal" : "";
 }
@@ -201,7 +201,7 @@ int exit_code_of(ErrorCode code) {
     if (words.empty()) throw invalid_argument("no command given; `tessera --help` lists them");
     std::vector<std::string> names{"help", "version"};
     for (const Command& command : commands()) names.emplace_back(command.name);
-    // What other programs call it.
+    // Names that other programs use for a command.
     static const std::map<std::string_view, std::string_view> elsewhere{
         {"convert", "copy"}, {"cp", "copy"}, {"ls", "tree"}, {"list", "tree"}, {"cat", "get"}, {"delete", "rm"}};
     if (const auto known = elsewhere.find(words[0]); known != elsewhere.end()) {
@@ -212,7 +212,7 @@ int exit_code_of(ErrorCode code) {
         fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));
 }
 
-/// What the program says of itself, apart from its commands.
+/// The parts of `tessera --help` other than the commands.
 void describe(CLI::App& app) {
     app.formatter(std::make_shared<HelpFormatter>("COMMAND … [options]"));
     app.set_help_flag("-h,--help", "this text");
@@ -240,7 +240,7 @@ int run_command(Session& session, const Run& command, const MadeFolder& folder, 
         return code;
     } catch (const Error& e) {
         if (note && e.code() == ErrorCode::recorded) note->write();
-        // So that a program that reads our JSON, and does not look at the exit code, does not repeat it either.
+        // For a program that reads the JSON but not the exit code: it must not repeat the command.
         if (e.code() == ErrorCode::recorded && session.options().json) {
             Value value = Value::object();
             value.set("recorded", true);
@@ -253,7 +253,8 @@ int run_command(Session& session, const Run& command, const MadeFolder& folder, 
     }
 }
 
-/// Before anything is done: a command that needs folders of this machine names the path that is none.
+/// Called before anything is done: refuses a path in another kind of store, by name, if the command needs a folder of
+/// this machine.
 void require_local_paths(const CLI::App& command) {
     const auto row = std::ranges::find(commands(), command.get_name(), &Command::name);
     if (row == commands().end() || !row->local) return;
@@ -310,7 +311,8 @@ int run(int argc, char** argv) {
     return exit_error;  // not reached: one command is required
 }
 
-/// A hierarchy is made and locked array by array, and each takes a few open files: as many as the system allows.
+/// Raises the limit of open files as far as the system allows. A hierarchy is made and locked array by array, and each
+/// array takes a few.
 void allow_many_files() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -326,8 +328,8 @@ int main(int argc, char** argv) {
     using namespace tessera::cli;
     allow_many_files();
 #ifdef __GLIBC__
-    // What is freed goes back to the system, so that it is no memory of ours beside what --max-memory counts: by itself
-    // the C library raises these to 32 and 64 MiB, for each of its heaps.
+    // Returns freed memory to the system, because --max-memory does not count it any more. By default the C library
+    // raises these thresholds to 32 and 64 MiB for each of its heaps.
     constexpr int kept = 4 << 20;
     (void)::mallopt(M_MMAP_THRESHOLD, kept);
     (void)::mallopt(M_TRIM_THRESHOLD, kept);

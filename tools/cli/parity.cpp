@@ -11,7 +11,7 @@ namespace tessera::cli {
 
 namespace {
 
-/// Parity of which nothing can be read is verify's to report.
+/// If no parity can be read, verify reports that.
 std::optional<ParityPromise> promise_at(const Located& at, const IoOptions& io) {
     try {
         auto place = place_beside(at, {.read_only = true});

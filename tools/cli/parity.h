@@ -1,4 +1,4 @@
-// What info says of the parity of a seal.
+// The facts of info about the parity of a seal.
 #pragma once
 
 #include <tessera/locate.h>
@@ -9,7 +9,7 @@
 
 namespace tessera::cli {
 
-/// Adds "parity" where a seal there, or beside it, has some.
+/// Adds "parity" if the seal at or beside the path has any.
 void add_parity(Facts& facts, const Located& at, const IoOptions& io);
 void add_parity(Value& report, const Located& at, const IoOptions& io);
 

@@ -76,7 +76,7 @@ Run declare_reduce(CLI::App& app) {
     app.add_option("DST", o->out.destination, "a directory, or a .zip or array file by its extension")
         ->required()
         ->option_text(" ");
-    app.add_option("--axis", o->axes, "the dimensions that go: 0 or 0,2; -1 is the last (default: all)")
+    app.add_option("--axis", o->axes, "the dimensions to reduce: 0 or 0,2; -1 is the last (default: all)")
         ->option_text("N");
     app.add_option("--with", o->with, "min, max, sum, mean, std, count, argmin, argmax or median")
         ->required()

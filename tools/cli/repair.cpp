@@ -55,14 +55,15 @@ Value repair_value(const std::string& path, const RepairReport& report, bool dry
     return value;
 }
 
-/// Where what was set aside lies.
+/// The folder with the files that were set aside.
 std::string set_aside_folder(const std::string& path) {
     const bool beside = place_beside(path, {.read_only = true}).has_value();
     if (!beside) return ".tessera/damaged";
     return std::filesystem::is_directory(path) ? "tessera-seal/damaged" : path + ".tessera-seal/damaged";
 }
 
-/// What is left: perhaps edits, which --to-seal takes back where parity reaches, and what has no remedy.
+/// Text about the findings that are left: possible edits, which --to-seal reverts if parity covers them, and those
+/// without a remedy.
 std::string left_text(const RepairReport& report) {
     std::int64_t edits = 0;
     std::int64_t others = 0;
@@ -80,7 +81,7 @@ std::string left_text(const RepairReport& report) {
     return text;
 }
 
-/// Chunks of which the data are gone: setting them aside makes an array readable, and nothing more.
+/// Text about chunks whose data are lost. Setting them aside only makes the array readable.
 std::string lost_text(const RepairReport& report, bool dry_run) {
     const auto lost = std::ranges::count_if(report.actions, [](const Repaired& one) {
         return one.done && (one.finding.remedy == Remedy::set_aside || one.finding.remedy == Remedy::rewrite_shard);
@@ -160,15 +161,14 @@ Run declare_repair(CLI::App& app) {
     app.add_flag("--drop-damaged", o->drop_damaged,
                  "delete what was set aside in .tessera/damaged, by this run and by those before: data is\nlost, and "
                  "the space returns");
-    auto* to_seal =
-        app.add_option("--to-seal", o->to_seal_names,
-                       "restore from the parity of a seal also files that may have been edited since: these, "
-                       "or all")
-            ->option_text("[NAMES]")
-            ->expected(0, 1 << 20);
+    auto* to_seal = app.add_option("--to-seal", o->to_seal_names,
+                                   "restore from the parity of a seal also files that may have been edited since: the "
+                                   "named ones, or all")
+                        ->option_text("[NAMES]")
+                        ->expected(0, 1 << 20);
     return [o, to_seal](Session& session) {
         o->to_seal = to_seal->count() > 0;
-        std::erase(o->to_seal_names, "");  // that is how "no name" comes
+        std::erase(o->to_seal_names, "");  // CLI11 passes "" if the option has no name
         return retry_when_replaced({o->path}, [&] { return repair_path(session, *o); });
     };
 }

@@ -1,7 +1,6 @@
 #include "retry.h"
 
-#include <sys/stat.h>
-
+#include <tessera/locate.h>
 #include <tessera/store_kind.h>
 
 namespace tessera::cli {
@@ -9,11 +8,8 @@ namespace tessera::cli {
 Identities identities_of(const std::vector<std::string>& paths) {
     Identities identities;
     for (const std::string& path : paths) {
-        struct stat status {};
-        const bool there = is_local(path) && ::stat(path.c_str(), &status) == 0;
-        identities.emplace_back(
-            there ? std::optional(std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino))
-                  : std::nullopt);
+        const std::optional<PathFacts> facts = is_local(path) ? path_facts(path) : std::nullopt;
+        identities.push_back(facts ? std::optional(std::pair(facts->device, facts->inode)) : std::nullopt);
     }
     return identities;
 }

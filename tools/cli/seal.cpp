@@ -38,7 +38,7 @@ struct SealCall {
 bool is_sound(Session& session, const SealCall& o, const Place& place) {
     if (o.unchecked) return true;
     VerifyOptions options{.io = session.io(), .seals = false};
-    // What has parity and is as it was sealed was sound then.
+    // Files that parity covers were sound when they were sealed, and count as sound if size and time are the same.
     if (!o.check) options.trust = unchanged_since_seal(*place.store, place.prefix);
     const VerifyReport report = verify(place.store, place.prefix, options);
     session.clear_progress();
@@ -90,7 +90,7 @@ void report_sealed(const Session& session, const SealCall& o, const SealOptions&
 void note_cost(Session& session, const SealOptions& how, const Sealed& sealed) {
     if (!how.parity || sealed.bytes == 0) return;
     const double share = static_cast<double>(sealed.parity_bytes) / static_cast<double>(sealed.bytes);
-    constexpr double whole = 1e6;  // of the share that was asked for
+    constexpr double whole = 1e6;  // Redundancy::amount counts millionths
     const bool of_files = how.parity->kind == Redundancy::Kind::files;
     const double asked = of_files ? 0 : static_cast<double>(how.parity->amount) / whole;
     if (share < 0.2 || share < 2 * asked) return;
@@ -124,9 +124,9 @@ int seal_path(Session& session, const SealCall& o) {
             o.path, o.path));
     }
     StoreOptions options = session.store();
-    // Who may not write there cannot lock it either; a bag can be made all the same.
+    // Without permission to write there, nothing can be locked there. A bag can be made nevertheless.
     options.read_only = !o.bag.empty() && ::access(o.path.c_str(), W_OK) != 0;
-    // Of a file it lies beside it; the content of a zip goes into a bag.
+    // The seal of a file lies beside it. A bag has the content of a zip, not the zip.
     const auto beside = o.bag.empty() ? place_beside(o.path, options, true) : std::nullopt;
     const Place place = beside ? *beside : find_place(o.path, options);
     if (!is_sound(session, o, place)) return exit_differences;
@@ -153,8 +153,8 @@ Run declare_seal(CLI::App& app) {
            "removes it (tools/docs/parity.md)")
         ->option_text("HOW-MUCH");
     app.add_flag("--overwrite", o->overwrite,
-                 "seal anew what was changed, lost or added since it was sealed; not what parity shows to\n"
-                 "be damaged; not with --bagit");
+                 "seal again, whatever was changed, lost or added since the last seal, except for files that\n"
+                 "parity shows to be damaged; not with --bagit");
     app.add_option("--accept", o->accept, "seal these files as they are now, even if they have changed since the seal")
         ->option_text("NAMES")
         ->expected(1, 1 << 20);

@@ -36,8 +36,8 @@ struct ServeOptions {
     bool open = false;
 };
 
-/// A page that leads to a URL, in a file that only this user can read: what a command line holds can be read by every
-/// user of the machine, and the URL holds the token. Removed at the end.
+/// A page that leads to a URL, in a file that only this user can read. The URL holds the token, and every user of the
+/// machine can read command lines. Removed at the end.
 class Signpost {
 public:
     explicit Signpost(const std::string& url) {
@@ -65,7 +65,7 @@ private:
     std::string path_;
 };
 
-/// Has the desktop open a file. Nothing of ours is inherited by the browser: no descriptors, no blocked signals.
+/// Has the desktop open a file. The browser inherits neither descriptors nor blocked signals.
 void open_in_browser(Session& session, const std::string& path) {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
@@ -131,7 +131,7 @@ int serve_paths(Session& session, const ServeOptions& o) {
     std::condition_variable_any changed;
     std::unique_lock lock(mutex);
     const auto never = [] { return false; };
-    // By then the browser has read the page, or nobody opens it any more.
+    // After that time the browser has read the page, or nobody will.
     if (signpost) changed.wait_for(lock, io.stop, std::chrono::seconds(20), never);
     signpost.reset();
     changed.wait(lock, io.stop, never);

@@ -151,7 +151,7 @@ Run declare_snapshot(CLI::App& app) {
         "--sums", o->sums,
         "create, accept: record SHA-256 sums too, which tell later whether files hold the same\n(all are read)");
     app.add_flag("--skip-damaged", o->skip_damaged,
-                 "restore: leave out what is not as it was, and name it (exit code 1)");
+                 "restore: leave out files that have changed in the snapshot, and name them (exit code 1)");
     return [o](Session& session) { return snapshot(session, *o); };
 }
 

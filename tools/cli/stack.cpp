@@ -80,7 +80,7 @@ bool naturally_before(std::string_view a, std::string_view b) {
     return a.empty() == b.empty() ? whole_a < whole_b : a.empty();
 }
 
-/// Letters and digits alone, as they count in the order of names in many languages.
+/// Only the letters and digits, in lower case: many locales sort names by these.
 std::string collated(const std::string& text) {
     std::string key;
     for (const char c : text) {
@@ -90,12 +90,12 @@ std::string collated(const std::string& text) {
     return key;
 }
 
-/// Whether names are in an order in which a shell puts what a pattern stands for: nobody has chosen it.
+/// Whether names are in an order in which shells expand a pattern, so that the user probably did not choose it.
 bool in_shell_order(const std::vector<std::string>& names) {
     return std::ranges::is_sorted(names) || std::ranges::is_sorted(names, {}, collated);
 }
 
-/// What a pattern that no file has as its name stands for.
+/// The files that match a pattern.
 std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
     glob_t found{};
     const int failed = ::glob(pattern.c_str(), 0, nullptr, &found);
@@ -123,7 +123,7 @@ std::vector<std::string> arrays_named(const std::string& word, bool natural) {
     return arrays;
 }
 
-/// As open_source, and what is wrong with Python objects said by their reader.
+/// As open_source(), but for Python objects throws the error of the file's reader.
 std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOptions& given) {
     return about_path(path, [&] {
         const Located at = locate(path);
@@ -131,7 +131,7 @@ std::unique_ptr<ArraySource> open_part(const std::string& path, const TransferOp
     });
 }
 
-/// The state of all files, to know the same stack again: a hash by Fowler, Noll and Vo.
+/// Text with a hash (FNV-1a) of the state of all files, to recognise an unfinished stack of the same files.
 std::string state_of(const std::vector<std::string>& arrays, const StackOptions& o) {
     std::uint64_t hash = 0xCBF29CE484222325U;
     const auto add = [&](std::string_view text) {
@@ -154,7 +154,7 @@ std::string state_of(const std::vector<std::string>& arrays, const StackOptions&
                        all ? "" : fmt::format(" [{}]", *o.transfer.selection));
 }
 
-/// So many files may be open beside those of the destination.
+/// The number of files that may be open, besides those of the destination.
 int most_open() {
     constexpr rlim_t many = 1000;
     rlimit limit{};
@@ -162,7 +162,7 @@ int most_open() {
     return static_cast<int>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, many));
 }
 
-/// What the first array says of itself, where nothing else was asked for.
+/// Takes options that were not given from the first array.
 void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axis) {
     const auto* array = dynamic_cast<const Array*>(&first);
     if (array == nullptr || names_array_file(o.transfer.destination)) return;
@@ -187,7 +187,7 @@ void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axi
     o.transfer.dimensions = text;
 }
 
-/// A joined array with the attributes of the first of its parts, the names of dimensions apart.
+/// A joined array with the attributes of its first part, except for the names of dimensions.
 class WithAttributes final : public ArraySource {
 public:
     WithAttributes(std::shared_ptr<const ArraySource> source, Value attributes)
@@ -211,7 +211,7 @@ std::string kind_of(const std::string& path) {
     return fs::is_directory(file, ignored) ? std::string() : file.extension().string();
 }
 
-/// What is to be joined, and how.
+/// The arrays to be joined, and how.
 struct Joining {
     const std::vector<std::string>& arrays;
     const ArraySource& first;
@@ -219,7 +219,7 @@ struct Joining {
     bool new_axis;
 };
 
-/// Whether an array could be one more of those that are joined.
+/// Whether an array could be another one of those that are joined.
 bool fits_beside(const Joining& j, const ArrayInfo& info) {
     const ArrayInfo own = j.first.info();
     if (!info.dtype.equal_but_order(own.dtype) || info.shape.rank() != own.shape.rank()) return false;
@@ -229,7 +229,8 @@ bool fits_beside(const Joining& j, const ArrayInfo& info) {
     return true;
 }
 
-/// Whether an array is as long as some of the first of the arrays together: what an earlier run of the command made.
+/// Whether an array is as long as the first few of the arrays together, as the result of an earlier run of the command
+/// is.
 bool may_be_earlier_result(const StackOptions& o, const Joining& j, std::int64_t length) {
     if (j.new_axis) return false;
     std::int64_t together = 0;
@@ -240,8 +241,9 @@ bool may_be_earlier_result(const StackOptions& o, const Joining& j, std::int64_t
     return false;
 }
 
-/// Throws if the destination is another array like those before it: then it was forgotten, and the last of the arrays
-/// must not be lost. With --overwrite, one after a single pattern, or of another kind than all of them, is meant.
+/// Throws if the destination is an array like the sources: then the real destination was probably forgotten, and the
+/// last source must not be lost. With --overwrite, a destination after a single pattern, or of another kind than all
+/// sources, is accepted.
 void require_destination_named(const StackOptions& o, const Joining& j, std::string_view command) {
     const std::string& path = o.transfer.destination;
     if (!is_anything_at(split_array_path(path).path)) return;
@@ -253,7 +255,7 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
         }
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;
-        return;  // no array that could be read, and so no part
+        return;  // it cannot be read as an array, so it is no source
     }
     const bool same_kind = std::ranges::count(j.arrays, kind_of(path), kind_of) > 0;
     const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
@@ -265,7 +267,7 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
                     o.transfer.overwrite ? "; to replace such an array, remove it first, or choose another name" : ""));
 }
 
-/// References are what lies in the files, as it lies there: what would change it is refused.
+/// References lead to the bytes in the files. Options that would change these are refused.
 void require_virtual_options(const TransferOptions& t) {
     const std::pair<bool, const char*> changing[] = {
         {t.chunks.has_value(), "--chunks"}, {t.shards.has_value(), "--shard"},
@@ -302,7 +304,7 @@ void report_virtual(Session& session, const TransferOptions& t, const Value& mad
                        files, t.destination, count_text(std::ssize(refs), "reference")));
 }
 
-/// The array as references to the files, which stay where the elements are.
+/// Writes the array as references. The elements stay in the files.
 int join_virtually(Session& session, const TransferOptions& t, const std::vector<std::string>& arrays, int axes,
                    JoinedReferences options) {
     require_virtual_options(t);
@@ -368,7 +370,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     o.transfer.source = fmt::format("{} files", arrays.size());
     o.transfer.state = state_of(arrays, o);
     const JoinOptions options{.axis = along, .new_axis = new_axis, .most_open = most_open()};
-    // It is opened more than once, but looks at every file only now.
+    // Made once, because this looks at every file; `open` is called more than once.
     const std::shared_ptr<const ArraySource> joined = join_sources(
         arrays, [parts = o.transfer](const std::string& path) { return open_part(path, parts); }, options);
     o.transfer.open = [joined, attributes] { return std::make_unique<WithAttributes>(joined, attributes); };

@@ -51,7 +51,7 @@ void set_statistics(Value& value, const Statistics& s) {
     value.set("histogram", histogram_value(s.histogram));
 }
 
-/// Of plain elements themselves, of structures each field.
+/// The statistics of plain elements, or of each field of structures.
 Value statistics_value(const std::string& path, const DType& dtype, const Shape& shape,
                        const std::vector<Statistics>& found) {
     Value value = Value::object();
@@ -77,7 +77,7 @@ Value statistics_value(const std::string& path, const DType& dtype, const Shape&
     return value;
 }
 
-/// Along an axis: an entry for each position, and none for all of them together.
+/// Along an axis: an entry for each position, but none for the whole array.
 Value positions_value(const std::string& path, const DType& dtype, const Shape& shape, int axis,
                       const std::vector<std::vector<Statistics>>& found) {
     Value value = Value::object();

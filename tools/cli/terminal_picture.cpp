@@ -19,11 +19,11 @@ namespace tessera::cli {
 namespace {
 
 constexpr int label_columns = 12;  ///< of a line's values
-// From the least to the most ink. A blank is what is missing.
+// From the least to the most ink. A blank is a missing value.
 constexpr std::string_view characters = ".:-=+*#%@";
 constexpr char nan_character = '?';
 
-/// What a pixel is drawn with; nothing where it is missing.
+/// The colour of a pixel; nullopt if its value is missing.
 std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int64_t x, std::pair<double, double> range,
                                 ColourMap map) {
     const std::int64_t i = y / picture.rows.zoom;
@@ -40,7 +40,7 @@ std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int
     return map_colour(map, place_in_range(picture.value(i, j), range));
 }
 
-/// Two rows of pixels in one of half blocks.
+/// Two rows of pixels, as one line of half blocks.
 std::string half_blocks(const Picture& picture, std::int64_t y, std::pair<double, double> range, ColourMap map) {
     std::string line;
     std::string codes;  // in effect
@@ -84,7 +84,7 @@ std::string units_text(const Picture& picture) {
     return picture.units.empty() ? "" : " " + printable(picture.units);
 }
 
-/// "236 …scale… 1076 m", and the signs of what is no number.
+/// "236 …scale… 1076 m", and how NaN and missing values are drawn.
 std::string range_line(const Picture& picture, std::pair<double, double> range, ColourMap map, const Screen& screen) {
     const double step = (range.second - range.first) / 100;
     std::string line = picture_text(picture, range.first, step) + " ";

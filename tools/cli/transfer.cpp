@@ -192,7 +192,7 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
     app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
         ->option_text("CODECS");
     app.add_option("--shard", o.shards,
-                   fmt::format("lengths of a shard, a multiple of chunks ({}); none takes shards apart",
+                   fmt::format("lengths of a shard, a multiple of chunks ({}); none removes sharding",
                                formats_with(&Dialect::shards)))
         ->option_text("SHAPE");
     app.add_option("--fill", o.fills, "fill value, JSON or text; NAME=VALUE of one array of a group (repeatable)")

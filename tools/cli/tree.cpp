@@ -95,7 +95,7 @@ TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& stor
 /// A file in a folder; nullopt if it is not an array file.
 std::optional<TreeNode> found_file(const std::string& name, const fs::path& file) {
     std::error_code ignored;
-    // Other JSON is no references, and would be read for nothing.
+    // Other JSON files are no references, and would be read for nothing.
     const bool is_store = file.extension() == ".zip" || name.ends_with(".refs.json");
     const bool named = is_store || has_array_file_extension(file);
     if (name.starts_with('.') || !named || !fs::is_regular_file(file, ignored)) return std::nullopt;

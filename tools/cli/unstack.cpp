@@ -36,7 +36,7 @@ struct UnstackOptions {
     std::string axis = "0";
 };
 
-/// Where the steps go: the {} of a pattern as numbers of equal width.
+/// The paths of the steps: the {} of a pattern replaced by numbers of equal width.
 std::vector<std::string> numbered(const std::string& pattern, std::int64_t count) {
     const std::size_t at = pattern.rfind("{}");
     if (at == std::string::npos || pattern.find('/', at) != std::string::npos) {
@@ -93,8 +93,8 @@ private:
     std::int64_t count_;
 };
 
-/// Makes the files or arrays, some at a time, and takes them back unless all of them were made. With --resume those
-/// that are there are kept if they hold their step, and so is what was made when a run ends early.
+/// Makes the files or arrays, some at a time, and removes them unless all of them were made. With --resume, existing
+/// ones are kept if they hold their step, and an interrupted run keeps those that it made.
 class Unstacking {
 public:
     Unstacking(Session& session, const TransferOptions& o, const ArraySource& source, int axis)
@@ -134,7 +134,7 @@ public:
         const auto count = static_cast<std::int64_t>(paths_.size());
         for (std::int64_t done = 0; done < count;) {
             const std::int64_t n = std::min(count - done, at_once());
-            // Those that are there, and those that are not, in turn.
+            // Existing steps and missing ones, in turn.
             for (std::int64_t i = done; i < done + n;) {
                 const bool there = is_there(i);
                 std::int64_t end = i + 1;
@@ -177,7 +177,7 @@ private:
         }
     }
 
-    /// So many are made at once: whole chunks of the source, so that each is decoded once.
+    /// The number of steps made at once: whole chunks of the source, so that each is decoded once.
     [[nodiscard]] std::int64_t at_once() const {
         if (in_order_) return 1;
         rlimit limit{};
@@ -207,7 +207,7 @@ private:
         return in_context([&] { return path; }, [&] { return plan_array(source_, wishes, one); });
     }
 
-    /// Whether a step is complete already: something is there that is neither an unfinished array nor an empty folder.
+    /// Whether something exists for a step that is neither an unfinished array nor an empty folder.
     [[nodiscard]] bool is_there(std::int64_t number) const {
         if (!o_.resume) return false;
         const std::string& path = paths_[static_cast<std::size_t>(number)];
@@ -216,7 +216,7 @@ private:
         return there == Occupant::array || there == Occupant::other;
     }
 
-    /// Steps that are there already have to be those of the source.
+    /// Throws unless existing steps are those of the source.
     void require_equal(std::int64_t first, std::int64_t count) {
         const auto begin = paths_.begin() + first;
         const StepsSource wanted(source_, axis_, first, count);
@@ -290,8 +290,8 @@ private:
     bool to_file_;
     bool in_order_ = false;
     bool all_made_ = false;
-    std::vector<fs::path> made_folders_;  ///< those that were missing, the lowest first
-    std::vector<std::string> made_;       ///< what was not there before
+    std::vector<fs::path> made_folders_;  ///< missing before, the lowest first
+    std::vector<std::string> made_;       ///< paths that did not exist before
 };
 
 void report_unstacked(Session& session, const UnstackOptions& o, int axis, const std::vector<std::string>& made,

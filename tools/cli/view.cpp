@@ -87,7 +87,7 @@ DrawOptions draw_options(const ViewOptions& o) {
     return draw;
 }
 
-/// What is there before anything is read for it.
+/// Throws if the file exists. Called before anything is read.
 void require_free(const ViewOptions& o) {
     if (!o.overwrite && std::filesystem::exists(std::filesystem::symlink_status(*o.png))) {
         throw Error(ErrorCode::already_exists,
@@ -160,7 +160,7 @@ std::string described(const Picture& picture) {
     return printable(picture.name) + " " + picture.slice + (picture.how.empty() ? "" : ", " + picture.how);
 }
 
-/// Screen of --size, in characters, or of the terminal.
+/// The screen of --size, in characters, or else that of the terminal.
 Screen screen_of(const ViewOptions& o) {
     Screen screen = screen_of_output(o.color);
     if (const auto size = parse_size(o.size)) {
@@ -179,7 +179,7 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     } else {
         std::tie(options.height, options.width) = slice_room(screen);
     }
-    // A line has dots, of which there are more.
+    // A line is drawn in dots, which are smaller than characters.
     options.line_width = o.png ? options.width : line_room(screen);
     Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
     picture.name = o.path;
@@ -200,7 +200,7 @@ int view_histogram(Session& session, const ViewOptions& o, const ArraySource& so
     const int bins = parse_number("--bins", o.bins, 4, 10'000);
     PictureOptions options = picture_options(o);
     const DrawOptions draw = draw_options(o);
-    // Of elements, not of means: all of a slice of a million, else every so manieth.
+    // The histogram counts elements, not means: all of a slice of up to a million, else a regular sample.
     constexpr std::int64_t side = 1024;
     options.height = options.width = side;
     options.line_width = side * side;
@@ -355,11 +355,11 @@ Run declare_view(CLI::App& app) {
                    "that takes more than --limit)")
         ->option_text("WORD");
     app.add_option("--range", o->range,
-                   "values at the ends of the colours, numbers or percentiles: -10,50 or 2%,98%\n"
+                   "values at the ends of the colour map, numbers or percentiles: -10,50 or 2%,98%\n"
                    "(default: minimum and maximum of what is shown)")
         ->option_text("LOW,HIGH");
     app.add_option("--missing", o->missing,
-                   "what is shown apart: fill (the fill value), none, a number, or auto: the fill value\n"
+                   "values shown as missing: fill (the fill value), none, a number, or auto: the fill value\n"
                    "unless that is 0, and the attributes _FillValue and missing_value (default auto)")
         ->option_text("VALUE");
     app.add_option("--map", o->map, "colours: viridis, grey or diverging (default viridis)")->option_text("MAP");
@@ -369,7 +369,7 @@ Run declare_view(CLI::App& app) {
                    "bytes of elements that may be decoded (default 2G); what would take more is\n"
                    "sampled")
         ->option_text("2G");
-    app.add_option("--png", o->png, "draw a PNG picture with axes and a bar of colours")->option_text("FILE");
+    app.add_option("--png", o->png, "draw a PNG picture with axes and a colour bar")->option_text("FILE");
     app.add_flag("--overwrite", o->overwrite, "replace the file of --png");
     app.add_flag("--hist", o->hist, "a histogram of the elements of the slice");
     app.add_option("--bins", o->bins, "at most so many bins of --hist, 4 or more (default 32)")->option_text("N");

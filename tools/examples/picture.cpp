@@ -1,4 +1,4 @@
-// Draws a slice of an array of any size as a PNG, with axes and a bar of colours.
+// Draws a slice of an array of any size as a PNG, with axes and a colour bar.
 //
 //     picture FROM SELECTION TO.png      SELECTION: NumPy's slices, such as '12, :, ::2'
 #include <tessera/tessera.h>

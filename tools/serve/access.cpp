@@ -1,6 +1,7 @@
-// A page of any site can send requests to a loopback address, and a name of any site can be made to lead there (DNS
-// rebinding). So a request has to name us by a name that is ours (Host), and a page has to be ours or one that was
-// allowed (Origin, Sec-Fetch-Site). Other users of the machine can connect too: they lack the token.
+// A page of any site can send requests to a loopback address, and the name of any site can be made to lead there (DNS
+// rebinding). So the Host header of a request must be a name of this server. A page that sends requests must be the
+// server's own, or of an allowed origin (Origin, Sec-Fetch-Site). Other users of the machine can connect too, but lack
+// the token.
 #include "access.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ std::optional<std::string> host_name(std::string_view host) {
     return lower_case(host.substr(0, colon));
 }
 
-/// Takes the same time wherever two texts of one length differ.
+/// Takes the same time wherever two texts of equal length differ.
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
     if (a.size() != b.size()) return false;
     unsigned difference = 0;
@@ -95,8 +96,7 @@ bool Access::is_cross_site(const RawRequest& raw) const {
     if (origin != raw.headers.end() && origin->second != fmt::format("http://{}", header(raw, "host"))) return true;
     const std::string_view site = header(raw, "sec-fetch-site");
     if (site.empty() || site == "none" || site == "same-origin") return false;
-    // A link to the page may be followed, by somebody who was given it: the page that it stands in sees nothing of
-    // ours.
+    // A link to the page may be followed from any other page, which sees nothing of the response.
     const bool followed = header(raw, "sec-fetch-mode") == "navigate" && header(raw, "sec-fetch-dest") == "document";
     return !followed || (token_.empty() && site != "same-site");
 }

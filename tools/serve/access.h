@@ -1,4 +1,4 @@
-// Who may ask: the token, the Host header, and pages of other origins.
+// Access control: the token, the Host header, and pages of other origins.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tessera::serve {
 
-/// What the server knows of a request before it looks at what is asked for.
+/// A request as received, before its path is looked up.
 struct RawRequest {
     std::string method;
     std::string target;
@@ -30,7 +30,7 @@ struct Admission {
 /// The rules of one server. Thread rule: immutable.
 class Access {
 public:
-    /// `token` is empty where none is asked for. `hosts` are names without a port, beside the loopback ones. Throws
+    /// `token` is empty if none is required. `hosts` are names without a port, beside the loopback ones. Throws
     /// invalid_argument for an origin that is not "scheme://host[:port]".
     Access(std::string token, const std::vector<std::string>& hosts, const std::vector<std::string>& origins);
 

@@ -19,9 +19,9 @@ namespace tessera::serve {
 
 namespace {
 
-/// Beyond so many children only names and kinds are told: shapes take opening each.
+/// Beyond this many children only names and kinds are listed, because shapes require opening each.
 constexpr std::size_t most_opened = 1000;
-/// Sizes of chunks that are asked for one by one.
+/// The size of each chunk is queried only up to this many.
 constexpr std::int64_t most_sizes = 50'000;
 
 Value shape_value(const Shape& shape) {
@@ -80,9 +80,7 @@ void add_array(Value& value, const ServedNode& node, bool count_stored) {
 void add_file(Value& value, const ServedNode& node) {
     std::error_code ignored;
     value.set("file_bytes", static_cast<std::uint64_t>(std::filesystem::file_size(node.file_path->path, ignored)));
-    if (const ArrayFileFormat* const format = find_array_file_format(node.file_path->path)) {
-        value.set("header", format->describe(*node.file_path));
-    }
+    value.set("header", node.file_format->describe(*node.file_path));
 }
 
 HttpResponse answer_info(Served& served, const HttpRequest& request) {

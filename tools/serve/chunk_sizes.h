@@ -1,4 +1,4 @@
-// How large the chunks of an array were that were sent last.
+// The sizes of the chunks of an array that were sent last.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace tessera::serve {
 
-/// A guess at the size of a chunk before it is made, so that what will not fit into memory is not made first. Thread
-/// rule: any thread calls any member.
+/// Guesses the size of a chunk before it is made, so that a chunk that will not fit into memory is not made in vain.
+/// Thread rule: any thread calls any member.
 class ChunkSizes {
 public:
-    /// What was noted last of the array that a chunk belongs to, by the path of the request; 0 if nothing was.
+    /// The size noted last for the array of the chunk that the request's path names; 0 if none was.
     [[nodiscard]] std::uint64_t guess(const std::vector<std::string>& segments) const;
     void note(const std::vector<std::string>& segments, std::uint64_t bytes);
 

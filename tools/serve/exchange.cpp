@@ -67,14 +67,14 @@ void Exchange::read_ahead() {
         at = wanted_;
         offset = part_.offset + at;
         block = std::move(block_);
-        body = std::move(response_.body);  // so that nothing waits for the disk with the mutex
+        body = std::move(response_.body);  // so that the mutex is not held while the body is read
     }
     bool good = true;
     try {
         block.reset(std::min(block_size, part_.size - at));
         body.read(offset, block.span());
     } catch (const std::exception&) {
-        good = false;  // the length was promised: all that can be told is that the response ends too early
+        good = false;  // the length was sent already: the response can only end too early
     }
     const std::lock_guard lock(mutex_);
     if (!good || failed_) {

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 enum class Stage : std::uint8_t { reading, working, answered, sending };
 
-/// Thread rule: the network thread and a worker use it by turns; `mutex` guards what the watch looks at too.
+/// Thread rule: the network thread and a worker use it in turn; `mutex` guards the members that the watch reads, too.
 class Exchange {
 public:
     // The network thread's.
@@ -30,28 +30,29 @@ public:
 
     /// Ends the work.
     std::stop_source stop;
-    /// Bytes of the body that were more than could be held, when the request was tried before. A worker's.
+    /// The size of the body, if an earlier try found that it does not fit into memory. Used by the worker alone.
     std::uint64_t expected_size = 0;
 
     void set_stage(Stage stage);
     [[nodiscard]] Stage stage() const;
     [[nodiscard]] Clock::time_point since() const;  ///< the beginning of the stage
 
-    /// The whole answer, and what is sent of it. A small part of a source is read at once. Called by a worker.
+    /// Takes the whole answer, and determines the part of it that is sent. A small part of a source is read at once.
+    /// Called by a worker.
     void answer(HttpResponse response);
-    /// In stage answered, by the network thread. The body has moved away.
+    /// Called by the network thread in stage answered. The body has been moved out.
     [[nodiscard]] const HttpResponse& response() const { return response_; }
     [[nodiscard]] std::uint64_t size_to_send() const { return part_.size; }
 
     enum class Copied : std::uint8_t { some, later, failed };
-    /// Copies bytes of what is sent, from `position` on. `later`: they have to be read first, by read_ahead().
+    /// Copies bytes of the part that is sent, from `position` on. `later`: read_ahead() has to read them first.
     [[nodiscard]] Copied copy(std::uint64_t position, MutableByteSpan out, std::size_t& copied);
     /// Reads the next block of a source, in a worker.
     void read_ahead();
 
     /// Gives up the response and frees its memory; copy() fails from then on.
     void abandon();
-    /// Bytes of the response that are held in memory, and how long nothing of it was taken. 0 if none is held.
+    /// Bytes of the response that are held in memory (0 if none), and how long the client has taken none of them.
     struct Held {
         std::uint64_t bytes = 0;
         Clock::duration stalled{};

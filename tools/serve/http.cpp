@@ -101,7 +101,7 @@ void set_path(Value& value, std::string_view path) {
 }
 
 std::string content_tag(ByteSpan content) {
-    // FNV-1a with two offsets: tags tell versions of one URL apart, and nobody gains by making two alike.
+    // FNV-1a with two offsets is enough: tags tell versions of one URL apart, and nobody gains by a collision.
     std::uint64_t a = 0xcbf29ce484222325U;
     std::uint64_t b = 0x84222325cbf29ce4U;
     for (const std::byte byte : content) {

@@ -18,12 +18,12 @@
 
 namespace tessera::serve {
 
-/// A request that passed all checks of access. Its method is GET: of a HEAD request the body is left out later.
+/// A request that passed access control. Its method is GET; for HEAD the body is left out later.
 struct HttpRequest {
     /// The parts of the path below the token, each decoded once. None is ".", "..", or holds NUL, '\\' or an encoded
     /// '/'. A '/' at the end gives an empty last part; "/t/TOKEN/" gives none.
     std::vector<std::string> segments;
-    std::map<std::string, std::string, std::less<>> query;    ///< decoded; of names that repeat, the last
+    std::map<std::string, std::string, std::less<>> query;    ///< decoded; of a repeated name the last
     std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case; repeated ones joined by ", "
     std::stop_token stop;  ///< requested when the client has gone, when time is up, or when the server ends
 
@@ -66,7 +66,7 @@ private:
 struct HttpResponse {
     int status = 200;
     std::string type = "application/octet-stream";
-    std::map<std::string, std::string, std::less<>> headers = {};  ///< beside those that every response has
+    std::map<std::string, std::string, std::less<>> headers = {};  ///< in addition to those of every response
     HttpBody body = {};
     /// Identifies the version of the body, without quotes; empty if that is not known.
     std::string etag = {};
@@ -80,10 +80,10 @@ struct HttpResponse {
 [[nodiscard]] HttpResponse not_found_response();
 /// The document of an error, with the status that fits it (see Route::answer).
 [[nodiscard]] HttpResponse response_for(const Error& error);
-/// Text as UTF-8: bytes of a name that are none become \xNN.
+/// Text as UTF-8: invalid bytes become \xNN.
 [[nodiscard]] std::string utf8_text(std::string_view text);
-/// Sets "path" to the text of a node's path; and where that is not the path itself, "encoded" to what a request names
-/// it by.
+/// Sets "path" to the text of a node's path. If that is not the path itself, also sets "encoded" to the path for
+/// requests.
 void set_path(Value& value, std::string_view path);
 /// A hash of content, as an entity tag.
 [[nodiscard]] std::string content_tag(ByteSpan content);

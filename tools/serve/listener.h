@@ -5,11 +5,11 @@
 
 namespace tessera::serve {
 
-/// Bound and listening until it is closed. A forked child has it closed, so that the port is free once this process
-/// closes it; a program that is executed does not have it.
+/// Bound and listening until it is closed. It is closed in forked children and in executed programs, so that the port
+/// is free once this process closes it.
 class Listener {
 public:
-    /// Throws io, naming address and port; invalid_argument for an address that is none.
+    /// Throws io, naming address and port; invalid_argument for an invalid address.
     Listener(const std::string& address, int port);
     ~Listener();
     Listener(const Listener&) = delete;

@@ -1,4 +1,5 @@
-// What the page asks beside tiles: what an array is, single values, rows of tables, profiles, and the map of chunks.
+// The page's requests other than tiles: facts about an array, single values, rows of tables, profiles, and the map of
+// chunks.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,7 +23,7 @@ namespace {
 
 // Elements that a profile may decode, in bytes: less than a picture may, because the pointer moves on.
 constexpr std::int64_t most_profiled = std::int64_t{256} << 20;
-// Chunks whose stamps make up the version of an array. Beyond, each visit is a version of its own.
+// The most chunks whose stamps make up the version of an array. With more, each request has a version of its own.
 constexpr std::int64_t most_stamped = 4096;
 constexpr std::int64_t most_cells = 20'000;  // of a table at once
 constexpr std::size_t most_text = 2000;      // bytes of a cell
@@ -75,7 +76,7 @@ std::string selection_text(const Index& at, const std::vector<int>& shown) {
     return text;
 }
 
-/// Changes when a chunk does, as far as there are few enough to look at.
+/// Text that changes when a chunk does, if there are at most most_stamped.
 std::string version_of(const ServedNode& node) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
     const auto add = [&](std::string_view text) {
@@ -111,7 +112,7 @@ Window window_of(const HttpRequest& request, std::string_view first, std::string
     return window;
 }
 
-/// The fields of a structure, each as text: what a row of a table has.
+/// The fields of a structure, each as text, for a row of a table.
 Value row_of_fields(const DType& dtype, const std::byte* element) {
     Value row = Value::array();
     for (const Field& field : dtype.fields()) {
@@ -149,7 +150,7 @@ void add_pictured(Value& names, const DType& dtype, const std::string& before) {
     }
 }
 
-/// The first array below a group that can be shown as a picture; else the first array at all.
+/// The first array below a group that can be shown as a picture, or else the first array.
 class FirstArray {
 public:
     explicit FirstArray(Served& served) : served_(served) {}
@@ -175,7 +176,7 @@ private:
             try {
                 look(*served_.node(node.path.empty() ? child.name : node.path + "/" + child.name), depth + 1);
             } catch (const Error&) {
-                continue;  // what cannot be opened is not the first thing to show
+                continue;  // an array that cannot be opened is not the first to show
             }
             if (done_) return;
         }

@@ -35,7 +35,7 @@ HttpResponse file_response(std::string_view name) {
         return response;
     }
     response.body = HttpBody::constant(found->content);
-    // Two programs that serve at one address one after the other have pages of their own: it is asked each time.
+    // Browsers ask for the page each time, because another version of the program may serve at the same address later.
     response.etag = content_tag(found->content);
     return response;
 }
@@ -48,7 +48,7 @@ HttpResponse answer_file(Served& /*served*/, const HttpRequest& request) {
     return request.segments.size() == 2 ? file_response(request.segments[1]) : not_found_response();
 }
 
-/// The colours of the maps, as text of six digits each: what draws pictures elsewhere, too.
+/// The colour maps, six digits for each colour: the same as in pictures drawn by the library.
 HttpResponse answer_colours(Served& /*served*/, const HttpRequest& /*request*/) {
     const auto text = [](Rgb colour) {
         return fmt::format("{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue);

@@ -10,14 +10,14 @@
 
 namespace tessera::serve {
 
-/// Jobs that are tried again once something was freed. Thread rule: any thread.
+/// Jobs that are tried again once memory was freed. Thread rule: any thread.
 class Parking {
 public:
     explicit Parking(Workers& workers) : workers_(workers) {}
 
     /// Keeps a job; false once it is closed.
     [[nodiscard]] bool park(std::function<void()> job);
-    /// Gives the workers up to so many jobs, those that wait longest first.
+    /// Gives the workers up to `most` jobs, the longest waiting ones first.
     void wake(std::size_t most);
     /// Gives the workers all jobs, and takes no more.
     void close();

@@ -1,4 +1,4 @@
-// Versions and ranges: what of a whole answer is sent.
+// Versions and ranges: the part of a whole answer that is sent.
 #pragma once
 
 #include <optional>

@@ -1,12 +1,12 @@
-// A path in a URL is first looked for as a node of the directory that is the root. Where a part of it is a file, that
-// is an array file or an archive of arrays, and the rest of the path leads on in it. Only files that a listing would
-// show are opened: by extension, and never below an array, whose chunks are files too.
+// A path in a URL is first looked up as a node of the root directory. If a part of the path is a file, that is an array
+// file or an archive of arrays, and the rest of the path is looked up in it. Only files that a listing would show are
+// opened: by extension, and never below an array, because its chunks are files too.
 #include "root.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 
 #include <algorithm>
 #include <utility>
@@ -36,7 +36,7 @@ std::vector<std::string> parts_of(std::string_view path) {
     return parts;
 }
 
-/// Throws not_found for a path that no key is, or that names what is never served.
+/// Throws not_found for a path that is no key, or that names something never served.
 void require_servable(std::string_view path) {
     for (const std::string& part : parts_of(path)) {
         const bool odd = part.empty() || part == "." || part == ".." || part.find('\0') != part.npos;
@@ -60,10 +60,9 @@ bool is_shown_file(const std::string& name) {
 }
 
 std::string file_version(const fs::path& path) {
-    struct stat status {};
-    if (::stat(path.c_str(), &status) != 0) return {};
-    return fmt::format("{:x}-{:x}{:08x}-{:x}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
-                       status.st_ino);
+    const std::optional<PathFacts> facts = path_facts(path);
+    if (!facts) return {};
+    return fmt::format("{:x}-{:x}-{:x}", facts->size, facts->modified, facts->inode);
 }
 
 std::string array_version(const Place& place, const Dialect& dialect) {
@@ -96,23 +95,19 @@ std::string stamp_text(const ValueStamp& stamp) {
                        stamp.by_content ? "c" : "");
 }
 
-Root::Root(const std::string& path, bool follow_links) : given_(path), follow_links_(follow_links) {
-    std::error_code ignored;
-    path_ = fs::absolute(path);
-    if (!fs::exists(path_, ignored)) {
-        const ArrayPath split = split_array_path(path);
-        path_ = fs::absolute(split.path);
-        member_ = split.member.value_or("");
-    }
-    if (!fs::exists(path_, ignored)) throw not_found(fmt::format("{}: no such file or directory", path));
-    path_ = real_path(path_);
-    is_directory_ = fs::is_directory(path_, ignored);
-    is_store_ = !is_directory_ && member_.empty() && probe_place(path_, {.read_only = true}).has_value();
+Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_links) {
+    const Located at = locate(path);
+    const bool inside = at.place && !at.place->prefix.empty();  // a path in an archive is no root
+    if (!at.facts || inside) throw not_found(fmt::format("{}: no such file or directory", path));
+    path_ = real_path(at.file.path);
+    member_ = at.file.member.value_or("");
+    is_directory_ = at.is_directory();
+    is_store_ = !is_directory_ && member_.empty() && at.place;
     fs::path shown = fs::path(path).lexically_normal();
     if (shown.filename().empty() || shown.filename() == "." || shown.filename() == "..") shown = path_;
     base_name_ = (member_.empty() ? shown : path_).filename().string();
     if (base_name_.empty()) base_name_ = "root";
-    static_cast<void>(open("", ""));  // throws for what is none of these
+    static_cast<void>(open("", ""));  // throws if there is nothing to serve
 }
 
 std::shared_ptr<KeyValueStore> Root::directory() const {
@@ -182,7 +177,7 @@ std::shared_ptr<ServedNode> Root::open_in_directory(std::string_view below) cons
 std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
     const auto found = probe_node(*place.store, place.prefix);
     if (found && found->kind == NodeKind::array) return open_array(place, *found->dialect);
-    // Below an array there are chunks, and no nodes.
+    // Below an array there are only chunks.
     for (std::size_t slash = place.prefix.rfind('/'); slash != std::string::npos && slash > 0;
          slash = place.prefix.rfind('/', slash - 1)) {
         const auto above = probe_node(*place.store, place.prefix.substr(0, slash));
@@ -208,10 +203,9 @@ std::shared_ptr<ServedNode> Root::open_folder(const Place& place) const {
 std::shared_ptr<ServedNode> Root::open_at_file(const std::string& key, std::string_view rest) const {
     const fs::path file = path_ / key;
     if (is_store_name(key)) return open_folder({store_in(file).store, std::string(rest)});
-    const auto store = directory();
-    const auto before = store->stamp(key);
-    std::shared_ptr<const ByteSource> bytes = store->open(key);
-    if (bytes == nullptr || !before) return nullptr;
+    // Not by locate(), which follows links out of the root.
+    std::shared_ptr<const ByteSource> bytes = directory()->open(key);
+    if (bytes == nullptr) return nullptr;
     return open_member({.path = file, .opened = std::move(bytes)}, rest);
 }
 
@@ -224,6 +218,7 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     const ArrayFileFormat* const format = array_file_format_of(*file.opened);
     if (format == nullptr) throw corrupt(fmt::format("{}: not what its name says", node->name));
     node->format = format->name;
+    node->file_format = format;
     const std::vector<std::string> members = array_members(*format, file);
     if (!member.empty()) {
         if (std::ranges::find(members, member) == members.end()) return nullptr;
@@ -251,9 +246,7 @@ bool Root::holds_something(const KeyValueStore& store, const std::string& prefix
 std::vector<ServedChild> Root::children(const ServedNode& node) const {
     std::vector<ServedChild> children;
     if (node.kind == ServedKind::files) {
-        const ArrayFileFormat* const format = find_array_file_format(node.file_path->path);
-        if (format == nullptr) return children;
-        for (const std::string& member : array_members(*format, *node.file_path)) {
+        for (const std::string& member : array_members(*node.file_format, *node.file_path)) {
             children.push_back({member, ServedKind::member, node.format});
         }
     }
@@ -287,7 +280,7 @@ std::vector<ServedChild> Root::children(const ServedNode& node) const {
                 }
                 children.push_back({name, file->kind, file->format});
             } catch (const Error&) {
-                children.push_back({name, ServedKind::file, ""});  // it says itself what is wrong with it
+                children.push_back({name, ServedKind::file, ""});  // opening it reports what is wrong
             }
         }
     }

@@ -35,7 +35,6 @@ private:
     [[nodiscard]] std::shared_ptr<ServedNode> open_member(ArrayPath file, std::string_view member) const;
     [[nodiscard]] bool holds_something(const KeyValueStore& store, const std::string& prefix, int depth) const;
 
-    std::string given_;
     std::filesystem::path path_;  ///< of the file or directory
     std::string member_;          ///< of "a.npz::name"
     std::string base_name_;

@@ -17,7 +17,7 @@ namespace {
 
 /// Arrays that are kept open.
 constexpr std::size_t most_open = 64;
-/// What is granted beside --max-memory for all that is small.
+/// Granted in addition to --max-memory, for small objects.
 constexpr std::uint64_t beside = std::uint64_t{4} << 20U;
 
 }  // namespace
@@ -31,7 +31,7 @@ struct ServedState {
     std::mutex mutex;
     std::list<NodePointer> open;  ///< arrays, the last used one first
 
-    /// The root that a path lies in, and what of the path is below it; null for the group above several roots.
+    /// The root that a path lies in, and the rest of the path below it; null for the group above several roots.
     [[nodiscard]] std::pair<const Root*, std::string_view> find(std::string_view path) const {
         if (roots.size() == 1) return {roots.front().root.get(), path};
         if (path.empty()) return {nullptr, path};
@@ -64,7 +64,7 @@ const ArraySource& ServedNode::source() const {
 std::optional<ValueStamp> ServedNode::stamp_of(const Index& chunk) const {
     if (!values) {
         ValueStamp stamp;
-        stamp.by_content = true;  // the source reads one version of the file, whatever becomes of its name
+        stamp.by_content = true;  // the source reads one version of the file, even if its name leads to another later
         return stamp;
     }
     Index outer = chunk;
@@ -113,7 +113,7 @@ NodePointer Served::node(std::string_view path) {
     }
     if (NodePointer known = cached(at); known && root->version_of(*known) == known->version) return known;
     auto node = root->open(below, at);
-    // Of another version than its metadata if it was replaced just now: the next request finds that out.
+    // If the node was replaced just now, its version may not be that of its metadata. The next request notices.
     if (!node->is_array()) return node;
     node->zarr = std::make_shared<ZarrArrays>();
     keep(node);

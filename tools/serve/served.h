@@ -30,7 +30,7 @@ enum class ServedKind : std::uint8_t {
 /// "array", "group", "array file", "group", "member"
 [[nodiscard]] std::string_view kind_name(ServedKind kind);
 
-/// A node that is open. When what it shows has changed, another one takes its place. Thread rule: any thread.
+/// An open node. Once its data has changed, another one replaces it. Thread rule: any thread.
 struct ServedNode {
     std::string path;  ///< as in URLs: below all roots, parts joined by '/'
     std::string name;  ///< for messages: the file's path
@@ -41,6 +41,7 @@ struct ServedNode {
     std::optional<StoredValues> values = {};       ///< of kind array
     std::shared_ptr<const ArraySource> file = {};  ///< of kinds file and member
     std::optional<ArrayPath> file_path = {};       ///< of kinds file, files and member
+    const ArrayFileFormat* file_format = nullptr;  ///< likewise
     /// Changes with the array's metadata and attributes, or with the file. Chunks of an array change without it.
     std::string version = {};
     std::shared_ptr<class ZarrArrays> zarr = {};  ///< of arrays: what they look like in Zarr (zarr_array.h)
@@ -48,7 +49,7 @@ struct ServedNode {
     [[nodiscard]] bool is_array() const { return array || file; }
     /// The elements. Throws invalid_argument if this is no array.
     [[nodiscard]] const ArraySource& source() const;
-    /// The stamp of the value that stores a chunk (in the grid of `source().info().chunks`), or of the file's version;
+    /// The stamp of the value that stores a chunk (in the grid of `source().info().chunks`), or that of the file;
     /// nullopt if the chunk is not stored. Elements that were read between two equal stamps are of one version.
     [[nodiscard]] std::optional<ValueStamp> stamp_of(const Index& chunk) const;
 };

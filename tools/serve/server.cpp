@@ -1,11 +1,11 @@
 // The server on libmicrohttpd.
 //
-// One thread serves all connections by epoll: it parses requests and sends what is ready, and never waits for anything
+// One thread serves all connections by epoll. It parses requests, sends what is ready, and never waits for anything
 // else. A request that passes the rules of access is suspended and goes to a worker; when that has the answer, the
 // connection is resumed. Bodies that are read from files while they are sent go back and forth in the same way.
 //
-// A watch looks at all connections a few times a second: at time that is up, at clients that have gone while their
-// request is worked on, and, where memory is short, at clients that do not take what was made for them.
+// A watch checks all connections a few times a second: for expired time limits, for clients that have gone while their
+// request is worked on, and, if memory is short, for clients that do not take their responses.
 #include "server.h"
 
 #include <fmt/format.h>
@@ -38,13 +38,13 @@ namespace {
 
 constexpr unsigned most_connections = 2048;
 constexpr std::size_t longest_queue = 2048;
-/// Of one connection: its headers and what the library needs to parse them.
+/// Memory of one connection: its headers, and what the library needs to parse them.
 constexpr std::size_t connection_memory = 48U << 10U;
 constexpr std::size_t send_block = 32U << 10U;
 /// Bytes that wait in the system for a client to take them: a client that takes none holds no more than these.
 constexpr int most_unsent = 128 << 10;
 constexpr unsigned idle_seconds = 30;
-/// Responses of this size are sent even where many clients do not take theirs.
+/// Responses up to this size are sent even while many clients do not take theirs.
 constexpr std::uint64_t small_response = 1U << 20U;
 /// How long a request waits for memory.
 constexpr auto longest_wait = std::chrono::seconds(10);
@@ -91,7 +91,7 @@ bool announces_body(const RawRequest& raw) {
     return raw.headers.contains("transfer-encoding") || (length != raw.headers.end() && length->second != "0");
 }
 
-/// Whether a chunk is asked for, and no document.
+/// Whether a chunk is requested, not a document.
 bool is_chunk(const HttpRequest& request) {
     const auto& segments = request.segments;
     if (segments.empty() || (segments.front() != "v2" && segments.front() != "v3")) return false;
@@ -134,7 +134,7 @@ struct ServerState {
 
 namespace {
 
-/// What copying the body of one response takes: the connection is needed to suspend it.
+/// The state for copying the body of one response. The connection is needed to suspend it.
 struct Sending {
     ExchangePointer exchange;
     Workers* workers = nullptr;
@@ -176,7 +176,7 @@ void* on_uri(void* closure, const char* uri, MHD_Connection* connection) {
 
 MHD_Result on_request(void* closure, MHD_Connection* connection, const char* /*url*/, const char* method,
                       const char* /*version*/, const char* /*upload*/, std::size_t* upload_size, void** context) {
-    *upload_size = 0;  // bodies are refused, and what comes of them all the same is dropped
+    *upload_size = 0;  // bodies are refused; bytes that arrive nevertheless are dropped
     if (*context == nullptr) return MHD_NO;
     return static_cast<ServerState*>(closure)->on_request(connection, method, *static_cast<ExchangePointer*>(*context));
 }
@@ -284,14 +284,14 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
     return queued;
 }
 
-/// Whether so much more may lie in responses. What nobody takes is freed for it.
+/// Whether responses may hold this many more bytes. If necessary, frees responses that no client takes.
 bool ServerState::has_room(std::uint64_t bytes) {
     const std::uint64_t most = served.options().max_memory / 2;
     if (watch.held_memory() + bytes <= most) return true;
     return watch.free_memory() > 0 && watch.held_memory() + bytes <= most;
 }
 
-/// Lets a request be tried again when something was freed; false if it has waited long enough.
+/// Parks a request until memory is freed; false if it has waited long enough.
 bool ServerState::wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection) {
     if (closed || exchange->stop.stop_requested() || Clock::now() - exchange->since() > longest_wait) return false;
     return parking.park([this, exchange, connection] { work(exchange, connection); });

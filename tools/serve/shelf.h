@@ -20,7 +20,7 @@ public:
     explicit TileShelf(const ServedOptions& options)
         : cache_(std::make_shared<TileCache>(options.max_memory / 2)) {}  // the other half is for reading
 
-    /// The tiles of an array: those of before, as long as the node is the same version. Throws as TileSource.
+    /// The tile source of an array. It stays the same as long as the node's version does. Throws as TileSource.
     [[nodiscard]] std::shared_ptr<const TileSource> source(const Shown& shown);
     [[nodiscard]] const TileCache& cache() const { return *cache_; }
 

@@ -9,7 +9,7 @@ namespace tessera::serve {
 
 namespace {
 
-/// A source that others keep, too.
+/// A source that shares another one.
 class SharedSource final : public ArraySource {
 public:
     explicit SharedSource(std::shared_ptr<const ArraySource> source) : source_(std::move(source)) {}

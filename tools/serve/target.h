@@ -15,9 +15,9 @@ struct Target {
     std::map<std::string, std::string, std::less<>> query;
 };
 
-/// nullopt for what no file can be named by, and what could be taken for something else when it is decoded again: a
-/// target that does not begin with '/', an invalid %xx, a part that is "." or "..", an empty part in the middle, and
-/// NUL, '/' or '\\' within a part.
+/// nullopt for targets that can name no file, or that would mean something else if they were decoded again: a target
+/// that does not begin with '/', an invalid %xx, a part that is "." or "..", an empty part in the middle, and NUL, '/'
+/// or '\\' within a part.
 [[nodiscard]] std::optional<Target> parse_target(std::string_view target);
 
 /// The text with everything but letters, digits and "-._~" as %XX.

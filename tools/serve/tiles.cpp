@@ -28,7 +28,7 @@ Coarsening reduction_of(const HttpRequest& request) {
     return parse_coarsening(request.parameter("with").value_or("mean"));
 }
 
-/// Numbers in the order of bytes that a body has.
+/// The headers that describe the numbers in a body.
 void describe(HttpResponse& response, const DType& dtype, const Shape& shape) {
     response.headers["X-Tessera-Dtype"] = dtype.with_order(ByteOrder::little).str();
     response.headers["X-Tessera-Shape"] = fmt::format("{},{}", shape[0], shape[1]);

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto between_looks = milliseconds(100);
-/// From the first byte of a request, or the last one of a response, until all of the next request is there.
+/// From the first byte of a request, or the last one of a response, until the next request is complete.
 constexpr auto longest_request = seconds(60);
 constexpr auto longest_work = seconds(300);
 /// How long a client may take nothing of its response, and the least that it has to take on the whole.
@@ -48,7 +48,7 @@ Watched& Watch::add(int socket) {
         }
         if (oldest != nullptr) {
             cut(*oldest);
-            oldest->idle_since = Clock::time_point::max();  // it goes by itself now
+            oldest->idle_since = Clock::time_point::max();  // it ends by itself now
         }
     }
     connections_.emplace_front();

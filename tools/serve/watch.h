@@ -21,9 +21,9 @@ struct Watched {
     std::list<Watched>::iterator place;
 };
 
-/// Ends what takes too long: a request that does not come, work, a response that is not taken. Ends work whose client
-/// has gone. Where connections run short, the one that was idle longest goes.
-/// Thread rule: any thread calls any member; a Watched is the network thread's until remove().
+/// Ends requests that arrive too slowly, work that takes too long, and responses that are not taken. Ends work whose
+/// client has gone. If connections run short, the one that was idle longest is closed. Thread rule: any thread calls
+/// any member; a Watched is the network thread's until remove().
 class Watch {
 public:
     /// `tick` is called several times a second.

@@ -12,7 +12,7 @@
 
 namespace tessera::serve {
 
-/// What somebody looks at waits neither behind bulk nor for a thread that bulk takes.
+/// `soon` is for what a person is looking at: it waits neither behind bulk jobs nor for the threads that these occupy.
 enum class Urgency : std::uint8_t { soon, bulk };
 
 /// Thread rule: any thread calls add(); one calls close().

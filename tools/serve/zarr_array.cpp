@@ -1,8 +1,8 @@
 // Which bytes are passed on
 // -------------------------
-// Format 2 of what ChunkBytes can take out of its store as chunks of format 2: zmeta, v1, v2, and v3 with codecs that
-// numcodecs has. Format 3 of v3, shards as they are, and of others whose chunks are the same bytes in v3. All else is
-// decoded and sent uncompressed, as a copy with the codec "none" would have it.
+// In format 2, the chunks that ChunkBytes can read as chunks of format 2: those of zmeta, v1, v2, and of v3 with codecs
+// that numcodecs has. In format 3, those of v3, with whole shards, and those of other formats if they are the same
+// bytes in v3. Everything else is decoded and sent uncompressed, as a copy with the codec "none" would be.
 #include "zarr_array.h"
 
 #include <fmt/format.h>
@@ -90,7 +90,7 @@ Shape pieces(const ArrayInfo& info) {
     return chunks;
 }
 
-/// Whether a frame says what it holds, before others decode by it.
+/// Whether chunks are blosc frames, whose own sizes decoders trust.
 bool is_blosc(const std::vector<CodecConfig>& codecs) {
     return !codecs.empty() && (codecs.back().name == "blosc" || codecs.back().name == "numcodecs.blosc");
 }
@@ -114,8 +114,8 @@ ZarrArray::ZarrArray(const ServedNode& node, ZarrFormat format)
 }
 ZarrArray::~ZarrArray() = default;
 
-/// The attributes, without the mark of a null fill, which is of no use to others; and with null for the fill that
-/// stands for it, because xarray takes a fill for missing values.
+/// Sets the documents. The attributes lack Tessera's mark of a null fill. The fill that stands for null becomes null
+/// again in v2, because xarray would take it for missing values.
 void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& attributes) {
     attributes_ = attributes.value_or(Value::object());
     const Value* const mark = attributes_.find(null_fill_attribute);
@@ -132,7 +132,7 @@ void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& att
     } else {
         document_.set("attributes", attributes_);
     }
-    // Without a fill readers leave in place what happens to be in their memory.
+    // Without a fill, readers leave memory for absent chunks uninitialised.
     const Value& fill = document_.at("fill_value");
     if (fill.is_null() || is_beyond_double(fill)) may_be_absent_ = false;
 }
@@ -196,7 +196,7 @@ void ZarrArray::plan_decoded(const ServedNode& node, ZarrFormat format) {
     wishes.chunks = node.array ? info.chunks : pieces(info);
     if (!info.shards.empty()) wishes.shards = Shape();
     if (!node.array) wishes.order = info.order;
-    // A file has no fill, and what is not said to be one is nothing that xarray takes for missing. v3 has no null.
+    // A file has no fill. With null, xarray takes no value for missing. v3 has no null.
     const bool without_fill = !node.array || packed_;
     if (without_fill && format == ZarrFormat::v2) wishes.fill = Value(nullptr);
     if (packed_ && node.array && !node.array->metadata().dimension_names.empty()) {

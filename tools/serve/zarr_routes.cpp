@@ -42,8 +42,8 @@ const ZarrArray& zarr_of(const ServedNode& node, ZarrFormat format) {
     return node.zarr->in(node, format);
 }
 
-/// All nodes below a group, each before what it holds. What cannot be opened is left out: it says why when it is asked
-/// for by itself.
+/// All nodes below a group, each group before its members. Nodes that cannot be opened are left out; a request for one
+/// of them gets the error.
 class Walk {
 public:
     using Each = std::function<void(const std::string& below, const ServedNode& node)>;

@@ -46,7 +46,7 @@ py::list findings_to_python(const std::vector<Finding>& findings) {
     return list;
 }
 
-/// `for_seal`: what has parity and the size and time of its seal is not decoded again.
+/// `for_seal`: files with parity that have the size and time of their seal are not decoded again.
 VerifyReport verify_at(const std::string& path, bool seals, bool for_seal, const IoOptions& io) {
     VerifyOptions options{.io = io, .seals = seals};
     if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);

@@ -1,4 +1,4 @@
-// Arrays that are computed from others, or put together of them: into memory, or written as a copy is.
+// Arrays that are computed or joined from others, in memory or written as a copy is.
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
@@ -49,7 +49,7 @@ Source operand_from(const py::object& given) {
     return open_source(path);
 }
 
-/// A shared source as one of its own.
+/// A source that shares another one.
 class SharedSource final : public ArraySource {
 public:
     explicit SharedSource(Source of) : of_(std::move(of)) {}
@@ -64,7 +64,7 @@ private:
     Source of_;
 };
 
-/// What is made of a source, and how.
+/// The destination of a computed source, and its options.
 struct ComputedWay {
     py::object to;     ///< None: a NumPy array
     py::dict options;  ///< of the new array
@@ -73,7 +73,7 @@ struct ComputedWay {
     std::string cast = "same_kind";
 };
 
-/// What the new array takes from what it is computed from, where the options say nothing.
+/// Defaults that the new array takes from its sources.
 struct Like {
     const ArraySource* format = nullptr;
     Shape chunks = {};

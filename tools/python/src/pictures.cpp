@@ -17,11 +17,11 @@ namespace tessera::python {
 
 namespace {
 
-/// What `Array.view` is asked for, as the program's options of the same names.
+/// The arguments of `Array.view`, as the program's options of the same names.
 struct Wanted {
     std::string selection;
     std::vector<std::string> axes;
-    std::string with;  ///< empty: mean, where that is not too much
+    std::string with;  ///< empty: mean, unless that would decode too much
     std::string range, map, missing;
     int width = 0;
     int height = 0;

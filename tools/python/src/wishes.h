@@ -1,4 +1,4 @@
-// What a new array is to be like, where it differs from its source.
+// The properties of a new array that differ from its source's.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// In place of server.cpp and what it needs, where the HTTP library was missing.
+// Replaces server.cpp if the HTTP library was missing at build time.
 #include <tessera/error.h>
 
 #include "../server.h"

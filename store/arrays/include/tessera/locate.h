@@ -72,10 +72,10 @@ private:
 
 /// Calls look(located). Repeats both if look() throws not_found because the file or directory was replaced meanwhile.
 template <class Look>
-auto at_located(std::string_view path, const Look& look) {
+auto at_located(std::string_view path, const Look& look, const StoreOptions& options = {.read_only = true}) {
     constexpr int most = 100;
     for (int tries = 1;; ++tries) {
-        const Located at = locate(path);
+        const Located at = locate(path, options);
         try {
             return look(at);
         } catch (const Error& e) {
