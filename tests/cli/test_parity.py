@@ -461,6 +461,20 @@ class Decoder(ParityTest):
                 self.assert_as_sealed(root)
                 shutil.rmtree(root)
 
+    def test_names_of_any_bytes_return(self):
+        root = self.make("d.zarr", parity="3")
+        names = [b"not utf-8 \xff\xfe", b"two\nlines", b"n" * 255]
+        for name in names:
+            with open(os.path.join(os.fsencode(root), name), "wb") as file:
+                file.write(name)
+        self.tessera("seal", root, "--parity", "3", "--overwrite", "--quiet")
+        for name in names:
+            os.unlink(os.path.join(os.fsencode(root), name))
+        self.assertIn("\nrestored: not utf-8 ", self.decode(root))
+        for name in names:
+            with open(os.path.join(os.fsencode(root), name), "rb") as file:
+                self.assertEqual(file.read(), name)
+
     def test_the_documented_bytes_of_the_root(self):
         root = self.make()
         data = (root / ".tessera/parity/root.0").read_bytes()
@@ -551,6 +565,20 @@ class Hostile(ParityTest):
                 self.assertFalse(chunk.exists())
                 self.assertEqual([p.name for p in (self.folder / "h").iterdir()], ["a.zarr"])
                 self.tessera("verify", root, code=1)
+
+    def test_the_decoder_writes_nowhere_else(self):
+        (self.folder / "h").mkdir()
+        root = self.make("h/a.zarr", parity="3")
+
+        def rename(index):
+            files, pieces, groups, rows = (struct.unpack_from("<I", index, at)[0] for at in (44, 48, 36, 32))
+            at = 64 + 64 * files + 32 * pieces + (4 * rows * groups + 7) // 8 * 8
+            index[at:at + 8] = b"../evil/"
+        self.forge(root, rename)
+        result = subprocess.run([sys.executable, "-B", EXAMPLES / "parity_decoder.py", root], capture_output=True, text=True)
+        self.assertIn("leads out of the archive", result.stderr)
+        self.assertEqual([p.name for p in (self.folder / "h").iterdir()], ["a.zarr"])
+
 
 
 if __name__ == "__main__":
