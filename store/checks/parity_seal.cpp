@@ -296,7 +296,8 @@ private:
     }
 
     [[nodiscard]] Segment laid_out(DealtSegment segment) const {
-        return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy);
+        return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy,
+                       root_.bytes);
     }
 
     /// Before anything is written: an archive on a full disk keeps its old seal, and its disk some space.
