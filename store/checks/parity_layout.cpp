@@ -167,7 +167,7 @@ private:
         std::vector<std::uint32_t> found;
         for (const Piece& piece : s.pieces) found.push_back(number(piece));
         std::ranges::sort(found);
-        found.erase(std::ranges::unique(found).begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
         return found;
     }
 
