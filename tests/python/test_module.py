@@ -100,7 +100,8 @@ def test_each_dtype():
             a = tessera.open(f"{number}.{format}", "r+")
             got = a[...]
             if dtype.names and got.dtype.itemsize == dtype.itemsize and got.dtype != dtype:
-                a[...] = values[::-1]  # with the dtype that was asked for
+                a.write(..., values[::-1])  # with the dtype that was asked for
+                a[1] = values[1]
                 a[0, 0] = values[0, 0]
                 wanted = values[::-1].copy()
                 wanted[0, 0] = values[0, 0]

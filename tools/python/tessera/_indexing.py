@@ -107,11 +107,11 @@ def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
         warnings.warn(text[0], text[1], stacklevel=_callers_level())
 
 
-def _padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
+def padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
     """A structure with padding as one of `dtype`, in which a format has made that padding the fields f1, f2, …"""
-    if not isinstance(value, (np.ndarray, np.void)) or not value.dtype.names or value.dtype.hasobject:
+    if not dtype.names or not isinstance(value, (np.ndarray, np.void)) or not value.dtype.names:
         return value
-    if value.dtype == dtype or value.dtype.itemsize != dtype.itemsize:
+    if value.dtype.hasobject or value.dtype == dtype or value.dtype.itemsize != dtype.itemsize:
         return value
     try:
         named = np.dtype(value.dtype.descr)  # "" as the name of padding becomes f1 there, too
@@ -122,8 +122,7 @@ def _padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
     """A value as NumPy would store it in an array of this dtype and shape."""
-    if dtype.names:
-        value = _padding_named(value, dtype)
+    value = padding_named(value, dtype)
     if element:
         one = np.empty(1, dtype)
         _assign(one, 0, value)
