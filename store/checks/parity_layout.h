@@ -56,8 +56,14 @@ private:
 };
 
 /// Lays out a segment of these files: its pieces, with neither sums nor CRCs. The extents are in the order of their
-/// files. Throws invalid_argument for more than 255 blocks in a group.
+/// files; all that is sealed has `total` bytes. Throws invalid_argument for more than 255 blocks in a group.
 [[nodiscard]] Segment lay_out(std::vector<SealedFile> files, std::span<const Extent> extents, std::uint32_t block_size,
-                              const Redundancy& redundancy);
+                              const Redundancy& redundancy, std::uint64_t total);
+
+/// The bytes in a row that a segment can always lose, when `good` parity blocks of each group are there. `begins` says
+/// for each piece where it lies among all `total` sealed bytes, put one after another. A piece that the run touches is
+/// taken to be lost.
+[[nodiscard]] std::uint64_t safe_run(const Segment& s, std::span<const std::uint64_t> begins,
+                                     std::span<const std::uint32_t> good, std::uint64_t total);
 
 }  // namespace tessera

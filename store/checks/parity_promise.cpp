@@ -6,6 +6,7 @@
 #include <string>
 
 #include "parity_archive.h"
+#include "parity_layout.h"
 
 namespace tessera {
 
@@ -72,36 +73,12 @@ std::vector<std::uint32_t> good_of(const SegmentState& state) {
     return good;
 }
 
-/// The number of consecutive bytes that a segment can always lose. A run that touches a piece counts as the loss of its
-/// whole block.
-std::uint64_t run_of(const Segment& s, const std::vector<std::uint32_t>& good, const std::vector<std::uint64_t>& begins,
-                     std::uint64_t total) {
-    struct Span {
-        std::uint64_t begin = 0;
-        std::uint64_t end = 0;
-        std::uint32_t block = 0;
-    };
-    std::vector<Span> pieces;
-    for (const Piece& piece : s.pieces) {
-        const std::uint64_t begin = begins[piece.file] + piece.offset;
-        pieces.push_back({begin, begin + piece.length, piece.block});
-    }
-    std::ranges::sort(pieces, {}, &Span::begin);
-    std::vector<std::uint32_t> touched(s.blocks);  // pieces of the window, by block
-    std::vector<std::uint32_t> lost(s.groups);     // blocks of the window, by group
-    std::uint64_t run = total;
-    std::size_t first = 0;
-    for (const Span& last : pieces) {
-        const std::uint32_t group = last.block % s.groups;
-        if (touched[last.block]++ == 0) ++lost[group];
-        while (lost[group] > good[group]) {
-            const Span& out = pieces[first++];
-            // The run from the last byte of the one to the first of the other is one byte too long.
-            run = std::min(run, last.begin + 1 > out.end ? last.begin + 1 - out.end : 0);
-            if (--touched[out.block] == 0) --lost[out.block % s.groups];
-        }
-    }
-    return run;
+/// Where each piece of a segment lies, if all files are put one after another.
+std::vector<std::uint64_t> begins_of_pieces(const Segment& s, const std::vector<std::uint64_t>& files) {
+    std::vector<std::uint64_t> begins;
+    begins.reserve(s.pieces.size());
+    for (const Piece& piece : s.pieces) begins.push_back(files[piece.file] + piece.offset);
+    return begins;
 }
 
 /// The number of files that a segment can always lose.
@@ -150,7 +127,7 @@ std::optional<ParityPromise> parity_promise(const KeyValueStore& store, std::str
         promise.parity_bytes += s.parity * (parity_offset(s, state->named.name.index_size, s.groups));
         promise.blocks = std::min(promise.blocks, *std::ranges::min_element(good));
         promise.files = std::min(promise.files, files_of(s, good));
-        promise.run = std::min(promise.run, run_of(s, good, begins.of(i, s), begins.total()));
+        promise.run = std::min(promise.run, safe_run(s, begins_of_pieces(s, begins.of(i, s)), good, begins.total()));
     }
     promise.files = std::min(promise.files, static_cast<std::uint32_t>(begins.files()));
     return promise;

@@ -50,6 +50,8 @@ private:
     Restored assemble_file(const SealedFile& file, const ByteSource* spool);
     [[nodiscard]] Sha256 write_file(const SealedFile& file, const ByteSource* spool, ByteSink& sink) const;
     [[nodiscard]] std::string keep_old(const std::string& path);
+    [[nodiscard]] std::string move_aside(const std::string& path);
+    [[nodiscard]] std::string clear_way(const std::string& path);
 
     KeyValueStore& store_;
     const ParityArchive& archive_;
@@ -126,6 +128,7 @@ void Restorer::assemble() {
 
 Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool) {
     try {
+        const std::string in_the_way = clear_way(file.path);
         const auto sink = store_.create(key(file.path));
         if (write_file(file, spool, *sink) != file.sum) {
             return {file.path, false,
@@ -135,6 +138,7 @@ Restored Restorer::assemble_file(const SealedFile& file, const ByteSource* spool
         sink->finish();
         set_facts(store_, key(file.path), file.modified, file.mode);
         Restored restored{file.path, true, "restored from parity"};
+        if (!in_the_way.empty()) restored.text += fmt::format("; what stood in its place is {}", in_the_way);
         if (aside.empty()) return restored;
         const auto* beside = dynamic_cast<const BesideStore*>(&store_);
         restored.text += fmt::format("; the damaged file is {}", beside == nullptr ? aside : beside->shown(aside));
@@ -176,6 +180,26 @@ Sha256 Restorer::write_file(const SealedFile& file, const ByteSource* spool, Byt
         sink.append(bytes.span());
     }
     return hasher.finish();
+}
+
+/// Moves what has a name below the archive to .tessera/damaged. Returns its new name.
+std::string Restorer::move_aside(const std::string& path) {
+    std::string aside = aside_key(store_, archive_.prefix(), key(path));
+    (void)store_.replace(key(path), aside);
+    return aside;
+}
+
+/// Moves aside a directory that stands in the place of a file, and files in the places of the directories above it.
+/// Returns the new name of the last of these; empty if nothing was in the way.
+std::string Restorer::clear_way(const std::string& path) {
+    const std::lock_guard lock(mutex_);  // others may restore files of the same directory
+    std::string aside;
+    for (std::size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
+        const std::string folder = path.substr(0, slash);
+        if (store_.stamp(key(folder))) aside = move_aside(folder);
+    }
+    if (store_.folder_id(key(path))) aside = move_aside(path);
+    return aside;
 }
 
 /// Gives whatever has the name of a file a second name in .tessera/damaged, and returns that; empty if there is

@@ -299,7 +299,8 @@ private:
     }
 
     [[nodiscard]] Segment laid_out(DealtSegment segment) const {
-        return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy);
+        return lay_out(std::move(segment.files), segment.extents, parity_block_size(root_.bytes), root_.redundancy,
+                       root_.bytes);
     }
 
     /// Called before anything is written: on a full disk the archive keeps its old seal.

@@ -11,6 +11,7 @@
 namespace tessera {
 
 void Verifier::check_seal(const std::string& path) {
+    if (!check_place(path, join_key(path, parity_folder))) return;  // such as a link, which repair removes
     const std::string manifest = join_key(path, seal_key);
     SealState state;
     if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {

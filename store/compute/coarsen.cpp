@@ -155,11 +155,10 @@ private:
         return made;
     }
 
-    /// NaNs count as equal, and as the largest.
-    static W mode_of(W* v, std::size_t n) {
-        const auto less = [](W a, W b) {
-            if constexpr (std::is_same_v<W, double>) return b != b ? a == a : a < b;
-            return a < b;
+    /// NaNs count as equal, and as the largest; so do NaTs.
+    W mode_of(W* v, std::size_t n) const {
+        const auto less = [time = time_](W a, W b) {
+            return is_missing(b, time) ? !is_missing(a, time) : !is_missing(a, time) && a < b;
         };
         std::sort(v, v + n, less);
         W best = v[0];

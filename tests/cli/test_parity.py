@@ -213,6 +213,22 @@ class Parity(ParityTest):
             self.tessera("repair", root, "--quiet")
             self.assert_as_sealed(root)
 
+    def test_a_share_survives_four_fifths_of_it_in_a_row_whatever_the_sizes(self):
+        rng, root = np.random.default_rng(3), self.folder / "d.zarr"
+        self.tessera("create", "d.zarr", "--shape", "300", "--chunks", "1", "--dtype", "u1", "--format", "v2", "--quiet")
+        sizes = rng.integers(20_000, 60_000, 300)
+        for name, size in enumerate(sizes):
+            (root / f"{name:03}").write_bytes(rng.bytes(size))
+        self.tessera("seal", root, "--parity", "5%", "--unchecked", "--quiet")
+        here = lambda: {p.name: p.read_bytes() for p in root.iterdir() if p.is_file()}
+        before, run = here(), 0.04 * sum(map(len, here().values()))
+        self.assertGreaterEqual(self.tessera_json("info", root)["parity"]["run_bytes"], run - 1)
+        for begin in rng.integers(0, 280, 2):
+            for name in range(begin, begin + int(np.searchsorted(np.cumsum(sizes[begin:]), run, "right"))):
+                (root / f"{name:03}").unlink()
+            self.run_program("repair", root)
+            self.assertEqual(here(), before)
+
     def test_sealing_again_and_dropping(self):
         root = self.make()
         again = self.tessera_json("seal", root, "--parity", "5%")
@@ -461,6 +477,20 @@ class Decoder(ParityTest):
                 self.assert_as_sealed(root)
                 shutil.rmtree(root)
 
+    def test_names_of_any_bytes_return(self):
+        root = self.make("d.zarr", parity="3")
+        names = [b"not utf-8 \xff\xfe", b"two\nlines", b"n" * 255]
+        for name in names:
+            with open(os.path.join(os.fsencode(root), name), "wb") as file:
+                file.write(name)
+        self.tessera("seal", root, "--parity", "3", "--overwrite", "--quiet")
+        for name in names:
+            os.unlink(os.path.join(os.fsencode(root), name))
+        self.assertIn("\nrestored: not utf-8 ", self.decode(root))
+        for name in names:
+            with open(os.path.join(os.fsencode(root), name), "rb") as file:
+                self.assertEqual(file.read(), name)
+
     def test_the_documented_bytes_of_the_root(self):
         root = self.make()
         data = (root / ".tessera/parity/root.0").read_bytes()
@@ -493,6 +523,10 @@ class Hostile(ParityTest):
             data[128:160] = digest
             (folder / f"root.{i}").write_bytes(bytes(data) + hashlib.sha256(data).digest())
 
+    def name_at(self, index):
+        files, pieces, groups, rows = (struct.unpack_from("<I", index, at)[0] for at in (44, 48, 36, 32))
+        return 64 + 64 * files + 32 * pieces + (4 * rows * groups + 7) // 8 * 8
+
     def test_what_parity_gives_is_written_only_with_the_sealed_sum(self):
         root = self.make()
         sums = []
@@ -516,13 +550,9 @@ class Hostile(ParityTest):
         self.assertFalse(chunk.exists())
 
     def test_none_leads_out_of_the_archive_or_is_believed(self):
-        def name_at(index):
-            files, pieces, groups, rows = (struct.unpack_from("<I", index, at)[0] for at in (44, 48, 36, 32))
-            return 64 + 64 * files + 32 * pieces + (4 * rows * groups + 7) // 8 * 8
-
         def rename(to):
             def change(index):
-                at = name_at(index)
+                at = self.name_at(index)
                 index[at:at + len(to)] = to
             return change
 
@@ -551,6 +581,19 @@ class Hostile(ParityTest):
                 self.assertFalse(chunk.exists())
                 self.assertEqual([p.name for p in (self.folder / "h").iterdir()], ["a.zarr"])
                 self.tessera("verify", root, code=1)
+
+    def test_the_decoder_writes_nowhere_else(self):
+        (self.folder / "h").mkdir()
+        root = self.make("h/a.zarr", parity="3")
+
+        def rename(index):
+            at = self.name_at(index)
+            index[at:at + 8] = b"../evil/"
+        self.forge(root, rename)
+        result = subprocess.run([sys.executable, "-B", EXAMPLES / "parity_decoder.py", root], capture_output=True, text=True)
+        self.assertIn("leads out of the archive", result.stderr)
+        self.assertEqual([p.name for p in (self.folder / "h").iterdir()], ["a.zarr"])
+
 
 
 if __name__ == "__main__":

@@ -202,6 +202,11 @@ def coarse(values, by, word):
 
 
 class Coarsen(Computing):
+    def test_not_a_time_is_the_largest_of_equally_frequent_elements(self):
+        self.save("a.npy", np.array(["NaT", "2020-01-03", "2020-01-02", "NaT", "NaT", "2020-01-05"], "M8[D]"))
+        got = self.result("coarsen", "a.npy", "out.npy", "--by", "3", "--with", "mode")
+        np.testing.assert_array_equal(got, np.array(["2020-01-02", "NaT"], "M8[D]"))
+
     def test_random_cases(self):
         words = ["mean", "max", "min", "mode", "nearest"]
         for n in range(200 // FEWER):

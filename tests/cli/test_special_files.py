@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 
-from program import ProgramTest, main
+from program import ProgramTest, digest, main
 
 
 def fifo(path):
@@ -177,6 +177,40 @@ class SpecialFiles(ProgramTest):
                 shutil.rmtree(self.folder / name)
             for name in "out.zip", "out.npz":
                 (self.folder / name).unlink()
+
+    def sealed(self):
+        shutil.rmtree(self.folder / "g", ignore_errors=True)
+        self.tessera("group", "g", "--format", "v2", "--quiet")
+        for name in "g/a", "g/b":
+            self.array("v2", name)
+        self.tessera("seal", "g", "--parity", "100%", "--quiet")
+        return self.folder / "g", digest(self.folder / "g")
+
+    def test_directories_and_files_in_each_others_place_make_way_for_sealed_ones(self):
+        root, before = self.sealed()
+        (root / "a/0.1").unlink()
+        full_directory(root / "a/0.1")
+        self.assertIn("what stood in its place is .tessera/damaged/a/0.1", self.tessera("repair", "g"))
+        self.assertEqual((root / ".tessera/damaged/a/0.1/notes").read_text(), "mine")
+        self.assertEqual(digest(root), before)
+        root, before = self.sealed()
+        shutil.rmtree(root / "a")
+        (root / "a").write_text("mine")
+        self.tessera("repair", "g")
+        self.assertEqual((root / ".tessera/damaged/a").read_text(), "mine")
+        self.assertEqual(digest(root), before)
+        self.tessera("verify", "g")
+
+    def test_a_link_in_the_place_of_parity_is_removed(self):
+        root, before = self.sealed()
+        shutil.move(root / ".tessera/parity", self.folder / "elsewhere")
+        (root / ".tessera/parity").symlink_to(self.folder / "elsewhere")
+        self.assertIn(".tessera/parity is a symbolic link", self.tessera("verify", "g", code=1))
+        self.assertIn("removed; what a link leads to stays", self.tessera("repair", "g"))
+        self.assertFalse(os.path.lexists(root / ".tessera/parity"))
+        self.assertTrue(any((self.folder / "elsewhere").iterdir()))
+        self.tessera("verify", "g")
+        self.assertEqual(digest(root), before)
 
 
 if __name__ == "__main__":

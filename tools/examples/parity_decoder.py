@@ -65,7 +65,9 @@ class Segment:
         self.files = []
         for at in range(64, 64 + 64 * files, 64):
             size, time, mode, length, name, digest = struct.unpack_from("<QqIIQ32s", index, at)
-            path = index[names_at + name:names_at + name + length].decode()
+            path = os.fsdecode(index[names_at + name:names_at + name + length])  # whatever bytes the file system had
+            if os.path.isabs(path) or ".." in path.split("/"):
+                sys.exit(f"a name leads out of the archive: {path!r}")
             self.files.append((path, size, time, mode, digest))
         self.pieces = [struct.unpack_from("<IIQIII", index, at) for at in range(64 + 64 * files, crcs_at, 32)]
         crcs = np.frombuffer(index, "<u4", self.m * self.groups, crcs_at).reshape(self.m, self.groups)
@@ -134,6 +136,7 @@ class File:
 
 
 def main():
+    sys.stdout.reconfigure(errors="backslashreplace")
     words = [word for word in sys.argv[1:] if word != "--dry-run"]
     archive = pathlib.Path(words[0])
     seal = words[1] if len(words) > 1 else ".tessera"
@@ -159,7 +162,7 @@ def main():
         print(f"restored: {path}")
         if "--dry-run" not in sys.argv:
             file.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.path.with_name(file.path.name + ".restored")
+            temporary = file.path.with_name(".restored")
             temporary.write_bytes(file.new)
             os.utime(temporary, ns=(file.record[2], file.record[2]))
             os.chmod(temporary, file.record[3])

@@ -516,7 +516,7 @@ class Array:
             values = values[...]
         if casting == "unsafe" or self._bfloat16 is not None or self._dtype == object:
             return np.asanyarray(values)
-        values = np.asanyarray(values)
+        values = _indexing.padding_named(np.asanyarray(values), self._dtype)
         texts = {values.dtype.kind, self._dtype.kind} == {"U", "S"} and casting == "same_kind"  # what is not ASCII raises
         if not texts and not np.can_cast(values if values.ndim == 0 else values.dtype, self._dtype, casting):  # type: ignore
             raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "

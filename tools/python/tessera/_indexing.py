@@ -107,8 +107,22 @@ def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
         warnings.warn(text[0], text[1], stacklevel=_callers_level())
 
 
+def padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A structure with padding as one of `dtype`, in which a format has made that padding the fields f1, f2, …"""
+    if not dtype.names or not isinstance(value, (np.ndarray, np.void)) or not value.dtype.names:
+        return value
+    if value.dtype.hasobject or value.dtype == dtype or value.dtype.itemsize != dtype.itemsize:
+        return value
+    try:
+        named = np.dtype(value.dtype.descr)  # "" as the name of padding becomes f1 there, too
+    except ValueError:  # fields overlap, or a name is taken
+        return value
+    return value.view(named) if named.names == dtype.names else value  # NumPy casts field by field
+
+
 def stored(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...], element: bool) -> np.ndarray[Any, Any]:
     """A value as NumPy would store it in an array of this dtype and shape."""
+    value = padding_named(value, dtype)
     if element:
         one = np.empty(1, dtype)
         _assign(one, 0, value)
