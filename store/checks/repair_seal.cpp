@@ -22,9 +22,10 @@ namespace {
 /// Restores files from the parity of seals, seal by seal.
 class SealMender {
 public:
+    /// `restored` are the keys of files that were restored before, or would be. They are not restored again.
     SealMender(KeyValueStore& store, std::string_view prefix, const RepairOptions& options,
-               const std::vector<Finding>& findings)
-        : store_(store), prefix_(prefix), options_(options), findings_(findings) {}
+               const std::vector<Finding>& findings, std::set<std::string> restored = {})
+        : store_(store), prefix_(prefix), options_(options), findings_(findings), restored_(std::move(restored)) {}
 
     /// Whether there is anything to do.
     [[nodiscard]] bool needed() const {
@@ -43,12 +44,20 @@ public:
         }
     }
 
+    /// A seal inside another one covers some of the same files. So if any are restored by the outer one, the inner one
+    /// is left for the next round, whose findings say how they are then.
     void run(RepairReport& report) {
-        std::set<std::string> nodes;
+        std::set<std::string> nodes;  // outer ones come first
         for (const Finding& finding : findings_) {
             if (is_wanted(finding)) nodes.insert(finding.node);
         }
-        for (const std::string& node : nodes) restore(node, report);
+        std::vector<std::string> changed;
+        for (const std::string& node : nodes) {
+            const bool stale = std::ranges::any_of(
+                changed, [&](const std::string& outer) { return outer.empty() || node.starts_with(outer + '/'); });
+            if (stale && !options_.dry_run) continue;
+            if (restore(node, report)) changed.push_back(node);
+        }
     }
 
     /// Throws invalid_argument for a name that to_seal cannot restore.
@@ -67,6 +76,7 @@ public:
 
 private:
     [[nodiscard]] bool is_wanted(const Finding& finding) const {
+        if (restored_.contains(finding.key)) return false;  // two seals may disagree about a file
         if (finding.remedy == Remedy::restore) return true;
         if (!may_be_edit(finding) || !options_.to_seal || !has_parity(finding.node)) return false;
         if (std::ranges::count(options_.to_seal_names, finding.key) > 0) return true;
@@ -88,7 +98,8 @@ private:
         return std::ranges::any_of(findings_, [&](const Finding& f) { return f.key == key; });
     }
 
-    void restore(const std::string& node, RepairReport& report) {
+    /// Returns whether it changed anything.
+    bool restore(const std::string& node, RepairReport& report) {
         const std::string place = join_key(prefix_, node);
         const auto below = [&](const std::string& key) { return node.empty() ? key : key.substr(node.size() + 1); };
         PathSet differing;
@@ -96,6 +107,7 @@ private:
         for (const Finding& finding : findings_) {
             const bool within = node.empty() || finding.key.starts_with(node + '/');
             if (!within || finding.key.empty() || is_harmless(finding.kind)) continue;
+            if (options_.dry_run && restored_.contains(finding.key)) continue;
             differing.insert(below(finding.key));
             if (finding.node == node && is_wanted(finding) && finding.key != join_key(node, parity_folder)) {
                 wanted.insert(below(finding.key));
@@ -113,10 +125,15 @@ private:
         mend_in_snapshots(node, restored);
         for (Restored& one : restored) {
             const std::string key = join_key(node, one.path);
-            if (one.done) restored_.insert(key);
             report.done += one.done ? 1 : 0;
             report.actions.push_back({finding_of(node, key), one.done, std::move(one.text)});
         }
+        bool any = false;
+        for (const Restored& one : restored) {
+            if (one.done) restored_.insert(join_key(node, one.path));
+            any = any || one.done;
+        }
+        return any;
     }
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.
@@ -178,12 +195,13 @@ bool is_for_want_of_metadata(const Finding& finding, const std::set<std::string>
 }
 
 /// Once metadata are restored, chunks that do not decode show, and are restored in the next round. `findings` become
-/// those of a check afterwards.
+/// those of a check afterwards. `count` is the number of seals: one inside another takes a round of its own.
 void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                       const RepairOptions& options, std::vector<Finding>& findings, RepairReport& report) {
-    constexpr int most = 3;
-    for (int round = 0; round < most; ++round) {
-        SealMender seals(*store, prefix, options, findings);
+                       const RepairOptions& options, std::size_t count, std::vector<Finding>& findings,
+                       RepairReport& report) {
+    std::set<std::string> restored;
+    for (std::size_t round = 0; round < count + 3; ++round) {
+        SealMender seals(*store, prefix, options, findings, std::move(restored));
         if (!seals.needed()) return;
         std::erase_if(report.actions, [](const Repaired& r) { return !r.done; });  // it is tried anew
         const std::int64_t before = report.done;
@@ -197,6 +215,7 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
             });
             return;
         }
+        restored = seals.restored();
         findings = verify(store, prefix, {.io = options.io}).findings;
         if (report.done == before) return;
     }
@@ -216,14 +235,15 @@ std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>&
     SealMender(*store, prefix, options, findings).require_named();
     if (options.to_seal || SealMender(*store, prefix, options, findings).needed()) {
         nodes.insert(sealed.begin(), sealed.end());
-        restore_in_rounds(store, prefix, options, findings, report);
+        restore_in_rounds(store, prefix, options, sealed.size(), findings, report);
         for (Finding& f : findings) {
             if (f.remedy == Remedy::restore) f.remedy = Remedy::none;  // it was tried
         }
         // A file that could not be restored is reported once.
         std::erase_if(findings, [&](const Finding& f) {
-            return !is_harmless(f.kind) &&
-                   std::ranges::any_of(report.actions, [&](const Repaired& r) { return r.finding.key == f.key; });
+            return !is_harmless(f.kind) && std::ranges::any_of(report.actions, [&](const Repaired& r) {
+                return !r.done && r.finding.key == f.key;
+            });
         });
     }
     keep_covered(findings, sealed);
