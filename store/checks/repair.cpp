@@ -60,7 +60,7 @@ public:
                 return mend_chunk(finding, key);
             case Remedy::consolidate:
                 return consolidate();
-            case Remedy::remove_foreign:  // remove_foreign() below did it
+            case Remedy::remove_foreign:  // findings_without_foreign() did it
             case Remedy::restore:         // findings_after_parity() did it
             case Remedy::none:
                 break;
@@ -241,22 +241,21 @@ std::string_view plan(Remedy remedy) {
 using Findings = std::map<std::string, std::vector<Finding>, std::greater<>>;
 
 /// Called before anything is mended. Throws if a finding lies behind a link that must not be followed.
-void require_direct(const KeyValueStore& store, std::string_view prefix, const Findings& by_node) {
-    for (const auto& [node, findings] : by_node) {
-        const std::string own = join_key(join_key(prefix, node), ".tessera");
-        for (const Finding& finding : findings) {
-            const std::string key = join_key(prefix, finding.key);
-            store.require_direct(key);
-            if (finding.remedy == Remedy::remove_foreign) continue;
-            store.require_direct(own);
-            const bool sets_aside = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
-                                    finding.remedy == Remedy::cut_off;
-            if (!sets_aside) continue;
-            const bool removed = std::ranges::any_of(findings, [&](const Finding& f) {
-                return f.remedy == Remedy::remove_foreign && join_key(prefix, f.key) == own + "/damaged";
-            });
-            if (!removed) store.require_direct(own + "/damaged/" + finding.key);
-        }
+void require_direct(const KeyValueStore& store, std::string_view prefix, const std::vector<Finding>& findings) {
+    std::set<std::string> removed;
+    for (const Finding& f : findings) {
+        if (f.remedy == Remedy::remove_foreign) removed.insert(join_key(prefix, f.key));
+    }
+    for (const Finding& finding : findings) {
+        // Restoring checks the same for its files.
+        if (finding.remedy == Remedy::none || finding.remedy == Remedy::restore) continue;
+        const std::string own = join_key(join_key(prefix, finding.node), ".tessera");
+        store.require_direct(join_key(prefix, finding.key));
+        if (finding.remedy == Remedy::remove_foreign) continue;
+        store.require_direct(own);
+        const bool sets_aside = finding.remedy == Remedy::set_aside || finding.remedy == Remedy::rewrite_shard ||
+                                finding.remedy == Remedy::cut_off;
+        if (sets_aside && !removed.contains(own + "/damaged")) store.require_direct(own + "/damaged/" + finding.key);
     }
 }
 
@@ -284,8 +283,8 @@ bool is_foreign(const KeyValueStore& store, const std::string& key) {
     }
 }
 
-/// Removes links and other things in the places of Tessera's own files. Takes no lock, because the lock file may be one
-/// of them.
+/// Removes links and other things in the places of Tessera's own files, and their findings. Takes no lock, because the
+/// lock file may be one of them.
 void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<Finding>& findings, RepairReport& report,
                     bool dry_run) {
     const auto others = std::stable_partition(findings.begin(), findings.end(),
@@ -303,6 +302,29 @@ void remove_foreign(KeyValueStore& store, std::string_view prefix, std::vector<F
     findings.erase(findings.begin(), others);
 }
 
+/// Verifies, and first of all removes what is foreign. Behind it nothing was looked at, such as a seal whose parity has
+/// a link in its place. So everything is looked at again afterwards.
+std::vector<Finding> findings_without_foreign(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                                              const RepairOptions& options, std::set<std::string>& nodes,
+                                              RepairReport& report) {
+    constexpr int most = 4;  // more appears only while somebody puts it there
+    std::vector<Finding> findings = verify(store, prefix, {.io = options.io}).findings;
+    for (int round = 0; round < most; ++round) {
+        bool any = false;
+        for (const Finding& finding : findings) {
+            if (finding.remedy != Remedy::remove_foreign) continue;
+            nodes.insert(finding.node);
+            any = true;
+        }
+        if (!any) break;
+        if (!options.dry_run) require_direct(*store, prefix, findings);
+        remove_foreign(*store, prefix, findings, report, options.dry_run);
+        if (options.dry_run) break;
+        findings = verify(store, prefix, {.io = options.io}).findings;
+    }
+    return findings;
+}
+
 }  // namespace
 
 bool RepairReport::mended() const {
@@ -316,7 +338,10 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     // By node, groups after their members: mending these may make consolidated metadata stale or fresh.
     Findings by_node;
     std::set<std::string> nodes;  // where files were or may be set aside
-    for (Finding& finding : findings_after_parity(store, prefix, options, nodes, report)) {
+    std::vector<Finding> found = findings_without_foreign(store, prefix, options, nodes, report);
+    found = findings_after_parity(store, prefix, options, std::move(found), nodes, report);
+    if (!options.dry_run) require_direct(*store, prefix, found);
+    for (Finding& finding : found) {
         nodes.insert(finding.node);
         if (finding.remedy != Remedy::none) {
             by_node[finding.node].push_back(std::move(finding));
@@ -324,10 +349,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             report.remaining.push_back(std::move(finding));
         }
     }
-    if (!options.dry_run) require_direct(*store, prefix, by_node);
     for (auto& [node, findings] : by_node) {
-        remove_foreign(*store, prefix, findings, report, options.dry_run);
-        if (findings.empty()) continue;
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options);
         // A batch comes first, because it may change the other findings.

@@ -224,9 +224,8 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
 }  // namespace
 
 std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
-                                           const RepairOptions& options, std::set<std::string>& nodes,
-                                           RepairReport& report) {
-    std::vector<Finding> findings = verify(store, prefix, {.io = options.io}).findings;
+                                           const RepairOptions& options, std::vector<Finding> findings,
+                                           std::set<std::string>& nodes, RepairReport& report) {
     std::set<std::string> sealed;  // nodes with parity
     for (const Finding& finding : findings) {
         if (finding.key == join_key(finding.node, parity_folder)) sealed.insert(finding.node);

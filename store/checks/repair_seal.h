@@ -11,10 +11,11 @@
 
 namespace tessera {
 
-/// Verifies, restores what parity gives, and returns what is found then, or would be. What became of it goes into
-/// `report`, nodes in which something may have been set aside into `nodes`.
+/// Restores what parity gives of what was found, and returns what is found then, or would be. What became of it goes
+/// into `report`, nodes in which something may have been set aside into `nodes`.
 [[nodiscard]] std::vector<Finding> findings_after_parity(const std::shared_ptr<KeyValueStore>& store,
                                                          std::string_view prefix, const RepairOptions& options,
-                                                         std::set<std::string>& nodes, RepairReport& report);
+                                                         std::vector<Finding> findings, std::set<std::string>& nodes,
+                                                         RepairReport& report);
 
 }  // namespace tessera

@@ -72,5 +72,33 @@ class SealsInSeals(ProgramTest):
         self.assert_whole()
 
 
+class ForeignThings(ProgramTest):
+    def sealed(self):
+        self.save("grid.npy", GRID)
+        self.tessera("copy", "grid.npy", "a", "--format", "v2", "--chunks", "20,20", "--quiet")
+        self.tessera("seal", "a", "--parity", "20%", "--quiet")
+        return self.folder / "a/.tessera"
+
+    def test_damage_that_shows_once_a_link_is_removed_counts(self):
+        own = self.sealed()
+        shutil.rmtree(own / "parity")
+        (own / "parity").symlink_to("nowhere")
+        (self.folder / "a/0.0").unlink()
+        report = self.tessera_json("repair", "a", code=1)
+        self.assertEqual([a["key"] for a in report["actions"]], [".tessera/parity"])
+        self.assertEqual([(f["kind"], f["key"]) for f in report["remaining"]], [("lost", "0.0")])
+        self.assertFalse((own / "parity").is_symlink())
+
+    def test_other_links_are_removed_and_files_restored_in_one_run(self):
+        own = self.sealed()
+        whole = (self.folder / "a/0.0").read_bytes()
+        (self.folder / "a/0.0").unlink()
+        (own / "damaged").symlink_to("nowhere")
+        report = self.tessera_json("repair", "a")
+        self.assertEqual(sorted(a["key"] for a in report["actions"]), [".tessera/damaged", "0.0"])
+        self.assertEqual((self.folder / "a/0.0").read_bytes(), whole)
+        self.tessera("verify", "a", "--quiet")
+
+
 if __name__ == "__main__":
     main()
