@@ -61,7 +61,15 @@ std::string aside_key(const KeyValueStore& store, std::string_view prefix, const
     const std::string name = prefix.empty() ? key : key.substr(prefix.size() + 1);
     const std::string first = join_key(join_key(prefix, damaged_folder), name);
     std::string aside = first;
-    for (int n = 1; store.contains(aside); ++n) aside = fmt::format("{}.{}", first, n);
+    const auto is_taken = [&] { return store.contains(aside) || store.folder_id(aside); };
+    for (int n = 1; is_taken(); ++n) aside = fmt::format("{}.{}", first, n);
+    return aside;
+}
+
+std::string move_directory_aside(KeyValueStore& store, std::string_view prefix, const std::string& key) {
+    if (!store.folder_id(key)) return "";
+    std::string aside = aside_key(store, prefix, key);
+    (void)store.replace(key, aside);
     return aside;
 }
 

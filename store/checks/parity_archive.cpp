@@ -30,6 +30,10 @@ ListedFile listed(const SealedFile& file) {
     return {.path = file.path, .size = file.size, .modified = file.modified, .mode = file.mode, .sum = file.sum};
 }
 
+bool is_segment_file(std::string_view name) {
+    return name.size() == 20 && name[16] == '.';
+}
+
 }  // namespace
 
 bool SegmentState::whole() const {
@@ -60,9 +64,8 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
     }
     if (chosen) return archive;
     if (std::ranges::count(listing.keys, unfinished_parity) > 0) return std::nullopt;
-    const bool is_parity = std::ranges::any_of(listing.keys, [](const std::string& key) {
-        return key.starts_with("root.") || (key.size() == 20 && key[16] == '.');
-    });
+    const bool is_parity = std::ranges::any_of(
+        listing.keys, [](const std::string& key) { return key.starts_with("root.") || is_segment_file(key); });
     if (!is_parity) return std::nullopt;
     in_context([&] { return join_key(store.name(), folder); }, [&] { archive.find_segments(listing); });
     return archive;
@@ -74,7 +77,7 @@ void ParityArchive::find_segments(const Listing& listing) {
     FileSorter sorter(spool_folder(*store_));
     std::uint64_t covered = 0;
     for (const std::string& key : listing.keys) {
-        if (key.size() != 20 || key[16] != '.' || tried.contains(key.substr(0, 16))) continue;
+        if (!is_segment_file(key) || tried.contains(key.substr(0, 16))) continue;
         const auto named = read_if_whole(*store_, join_key(join_key(prefix_, parity_folder), key), read_named_segment);
         if (!named || hex(named->name.sum).substr(0, 16) != key.substr(0, 16)) continue;
         tried.insert(key.substr(0, 16));
@@ -170,6 +173,17 @@ bool ParityArchive::manifest_good() const {
     } catch (const Error&) {
         return false;
     }
+}
+
+std::vector<std::string> directories_in_places(const KeyValueStore& store, std::string_view prefix) {
+    std::vector<std::string> found;
+    if (store.folder_id(join_key(prefix, seal_sums_key))) found.emplace_back(seal_sums_key);
+    for (const std::string& name : store.list(join_key(prefix, parity_folder)).prefixes) {
+        std::string key = join_key(parity_folder, name);
+        const bool is_root = key == root_key(0) || key == root_key(1) || key == root_key(2);
+        if (is_root || is_segment_file(name) || name == unfinished_parity) found.push_back(std::move(key));
+    }
+    return found;
 }
 
 std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix) {

@@ -66,4 +66,8 @@ private:
 /// without a seal.
 [[nodiscard]] std::optional<FileList> sealed_sums(const KeyValueStore& store, std::string_view prefix);
 
+/// Directories that stand in the places of files of a seal, with parity or without, below what is sealed. Neither a
+/// file nor a link can take such a place.
+[[nodiscard]] std::vector<std::string> directories_in_places(const KeyValueStore& store, std::string_view prefix);
+
 }  // namespace tessera

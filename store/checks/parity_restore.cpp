@@ -279,6 +279,21 @@ std::optional<Restored> renew_roots(KeyValueStore& store, const ParityArchive& a
     return Restored{root, true, "roots and manifest made anew"};
 }
 
+/// A directory in the place of one of the seal's files would keep it from being made anew.
+void clear_places(KeyValueStore& store, const std::string& prefix, bool dry_run, std::vector<Restored>& results) {
+    const auto* beside = dynamic_cast<const BesideStore*>(&store);
+    for (const std::string& path : directories_in_places(store, prefix)) {
+        if (dry_run) {
+            results.push_back({path, true, "the directory in its place would be set aside in .tessera/damaged"});
+            continue;
+        }
+        const std::string aside = move_directory_aside(store, prefix, join_key(prefix, path));
+        results.push_back({path, true,
+                           fmt::format("the directory that stood in its place is {}",
+                                       beside == nullptr ? aside : beside->shown(aside))});
+    }
+}
+
 }  // namespace
 
 std::vector<Restored> restore_from_parity(KeyValueStore& store, std::string_view prefix, const PathSet& differing,
@@ -287,6 +302,7 @@ std::vector<Restored> restore_from_parity(KeyValueStore& store, std::string_view
     if (!archive) return {};
     std::vector<Restored> results;
     if (!wanted.empty()) results = Restorer(store, *archive, differing, wanted, dry_run, io).run();
+    clear_places(store, archive->prefix(), dry_run, results);
     for (std::size_t i = 0; i < archive->segments(); ++i) {
         if (auto renewed = renew_segment(store, *archive, i, differing, dry_run, io)) {
             results.push_back(std::move(*renewed));

@@ -25,6 +25,7 @@
 #include "resize.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
+#include "set_aside.h"
 #include "sha256.h"
 #include "sums.h"
 
@@ -202,6 +203,9 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
     Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes()};
     Resealing resealing(store, prefix, options, files);
     if (!resealing.is_done()) {
+        for (const std::string& path : directories_in_places(store, prefix)) {
+            move_directory_aside(store, prefix, join_key(prefix, path));
+        }
         if (resealing.has_parity()) {
             result.parity_bytes = resealing.with_parity();
         } else {

@@ -292,6 +292,13 @@ bool Verifier::check_own(const std::string& path) {
         for (const std::string_view name : {"undo/journal", "undo/changes"}) check_place(path, join_key(own, name));
     }
     for (const std::string& name : listing.prefixes) check_own_part(path, join_key(own, name), name);
+    const std::string_view manifest = seal_key.substr(seal_key.rfind('/') + 1);
+    if (options_.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {
+        add({.node = path,
+             .key = join_key(path, seal_key),
+             .text = "a directory in the place of a seal's list of files; `tessera seal` sets it aside and seals what "
+                     "is there now"});
+    }
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
     add({.kind = FindingKind::leftover,
          .node = path,

@@ -73,14 +73,14 @@ class SealsInSeals(ProgramTest):
 
 
 class ForeignThings(ProgramTest):
-    def sealed(self):
+    def sealed(self, *words):
         self.save("grid.npy", GRID)
         self.tessera("copy", "grid.npy", "a", "--format", "v2", "--chunks", "20,20", "--quiet")
-        self.tessera("seal", "a", "--parity", "20%", "--quiet")
+        self.tessera("seal", "a", "--quiet", *words)
         return self.folder / "a/.tessera"
 
     def test_damage_that_shows_once_a_link_is_removed_counts(self):
-        own = self.sealed()
+        own = self.sealed("--parity", "20%")
         shutil.rmtree(own / "parity")
         (own / "parity").symlink_to("nowhere")
         (self.folder / "a/0.0").unlink()
@@ -90,7 +90,7 @@ class ForeignThings(ProgramTest):
         self.assertFalse((own / "parity").is_symlink())
 
     def test_other_links_are_removed_and_files_restored_in_one_run(self):
-        own = self.sealed()
+        own = self.sealed("--parity", "20%")
         whole = (self.folder / "a/0.0").read_bytes()
         (self.folder / "a/0.0").unlink()
         (own / "damaged").symlink_to("nowhere")
@@ -98,6 +98,53 @@ class ForeignThings(ProgramTest):
         self.assertEqual(sorted(a["key"] for a in report["actions"]), [".tessera/damaged", "0.0"])
         self.assertEqual((self.folder / "a/0.0").read_bytes(), whole)
         self.tessera("verify", "a", "--quiet")
+
+    def fill(self, place):
+        """A directory with something of a person's instead of a file; returns what was in the file."""
+        whole = place.read_bytes()
+        place.unlink()
+        place.mkdir()
+        (place / "notes").write_text("mine")
+        return whole
+
+    def test_directories_in_the_places_of_a_seals_files_are_set_aside(self):
+        own = self.sealed("--parity", "20%")
+        segment = sorted((own / "parity").glob("*.000"))[0]
+        for name in f"parity/{segment.name}", "parity/root.0", "parity/root.2", "sha256sums.txt":
+            for number, command in enumerate(["repair", "seal", "repair"]):
+                with self.subTest(name=name, command=command):
+                    whole = self.fill(own / name)
+                    self.assertEqual(self.tessera_json("verify", "a", code=1)["findings"][0]["kind"], "damage")
+                    self.tessera("repair", "a", "--dry-run")
+                    self.assertTrue((own / name).is_dir())
+                    out = self.tessera(command, "a")
+                    aside = own / f"damaged/.tessera/{name}{f'.{number}' if number else ''}"
+                    if command == "repair":
+                        self.assertIn(str(aside.relative_to(self.folder / "a")), out)
+                        self.assertEqual((own / name).read_bytes(), whole)
+                    self.assertTrue((own / name).is_file())
+                    self.assertEqual((aside / "notes").read_text(), "mine")
+                    self.tessera("verify", "a", "--quiet")
+
+    def test_a_directory_in_the_place_of_a_list_without_parity(self):
+        own = self.sealed()
+        whole = self.fill(own / "sha256sums.txt")
+        self.assertIn("a directory in the place of", self.tessera("verify", "a", code=1))
+        self.tessera("repair", "a", code=1)
+        self.tessera("seal", "a", "--quiet")
+        self.assertEqual((own / "sha256sums.txt").read_bytes(), whole)
+        self.assertEqual((own / "damaged/.tessera/sha256sums.txt/notes").read_text(), "mine")
+        self.tessera("verify", "a", "--quiet")
+
+    def test_a_directory_in_the_place_of_a_files_parity(self):
+        self.save("grid.npy", GRID)
+        self.tessera("seal", "grid.npy", "--parity", "20%", "--quiet")
+        own = self.folder / "grid.npy.tessera-seal"
+        whole = self.fill(own / "parity/root.0")
+        self.assertIn("tessera-seal/damaged/.tessera/parity/root.0", self.tessera("repair", "grid.npy"))
+        self.assertEqual((own / "parity/root.0").read_bytes(), whole)
+        self.assertEqual((own / "damaged/.tessera/parity/root.0/notes").read_text(), "mine")
+        self.tessera("verify", "grid.npy", "--quiet")
 
 
 if __name__ == "__main__":
