@@ -25,7 +25,12 @@ constexpr int max_levels = 200;
     const auto line = 1 + std::count(before.begin(), before.end(), '\n');
     const auto newline = before.rfind('\n');
     const auto column = 1 + (newline == std::string_view::npos ? before.size() : before.size() - newline - 1);
-    throw corrupt(fmt::format("not valid JSON at line {}, column {}: {}", line, column, why));
+    // The reason cites the token, such as a text without end. A long one is cut, between two characters.
+    constexpr std::size_t most = 400;
+    std::size_t length = std::min(why.size(), most);
+    while (length > 0 && length < why.size() && (static_cast<unsigned char>(why[length]) & 0xC0U) == 0x80) --length;
+    throw corrupt(fmt::format("not valid JSON at line {}, column {}: {}{}", line, column, why.substr(0, length),
+                              length < why.size() ? " …" : ""));
 }
 
 bool is_number_char(char c) {

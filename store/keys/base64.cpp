@@ -5,12 +5,6 @@
 
 namespace tessera {
 
-namespace {
-
-constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-}  // namespace
-
 std::string base64_encode(std::span<const std::byte> bytes) {
     std::string text;
     for (std::size_t at = 0; at < bytes.size(); at += 3) {
@@ -19,7 +13,7 @@ std::string base64_encode(std::span<const std::byte> bytes) {
         for (std::size_t i = 0; i < 3; ++i) {
             bits = bits << 8 | (i < n ? std::to_integer<std::uint32_t>(bytes[at + i]) : 0);
         }
-        for (std::size_t i = 0; i < 4; ++i) text += i <= n ? alphabet[bits >> (18 - 6 * i) & 63] : '=';
+        for (std::size_t i = 0; i < 4; ++i) text += i <= n ? base64_alphabet[bits >> (18 - 6 * i) & 63] : '=';
     }
     return text;
 }
@@ -34,7 +28,7 @@ std::optional<std::vector<std::byte>> base64_decode(std::string_view text) {
             if (digits >= 2 && digits + ++pads >= 4) return bytes;
             continue;
         }
-        const std::size_t digit = alphabet.find(c);
+        const std::size_t digit = base64_alphabet.find(c);
         if (digit == std::string_view::npos) continue;
         pads = 0;
         bits = bits << 6 | static_cast<std::uint32_t>(digit);

@@ -9,6 +9,9 @@
 
 namespace tessera {
 
+/// The digits, in order.
+inline constexpr std::string_view base64_alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 [[nodiscard]] std::string base64_encode(std::span<const std::byte> bytes);
 /// As Python's standard_b64decode: characters that are none of base64's are passed over, and what follows the padding
 /// is not read. Nothing where the padding is wrong.

@@ -271,10 +271,22 @@ private:
         return at;
     }
 
+    /// The decoder passes over other characters, and over what follows the padding, as Python's does. Here these are
+    /// bytes of a chunk that were lost.
+    static void require_base64(std::string_view text) {
+        const std::size_t digits = std::min(text.find_first_not_of(base64_alphabet), text.size());
+        const std::size_t end = std::min(text.find_first_not_of('=', digits), text.size());
+        if (end == text.size()) return;
+        throw corrupt(fmt::format("its base64 is broken at character {}: {}", end + 1,
+                                  end > digits ? "something follows the padding" : "it is none of base64's"));
+    }
+
     static Reference parse_text(const std::string& text) {
         constexpr std::string_view mark = "base64:";
         if (!text.starts_with(mark)) return {.text = text};
-        const auto bytes = base64_decode(std::string_view(text).substr(mark.size()));
+        const std::string_view encoded = std::string_view(text).substr(mark.size());
+        require_base64(encoded);
+        const auto bytes = base64_decode(encoded);
         if (!bytes) throw corrupt("its text is no base64");
         return {.text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()}};
     }
@@ -293,19 +305,22 @@ bool begins_as_object(const ByteSource& file) {
     return at != std::string_view::npos && text[at] == '{';
 }
 
-/// Returns nullptr for JSON without references; if they are `wanted`, throws corrupt.
+/// Returns nullptr for JSON without references; if they are `wanted`, or the name says that they are there, throws
+/// corrupt.
 std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const ReferenceOptions& options, bool wanted) {
     const auto file = open_file(path);
+    wanted = wanted || path.string().ends_with(".refs.json");
     if (!wanted && !begins_as_object(*file)) return nullptr;
     require_size(path.string(), file->size(), longest_document);
     MemoryHold parsing(file->size() * parsed_bytes);
     const Buffer text = read_all(*file);
+    const std::string_view json(reinterpret_cast<const char*>(text.data()), text.size());
     Value document;
     try {
-        document = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        document = Value::parse(json);
     } catch (const Error& e) {
-        if (!wanted) return nullptr;
-        throw e.within(path.string());
+        if (!wanted && json.find("\"refs\"") == std::string_view::npos) return nullptr;
+        throw e.within(fmt::format("{}: a file of references whose JSON is broken", path.string()));
     }
     const Value* refs = document.is_object() ? document.find("refs") : nullptr;
     if (refs == nullptr || !refs->is_object()) {

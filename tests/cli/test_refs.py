@@ -70,6 +70,34 @@ class References(program.ProgramTest):
         self.assertIn("small.npz::x: is deflated", self.run_program("refs", "small.npz").stderr)
         self.assertFalse((self.folder / "refs.json").exists())
 
+    def write_refs(self, text):
+        (self.folder / "x.refs.json").write_text(text)
+
+    def test_broken_json_is_named_with_its_place(self):
+        self.tessera("create", "a.zarr", "--shape", "4", "--dtype", "<i4", "--format", "v2", "--quiet")
+        whole = self.tessera("refs", "a.zarr")
+        says = ["x.refs.json: a file of references whose JSON is broken", "line 1, column"]
+        for text in "", "[1", whole.replace("\n", "")[:-9], '{"version": 1, "refs": {"a": "' + "long" * 30000:
+            self.write_refs(text)
+            for words in ["info", "x.refs.json"], ["copy", "x.refs.json", "out.zarr"], ["get", "x.refs.json"]:
+                self.assertLess(len(self.refused(*words, says=says)), 1000)
+            self.assertIn(says[0], self.tessera("verify", "x.refs.json", code=1))
+        self.write_refs('{"a": 1}')
+        self.refused("info", "x.refs.json", says='no references: expected an object with "version" and "refs"')
+        (self.folder / "x.json").write_text('{"a": ')
+        self.refused("info", "x.json", says="is no array file")
+
+    def test_base64_that_is_broken_is_refused(self):
+        meta = json.dumps({"zarr_format": 2, "shape": [4], "chunks": [4], "dtype": "|u1", "fill_value": 0, "order": "C",
+                           "compressor": None, "filters": None})
+        for text, says in (("AAEC*Aw==", "at character 5"), ("AAE\nCAw==", "at character 4"), ("AAECAw==AA", "padding"),
+                           ("AAECAw", "no base64"), ("AAECAw==", None)):
+            self.write_refs(json.dumps({"version": 1, "refs": {".zarray": meta, "0": f"base64:{text}"}}))
+            if says:
+                self.refused("get", "x.refs.json", says=['reference "0"', says])
+            else:
+                self.assertEqual(self.tessera("get", "x.refs.json").split(), ["[0", "1", "2", "3]"])
+
 
 if __name__ == "__main__":
     unittest.main()
