@@ -42,6 +42,12 @@ class Documents(ServeTest):
         self.save("a.npy", VALUES)
         (self.folder / "text").write_text("words")
         self.refused("serve", "text", says="text")
+        self.tessera("copy", "a.npy", "a.zarr", "--quiet")
+        self.tessera("copy", "a.zarr", "a.zip", "--quiet")
+        (self.folder / "a.refs.json").write_text(self.tessera("refs", "a.npy"))
+        (self.folder / "folder").mkdir()
+        for path in "a.zarr", "a.zip", "a.refs.json", "a.npy", "folder", ".":
+            self.refused("serve", f"{path}::x", says=[f"{path}::x", f"{path} has none: serve {path}"])
         self.refused("serve", "a.npy", "--port", "70000", says="--port")
         self.refused("serve", "a.npy", "--allow-origin", "https://viewer.example/page", says="--allow-origin")
         self.refused("serve", "a.npy", "--allow-origin", "*", says="--allow-origin")

@@ -99,6 +99,12 @@ Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_li
     const Located at = locate(path);
     const bool inside = at.place && !at.place->prefix.empty();  // a path in an archive is no root
     if (!at.facts || inside) throw not_found(fmt::format("{}: no such file or directory", path));
+    const bool has_members = !at.place && at.format != nullptr && at.format->members != nullptr;
+    if (at.file.member && !has_members) {
+        throw invalid_argument(
+            fmt::format("{}: \"::\" names a member of a file such as .npz, and {} has none: serve {}", path,
+                        at.file.path.string(), at.file.path.string()));
+    }
     path_ = real_path(at.file.path);
     member_ = at.file.member.value_or("");
     is_directory_ = at.is_directory();
