@@ -188,7 +188,7 @@ void transpose_square(std::byte* to, std::int64_t to_step, const std::byte* from
 template <class Tile>
 void run_tiles(std::int64_t size, const Loop& across, const Loop& inner, const Tile& tile) {
     const std::int64_t line = std::max<std::int64_t>(cache_line / size, 4);
-    constexpr std::int64_t few = 32;
+    constexpr std::int64_t few = 64;
     if (std::abs(across.to) > std::abs(inner.from)) {
         for (std::int64_t a = 0; a < across.n; a += line) {
             for (std::int64_t b = 0; b < inner.n; b += few) {
