@@ -68,8 +68,8 @@ FileList files_below(const KeyValueStore& store, std::string_view prefix) {
 
 namespace {
 
-/// Marks the chunks outside of one array. Returns whether there are any.
-bool mark_stale(const KeyValueStore& store, std::string_view prefix, const Node& node, const FileList& files,
+/// Marks the chunks outside of one array.
+void mark_stale(const KeyValueStore& store, std::string_view prefix, const Node& node, const FileList& files,
                 std::vector<bool>& stale) {
     ArrayMetadata metadata;
     std::optional<ChunkGrid> grid;
@@ -77,38 +77,36 @@ bool mark_stale(const KeyValueStore& store, std::string_view prefix, const Node&
         metadata = load_metadata(*node.dialect, store, node.path);
         grid.emplace(metadata.shape, metadata.chunks);
     } catch (const Error&) {
-        return false;  // the grid, and so the stale chunks, are unknown
+        return;  // the grid, and so the stale chunks, are unknown
     }
     std::string folder = prefix.empty() ? node.path : node.path.substr(std::min(node.path.size(), prefix.size() + 1));
     if (!folder.empty()) folder += '/';
     const int rank = metadata.shape.rank();
-    bool any = false;
     FileList::Reader reader(files, files.lower_bound(folder));
     while (const ListedFile* const file = reader.next()) {
         if (!file->path.starts_with(folder)) break;
         const auto chunk = metadata.keys.parse(std::string_view(file->path).substr(folder.size()), rank);
         if (!chunk || in_grid(*grid, *chunk)) continue;
         stale[reader.number()] = true;
-        any = true;
     }
-    return any;
 }
 
 }  // namespace
 
-void leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files) {
+std::int64_t leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files) {
     std::vector<bool> stale(files.size());
-    bool any = false;
     for (const Node& node : all_nodes(store, prefix)) {
-        if (node.kind == NodeKind::array && mark_stale(store, prefix, node, files, stale)) any = true;
+        if (node.kind == NodeKind::array) mark_stale(store, prefix, node, files, stale);
     }
-    if (!any) return;
+    const std::int64_t outside = std::count(stale.begin(), stale.end(), true);
+    if (outside == 0) return 0;
     FileList kept(spool_folder(store));
     FileList::Reader reader(files);
     while (const ListedFile* const file = reader.next()) {
         if (!stale[reader.number()]) kept.append(*file);
     }
     files = std::move(kept);
+    return outside;
 }
 
 FileList sums_of(const KeyValueStore& store, std::string_view prefix, const FileList& files, const IoOptions& io) {

@@ -2,6 +2,7 @@
 // the store module.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,8 +24,9 @@ namespace tessera {
 [[nodiscard]] std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key);
 /// Everything that a seal covers, with the sizes, sorted by path.
 [[nodiscard]] FileList files_below(const KeyValueStore& store, std::string_view prefix);
-/// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside.
-void leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files);
+/// Removes chunks outside their arrays from `files`: no array shows them, and `repair` sets them aside. Returns their
+/// number.
+std::int64_t leave_out_stale(const KeyValueStore& store, std::string_view prefix, FileList& files);
 
 /// The files that still exist, with their sums.
 [[nodiscard]] FileList sums_of(const KeyValueStore& store, std::string_view prefix, const FileList& files,

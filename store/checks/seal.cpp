@@ -198,9 +198,9 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const
 Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
     const LockedNodes locked = locked_to_seal(store, prefix);
     FileList files = files_below(store, prefix);
-    leave_out_stale(store, prefix, files);
+    const std::int64_t outside = leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
-    Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes()};
+    Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
     Resealing resealing(store, prefix, options, files);
     if (!resealing.is_done()) {
         for (const std::string& path : directories_in_places(store, prefix)) {
@@ -375,7 +375,7 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     LockedNodes locked;  // after the lock of the bag, for which another run may wait
     if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
     FileList files = files_below(store, prefix);
-    leave_out_stale(store, prefix, files);
+    const std::int64_t outside = leave_out_stale(store, prefix, files);
     if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);
@@ -384,7 +384,7 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     built->sync_later();
     const FileList sums = copy_payload(store, prefix, name, files, *built, io);
     // Counts the bytes that were copied: a file may have changed since it was listed.
-    Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true};
+    Sealed size{.files = static_cast<std::int64_t>(files.size()), .written = true, .outside = outside};
     FileList::Reader reader(sums);
     while (const ListedFile* const file = reader.next()) {
         const auto copied = built->open(file->path);

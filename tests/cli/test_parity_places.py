@@ -147,5 +147,20 @@ class ForeignThings(ProgramTest):
         self.tessera("verify", "grid.npy", "--quiet")
 
 
+class LeftOut(ProgramTest):
+    def test_the_seal_says_how_many_chunks_lie_outside(self):
+        self.tessera("create", "a", "--shape", "4", "--dtype", "<i4", "--format", "v2", "--quiet")
+        self.tessera("set", "a", "...", "5", "--quiet")
+        self.assertEqual(self.tessera_json("seal", "a", "--unchecked")["outside"], 0)
+        for number in 1, 2:
+            shutil.copyfile(self.folder / "a/0", self.folder / f"a/{number}")
+        self.assertEqual(self.tessera_json("seal", "a", "--unchecked")["outside"], 2)
+        for words in ["--parity", "20%"], ["--bagit", "bag"], ["--overwrite"]:
+            said = self.run_program("seal", "a", "--unchecked", *words).stdout
+            self.assertIn("without 2 chunk files outside of their arrays", said)
+        (self.folder / "a/2").unlink()
+        self.assertIn("without 1 chunk file outside of its array)", self.run_program("seal", "a", "--unchecked").stdout)
+
+
 if __name__ == "__main__":
     main()

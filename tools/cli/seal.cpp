@@ -73,11 +73,16 @@ void report_sealed(const Session& session, const SealCall& o, const SealOptions&
         value.set("bytes", sealed.bytes);
         value.set("written", sealed.written);
         value.set("parity_bytes", sealed.parity_bytes);
+        value.set("outside", sealed.outside);
         print_json(value);
     } else if (!session.options().quiet) {
         std::string size = fmt::format("{}, {}", count_text(sealed.files, "file"), bytes_text(sealed.bytes));
         if (sealed.parity_bytes > 0) size += fmt::format(", and parity of {}", bytes_text(sealed.parity_bytes));
         if (how.parity) size += fmt::format(" against the loss of {}", redundancy_text(*how.parity));
+        if (sealed.outside > 0) {
+            size += fmt::format(", without {} outside of {}", count_text(sealed.outside, "chunk file"),
+                                sealed.outside == 1 ? "its array" : "their arrays");
+        }
         print(printable(!sealed.written
                             ? fmt::format("{}: sealed already, and nothing changed since ({})", o.path, size)
                         : o.bag.empty() ? fmt::format("sealed {} in {} ({})", o.path, manifest, size)

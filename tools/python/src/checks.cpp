@@ -130,6 +130,7 @@ py::dict sealed_to_python(const Sealed& sealed, const std::string& path, const s
     value["bytes"] = sealed.bytes;
     value["written"] = sealed.written;
     value["parity_bytes"] = sealed.parity_bytes;
+    value["outside"] = sealed.outside;
     return value;
 }
 

@@ -47,6 +47,7 @@ struct Sealed {
     std::uint64_t bytes = 0;
     bool written = false;            ///< false: it was sealed already, and nothing has changed
     std::uint64_t parity_bytes = 0;  ///< bytes of parity that were written
+    std::int64_t outside = 0;        ///< chunk files outside their arrays, which are left out
 };
 struct SealOptions {
     /// Seal anew despite files that were changed, lost or added since the last seal, but not despite damage, which
