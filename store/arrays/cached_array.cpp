@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "chunk_changes.h"
+#include "element_mask.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -41,19 +42,17 @@ struct IndexLess {
 
 /// A chunk in memory.
 struct CachedChunk {
-    Index index = {};         ///< in the grid of chunks
-    NDArray elements = {};    ///< of a whole chunk; empty before the first use
-    NDArray dirty_mask = {};  ///< bools of the same shape: written elements; empty: no element
-    bool all = false;         ///< all elements were written
-    bool loaded = false;      ///< clean elements are those of the value with `stamp`
+    Index index = {};             ///< in the grid of chunks
+    NDArray elements = {};        ///< of a whole chunk; empty before the first use
+    ElementMask dirty_mask = {};  ///< the written elements; empty: none
+    bool all = false;             ///< all elements were written
+    bool loaded = false;          ///< clean elements are those of the value with `stamp`
     std::optional<ValueStamp> stamp = std::nullopt;
     std::uint64_t bytes = 0;  ///< size counted against the budget
     std::uint64_t arena = 0;  ///< bytes of variable-length content when last packed
 
-    [[nodiscard]] bool dirty() const { return all || !dirty_mask.bytes().empty(); }
+    [[nodiscard]] bool dirty() const { return all || !dirty_mask.empty(); }
 };
-
-constexpr std::byte marked{1};
 
 std::uint64_t arena_bytes(CachedChunk& entry) {
     const MutableArrayView view = entry.elements.view();
@@ -71,11 +70,9 @@ struct ChunkCache {
                         fmt::format("{}: a chunk needs {} bytes of memory, but the budget of the cache is {}",
                                     array_->name, unit_bytes_, budget_));
         }
-        const auto elements = static_cast<std::size_t>(element_count(grid_->chunks()));
-        const auto bytes = elements * static_cast<std::size_t>(loaded_->metadata.dtype.size());
+        const auto bytes = static_cast<std::size_t>(byte_count(grid_->chunks(), loaded_->metadata.dtype.size()));
         if (bytes > 0 && bytes <= BufferPool::slab_size / 4 && budget_ / 8 >= BufferPool::slab_size) {
             element_memory_.emplace(bytes);
-            mark_memory_.emplace(elements);
         }
     }
 
@@ -135,7 +132,7 @@ private:
         loaded_ = std::move(loaded);
         grid_.emplace(loaded_->grid.shape(), unit_shape(*loaded_));
         unit_bytes_ = static_cast<std::uint64_t>(byte_count(grid_->chunks(), loaded_->metadata.dtype.size())) +
-                      static_cast<std::uint64_t>(element_count(grid_->chunks()));
+                      ElementMask::bytes(element_count(grid_->chunks()));
         for (auto entry = entries_.begin(); entry != entries_.end();) {
             entry = in_grid(*grid_, entry->index) ? std::next(entry) : drop(entry);
         }
@@ -234,14 +231,15 @@ private:
 
     // ---- elements
 
-    /// Memory for the elements of a chunk, or for its dirty mask of bools.
-    [[nodiscard]] NDArray fresh(const DType& dtype) const {
-        auto& pool = dtype == loaded_->metadata.dtype ? element_memory_ : mark_memory_;
-        return pool ? NDArray(dtype, grid_->chunks(), pool->take()) : NDArray(dtype, grid_->chunks());
+    /// Memory for the elements of a chunk.
+    [[nodiscard]] NDArray fresh() const {
+        const DType& dtype = loaded_->metadata.dtype;
+        return element_memory_ ? NDArray(dtype, grid_->chunks(), element_memory_->take())
+                               : NDArray(dtype, grid_->chunks());
     }
 
     NDArray fresh_elements(const CachedChunk& entry) const {
-        NDArray elements = fresh(loaded_->metadata.dtype);
+        NDArray elements = fresh();
         // Elements beyond the array's edge are stored too, and must not be uninitialised memory.
         if (!(inside(entry).extent == grid_->chunks())) {
             fill_elements(elements.view(), loaded_->metadata.dtype, zero_element(loaded_->metadata.dtype).data());
@@ -254,9 +252,9 @@ private:
         if (entry.all) return;
         const std::optional<ValueStamp> now = array_->store->stamp(array_->chunk_key(*loaded_, unit_place(entry)));
         if (entry.loaded && entry.stamp == now) return;
-        NDArray elements = fresh(loaded_->metadata.dtype);
+        NDArray elements = fresh();
         read_one_chunk(*array_, *loaded_, entry.index, elements.view());
-        if (entry.dirty()) copy_marked(entry.elements.view(), entry.dirty_mask.view(), elements.view());
+        if (entry.dirty()) copy_marked(entry.elements.view(), entry.dirty_mask, elements.view());
         entry.elements = std::move(elements);
         entry.stamp = now;
         entry.loaded = true;
@@ -266,22 +264,16 @@ private:
         if (entry.all) return;
         if (part.whole) {
             entry.all = true;
-            entry.dirty_mask = NDArray();
+            entry.dirty_mask = {};
             return;
         }
-        if (!entry.dirty()) clear_marks(entry);
-        fill_elements(entry.dirty_mask.view().part(part.in_chunk), &marked);
-    }
-
-    void clear_marks(CachedChunk& entry) const {
-        constexpr std::byte unmarked{0};
-        entry.dirty_mask = fresh(DType::parse("|b1"));
-        fill_elements(entry.dirty_mask.view(), &unmarked);
+        if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunks());
+        entry.dirty_mask.mark(part.in_chunk);
     }
 
     void mark_all(CachedChunk& entry) const {
-        clear_marks(entry);
-        fill_elements(entry.dirty_mask.view().part(inside(entry)), &marked);
+        entry.dirty_mask = ElementMask(grid_->chunks());
+        entry.dirty_mask.mark(inside(entry));
         entry.all = false;
     }
 
@@ -293,7 +285,7 @@ private:
     /// Checks whether the writes have covered all elements.
     void complete(CachedChunk& entry) const {
         if (entry.all || !entry.dirty()) return;
-        entry.all = all_elements_equal(entry.dirty_mask.view().part(inside(entry)), &marked);
+        entry.all = entry.dirty_mask.covers(inside(entry));
     }
 
     /// Replaced variable-length content stays in the arena. Copies the elements if that is too much.
@@ -335,15 +327,11 @@ private:
         for (auto& [place, entries] : stored) {
             units.push_back({.key = array_->chunk_key(*loaded_, place), .place = place, .entries = std::move(entries)});
         }
-        // A few shards are processed one after another, with all threads on the inner chunks of each.
-        const bool few = loaded_->pipeline.shard() != nullptr && std::ssize(units) < thread_count(io);
-        IoOptions outer = io;
-        IoOptions within = io;
-        (few ? outer : within).threads = 1;
+        const SharedThreads threads = share_threads(*loaded_, std::ssize(units), io);
         change_chunks(
-            *array_, *loaded_, std::ssize(units), outer,
+            *array_, *loaded_, std::ssize(units), threads.outer,
             [&](std::int64_t n, ChunkOutput& output) {
-                write_unit(units[static_cast<std::size_t>(n)], output, within);
+                write_unit(units[static_cast<std::size_t>(n)], output, threads.within);
             },
             [&](std::int64_t n) { settle(units[static_cast<std::size_t>(n)]); });
     }
@@ -369,8 +357,8 @@ private:
         std::vector<MarkedChunk> chunks;
         for (CachedChunk* entry : unit.entries) {
             if (!entry->dirty()) continue;
-            chunks.push_back({entry->index, entry->elements.view(),
-                              is_current(*entry, unit.before) ? ArrayView{} : ArrayView(entry->dirty_mask.view())});
+            chunks.push_back(
+                {entry->index, entry->elements.view(), is_current(*entry, unit.before) ? nullptr : &entry->dirty_mask});
         }
         write_marked(*array_, *loaded_, unit.place, chunks, output, io);
     }
@@ -382,7 +370,7 @@ private:
             entry->loaded = is_current(*entry, unit.before);
             entry->stamp = after;
             entry->all = false;
-            entry->dirty_mask = NDArray();
+            entry->dirty_mask = {};
         }
     }
 
@@ -394,7 +382,6 @@ private:
     std::uint64_t unit_bytes_ = 0;                      ///< of an entry
     std::uint64_t bytes_ = 0;                           ///< of all entries
     mutable std::optional<BufferPool> element_memory_;  ///< nullopt if slabs would take too much of the budget
-    mutable std::optional<BufferPool> mark_memory_;
     Entries entries_;
     std::map<Index, Entries::iterator, IndexLess> places_;
 };

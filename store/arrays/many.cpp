@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "chunk_changes.h"
+#include "element_mask.h"
 #include "picked.h"
 #include "region_io.h"
 
@@ -86,13 +88,12 @@ Common common_of(const Region& part, const Region& unit) {
 
 /// Copies the parts of one unit into `elements`, and marks these elements in `dirty_mask`.
 void overlay(const Touches& touches, std::int64_t n, std::span<const RegionWrite> parts,
-             const MutableArrayView& elements, const MutableArrayView& dirty_mask) {
-    const std::byte marked{1};
+             const MutableArrayView& elements, ElementMask& dirty_mask) {
     const Region box = touches.units.chunk_region(touches.unit(n));
     for (const Touch& touch : touches.of(n)) {
         const Common common = common_of(parts[touch.part].region, box);
         copy_elements(parts[touch.part].in.part(common.in_part), elements.part(common.in_unit));
-        fill_elements(dirty_mask.part(common.in_unit), &marked);
+        dirty_mask.mark(common.in_unit);
     }
 }
 
@@ -164,14 +165,10 @@ void for_each_key(const LoadedArray& loaded, const Touches& touches, const IoOpt
         stored[loaded.grid.linear(loaded.grid.overlapping(box).start)].push_back(n);
     }
     const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> jobs(stored.begin(), stored.end());
-    IoOptions outer = io;
-    IoOptions within = io;
-    // A few shards are processed one after another, with all threads on the inner chunks of each.
-    const bool few = loaded.pipeline.shard() != nullptr && std::ssize(jobs) < thread_count(io);
-    (few ? outer : within).threads = 1;
-    run(std::ssize(jobs), outer, [&](std::int64_t job, auto&... output) {
+    const SharedThreads threads = share_threads(loaded, std::ssize(jobs), io);
+    run(std::ssize(jobs), threads.outer, [&](std::int64_t job, auto&... output) {
         const auto& [chunk, units] = jobs[static_cast<std::size_t>(job)];
-        each(index_in(Region::whole(loaded.grid.grid()), chunk), units, within, output...);
+        each(index_in(Region::whole(loaded.grid.grid()), chunk), units, threads.within, output...);
     });
 }
 
@@ -222,16 +219,14 @@ void write_many(const ArrayState& array, const LoadedArray& loaded, std::span<co
     for_each_key(
         loaded, touches, io, run,
         [&](const Index& index, const std::vector<std::int64_t>& units, const IoOptions& within, ChunkOutput& output) {
-            std::vector<NDArray> memory;
-            memory.reserve(2 * units.size());
+            std::vector<std::pair<NDArray, ElementMask>> memory;
+            memory.reserve(units.size());
             std::vector<MarkedChunk> marked;
             for (const std::int64_t n : units) {
-                NDArray& elements = memory.emplace_back(loaded.metadata.dtype, unit_shape(loaded));
-                NDArray& dirty_mask = memory.emplace_back(DType("|b1"), unit_shape(loaded));
-                const std::byte unmarked{0};
-                fill_elements(dirty_mask, &unmarked);
+                auto& [elements, dirty_mask] = memory.emplace_back(NDArray(loaded.metadata.dtype, unit_shape(loaded)),
+                                                                   ElementMask(unit_shape(loaded)));
                 overlay(touches, n, parts, elements, dirty_mask);
-                marked.push_back({touches.unit(n), elements.view(), dirty_mask.view()});
+                marked.push_back({touches.unit(n), elements.view(), &dirty_mask});
             }
             output.begin(index, array.chunk_key(loaded, index), true);
             write_marked(array, loaded, index, marked, output, within);

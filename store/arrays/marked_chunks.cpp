@@ -2,11 +2,10 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
-#include <algorithm>
 #include <optional>
-#include <span>
 #include <vector>
 
+#include "element_mask.h"
 #include "picked.h"
 #include "region_io.h"
 #include "shard_io.h"
@@ -41,7 +40,7 @@ void write_marked_shard(const ArrayState& array, const LoadedArray& loaded, cons
 
 }  // namespace
 
-void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const MutableArrayView& to) {
+void copy_marked(const ArrayView& from, const ElementMask& dirty_mask, const MutableArrayView& to) {
     const auto flat = [](auto view) {
         view.shape = {view.count()};
         view.strides = {view.dtype.size()};
@@ -49,23 +48,19 @@ void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const Mutab
     };
     const auto source = flat(from);
     const auto target = flat(to);
-    const std::span mark(dirty_mask.data, static_cast<std::size_t>(source.count()));
-    for (auto begin = mark.begin(); begin != mark.end();) {
-        begin = std::find(begin, mark.end(), std::byte{1});
-        const auto end = std::find(begin, mark.end(), std::byte{0});
-        const Region run{{begin - mark.begin()}, {end - begin}};
+    dirty_mask.for_each_run([&](std::int64_t begin, std::int64_t count) {
+        const Region run{{begin}, {count}};
         copy_elements(source.part(run), target.part(run));
-        begin = end;
-    }
+    });
 }
 
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io) {
     const std::string key = array.chunk_key(loaded, index);
     const auto merged = [&](const MarkedChunk& chunk, const auto& stored) -> ArrayView {
-        if (chunk.dirty_mask.data == nullptr) return chunk.elements;
+        if (chunk.dirty_mask == nullptr) return chunk.elements;
         const MutableArrayView memory = stored();
-        copy_marked(chunk.elements, chunk.dirty_mask, memory);
+        copy_marked(chunk.elements, *chunk.dirty_mask, memory);
         const Region box = ChunkGrid(loaded.grid.shape(), unit_shape(loaded)).chunk_region(chunk.index);
         require_text(loaded, memory.part(Region::whole(box.extent)), box.start);
         return memory;

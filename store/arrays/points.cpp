@@ -210,12 +210,8 @@ void read_from_shards(const ArrayState& array, const LoadedArray& loaded, const 
         if (n == 0 || sorted.units[n].chunk != sorted.units[n - 1].chunk) begins.push_back(n);
     }
     begins.push_back(sorted.units.size() - 1);
-    // A few shards are processed one after another, with all threads on the inner chunks of each.
-    const bool few = std::ssize(begins) - 1 < thread_count(io);
-    IoOptions outer = io;
-    IoOptions within = io;
-    (few ? outer : within).threads = 1;
-    parallel_in_memory(std::ssize(begins) - 1, outer, [&](std::int64_t n) {
+    const SharedThreads threads = share_threads(loaded, std::ssize(begins) - 1, io);
+    parallel_in_memory(std::ssize(begins) - 1, threads.outer, [&](std::int64_t n) {
         const std::size_t first = begins[static_cast<std::size_t>(n)];
         const Index shard = loaded.grid.index(sorted.units[first].chunk);
         const ChunkGrid& inner = loaded.pipeline.shard()->grid();
@@ -223,7 +219,7 @@ void read_from_shards(const ArrayState& array, const LoadedArray& loaded, const 
         for (std::size_t u = first; u < begins[static_cast<std::size_t>(n) + 1]; ++u) {
             numbers.push_back(sorted.units[u].inner);
         }
-        read_units(array, loaded, shard, numbers, within,
+        read_units(array, loaded, shard, numbers, threads.within,
                    [&](std::size_t i, const ReadUnit& read, const ByteSource* encoded) {
                        ScratchPool::Loan scratch(array.scratch);
                        const Index number = inner.index(numbers[i]);

@@ -26,15 +26,11 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
     require_inside(array, loaded, bounds);
     if (bounds.empty()) return;
     const Region overlapped = loaded.grid.overlapping(bounds);
-    // A few shards are processed one after another, with all threads on the inner chunks of each.
-    const bool few = loaded.pipeline.shard() != nullptr && overlapped.count() < thread_count(io);
-    IoOptions outer = io;
-    IoOptions within = io;
-    (few ? outer : within).threads = 1;
-    run(overlapped.count(), outer, [&](std::int64_t n, auto&... output) {
+    const SharedThreads threads = share_threads(loaded, overlapped.count(), io);
+    run(overlapped.count(), threads.outer, [&](std::int64_t n, auto&... output) {
         const Index index = index_in(overlapped, n);
         const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
-        if (!part.in_request.empty()) each(index, part, within, output...);
+        if (!part.in_request.empty()) each(index, part, threads.within, output...);
     });
 }
 
@@ -142,6 +138,13 @@ Region one_per_folder(const LoadedArray& loaded, const Region& region) {
 }
 
 }  // namespace
+
+SharedThreads share_threads(const LoadedArray& loaded, std::int64_t count, const IoOptions& io) {
+    SharedThreads threads{io, io};
+    const bool few = loaded.pipeline.shard() != nullptr && count < thread_count(io);
+    (few ? threads.outer : threads.within).threads = 1;
+    return threads;
+}
 
 void read_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                    const MutableArrayView& out, const IoOptions& io) {

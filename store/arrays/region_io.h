@@ -12,6 +12,16 @@
 namespace tessera {
 
 class ChunkOutput;
+class ElementMask;
+
+/// The options for `count` chunks or shards in parallel, and for the work within each.
+struct SharedThreads {
+    IoOptions outer;
+    IoOptions within;
+};
+/// A few shards are processed one after another, with all threads on the inner chunks of each. Else each thread
+/// processes a chunk or shard alone.
+[[nodiscard]] SharedThreads share_threads(const LoadedArray& loaded, std::int64_t count, const IoOptions& io);
 
 /// `out` has the shape region.extent; region lies inside the array.
 void read_region(const ArrayState& array, const LoadedArray& loaded, const Region& region, const MutableArrayView& out,
@@ -68,14 +78,14 @@ void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const In
 struct MarkedChunk {
     Index index;
     ArrayView elements;
-    ArrayView dirty_mask;  ///< bools: which of them to write; without data: all of them
+    const ElementMask* dirty_mask;  ///< which of them to write; null: all
 };
 /// Writes the dirty elements into one chunk or shard, which is replaced once. `output` has begun. The caller holds the
 /// shape lock.
 void write_marked(const ArrayState& array, const LoadedArray& loaded, const Index& index,
                   const std::vector<MarkedChunk>& chunks, ChunkOutput& output, const IoOptions& io);
 /// Copies the dirty elements. All packed in C order.
-void copy_marked(const ArrayView& from, const ArrayView& dirty_mask, const MutableArrayView& to);
+void copy_marked(const ArrayView& from, const ElementMask& dirty_mask, const MutableArrayView& to);
 
 /// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.
 [[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);

@@ -114,7 +114,7 @@ private:
     void check_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded);
     /// Decodes the chunks with these numbers, in parallel.
     void decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
-                       const std::vector<std::int64_t>& stored, IoOptions outer);
+                       const std::vector<std::int64_t>& stored, const IoOptions& io);
     void add_outside(const std::string& path, const LoadedArray& loaded, const Index& index, const std::string& key);
     void add_chunk(const std::string& path, const ArrayState& array, const LoadedArray& loaded, const Index& index,
                    const CheckedChunk::Bad& bad);

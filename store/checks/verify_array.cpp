@@ -139,18 +139,15 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
 }
 
 void Verifier::decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
-                             const std::vector<std::int64_t>& stored, IoOptions outer) {
-    IoOptions within = outer;
-    // A few shards are processed one after another, with all threads on the chunks of each.
-    const bool few = loaded.pipeline.shard() != nullptr && std::ssize(stored) < outer.threads;
-    (few ? outer : within).threads = 1;
+                             const std::vector<std::int64_t>& stored, const IoOptions& io) {
+    const SharedThreads threads = share_threads(loaded, std::ssize(stored), io);
     Progress* const progress = options_.io.progress;
     std::mutex mutex;
     std::vector<std::int64_t> alone;  // chunks that took too much memory beside others
     const auto check = [&](std::int64_t n, bool beside_others) {
         const Index index = loaded.grid.index(stored[static_cast<std::size_t>(n)]);
         if (options_.trust && options_.trust(below(array.chunk_key(loaded, index)))) return;
-        const CheckedChunk checked = check_chunk(array, loaded, index, within);
+        const CheckedChunk checked = check_chunk(array, loaded, index, threads.within);
         if (beside_others &&
             std::ranges::any_of(checked.bad, [](const CheckedChunk::Bad& bad) { return bad.fault.over_budget; })) {
             const std::lock_guard lock(mutex);
@@ -160,9 +157,9 @@ void Verifier::decode_chunks(const std::string& path, const ArrayState& array, c
         for (const CheckedChunk::Bad& bad : checked.bad) add_chunk(path, array, loaded, index, bad);
         if (progress != nullptr) progress->advance(static_cast<std::int64_t>(checked.bytes));
     };
-    parallel_for(std::ssize(stored), outer, [&](std::int64_t n) { check(n, true); });
+    parallel_for(std::ssize(stored), threads.outer, [&](std::int64_t n) { check(n, true); });
     for (const std::int64_t n : alone) {
-        if (outer.stop.stop_requested()) throw cancelled("stopped on request");
+        if (io.stop.stop_requested()) throw cancelled("stopped on request");
         check(n, false);
     }
 }

@@ -24,7 +24,7 @@ namespace tessera {
 /// works on several chunks in parallel. A thread must not use it while it holds an Edit of the same array.
 class CachedArray final : public ArraySource, public ArraySink {
 public:
-    /// `budget` is the memory for chunks, in bytes; each element takes its size and one byte. If not even one chunk
+    /// `budget` is the memory for chunks, in bytes; each element takes its size and one bit. If not even one chunk
     /// fits, throws budget, naming the minimum.
     explicit CachedArray(Array array, std::uint64_t budget = std::uint64_t{256} << 20U);
     /// Flushes. On failure, reports on stderr and loses everything written since the last flush(). To handle errors,
