@@ -30,10 +30,6 @@ ListedFile listed(const SealedFile& file) {
     return {.path = file.path, .size = file.size, .modified = file.modified, .mode = file.mode, .sum = file.sum};
 }
 
-bool is_segment_file(std::string_view name) {
-    return name.size() == 20 && name[16] == '.';
-}
-
 }  // namespace
 
 bool SegmentState::whole() const {
@@ -64,9 +60,7 @@ std::optional<ParityArchive> ParityArchive::open(const KeyValueStore& store, std
     }
     if (chosen) return archive;
     if (std::ranges::count(listing.keys, unfinished_parity) > 0) return std::nullopt;
-    const bool is_parity = std::ranges::any_of(
-        listing.keys, [](const std::string& key) { return key.starts_with("root.") || is_segment_file(key); });
-    if (!is_parity) return std::nullopt;
+    if (std::ranges::none_of(listing.keys, is_parity_file)) return std::nullopt;
     in_context([&] { return join_key(store.name(), folder); }, [&] { archive.find_segments(listing); });
     return archive;
 }
@@ -179,9 +173,7 @@ std::vector<std::string> directories_in_places(const KeyValueStore& store, std::
     std::vector<std::string> found;
     if (store.folder_id(join_key(prefix, seal_sums_key))) found.emplace_back(seal_sums_key);
     for (const std::string& name : store.list(join_key(prefix, parity_folder)).prefixes) {
-        std::string key = join_key(parity_folder, name);
-        const bool is_root = key == root_key(0) || key == root_key(1) || key == root_key(2);
-        if (is_root || is_segment_file(name) || name == unfinished_parity) found.push_back(std::move(key));
+        if (is_parity_file(name)) found.push_back(join_key(parity_folder, name));
     }
     return found;
 }

@@ -172,6 +172,20 @@ std::string root_key(int copy) {
     return fmt::format("{}/root.{}", parity_folder, copy);
 }
 
+bool is_segment_file(std::string_view name) {
+    const auto all_of = [](std::string_view part, std::string_view allowed) {
+        return part.find_first_not_of(allowed) == part.npos;
+    };
+    return name.size() == 20 && name[16] == '.' && all_of(name.substr(0, 16), "0123456789abcdef") &&
+           all_of(name.substr(17), "0123456789");
+}
+
+bool is_parity_file(std::string_view name) {
+    if (name == unfinished_parity || is_segment_file(name)) return true;
+    const std::string key = join_key(parity_folder, name);
+    return key == root_key(0) || key == root_key(1) || key == root_key(2);
+}
+
 std::uint64_t parity_offset(const Segment& segment, std::uint64_t index_size, std::uint32_t group) {
     return (index_size + 63) / 64 * 64 + std::uint64_t{group} * segment.block_size;
 }

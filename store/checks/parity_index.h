@@ -79,6 +79,10 @@ struct ParityRoot {
 /// Where row `row` of a segment lies, below what is sealed.
 [[nodiscard]] std::string parity_key(const Sha256& sum, std::uint32_t row);
 [[nodiscard]] std::string root_key(int copy);
+/// Whether the folder of parity may have a file of this name. Anything else there is not ours.
+[[nodiscard]] bool is_parity_file(std::string_view name);
+/// Whether it is the name of a row of a segment.
+[[nodiscard]] bool is_segment_file(std::string_view name);
 /// Where the parity block of a group lies in the file of its row.
 [[nodiscard]] std::uint64_t parity_offset(const Segment& segment, std::uint64_t index_size, std::uint32_t group);
 

@@ -64,7 +64,7 @@ void require_unchanged(const KeyValueStore& store, std::string_view prefix, cons
         [](const ListedFile& /*record*/, char /*none*/) {});
 }
 
-/// Removes what the root does not name.
+/// Removes parity files that the root does not name.
 void remove_unnamed(KeyValueStore& store, std::string_view prefix, const ParityRoot& root) {
     std::set<std::string> named;
     for (int copy = 0; copy < parity_roots; ++copy) named.insert(root_key(copy));
@@ -73,8 +73,19 @@ void remove_unnamed(KeyValueStore& store, std::string_view prefix, const ParityR
     }
     for (const std::string& name : store.list(join_key(prefix, parity_folder)).keys) {
         const std::string key = join_key(parity_folder, name);
-        if (!named.contains(key)) store.erase(join_key(prefix, key));
+        if (is_parity_file(name) && !named.contains(key)) store.erase(join_key(prefix, key));
     }
+}
+
+/// Removes all files of parity. The mark of a first run goes last, as without it the others would count.
+void remove_parity(KeyValueStore& store, std::string_view prefix) {
+    const std::string folder = join_key(prefix, parity_folder);
+    for (const std::string& name : store.list(folder).keys) {
+        if (is_parity_file(name) && name != unfinished_parity) store.erase(join_key(folder, name));
+    }
+    store.erase(join_key(folder, unfinished_parity));
+    const Listing rest = store.list(folder);
+    if (rest.keys.empty() && rest.prefixes.empty()) store.erase_below(folder);
 }
 
 /// Whether the parity files of a segment have the sizes that its index says.
@@ -168,13 +179,14 @@ private:
     /// than that.
     [[nodiscard]] bool is_first() const {
         const std::vector<std::string> there = store_.list(join_key(prefix_, parity_folder)).keys;
-        return old_.archive == nullptr && (there.empty() || std::ranges::count(there, unfinished_parity) > 0);
+        return old_.archive == nullptr &&
+               (std::ranges::none_of(there, is_parity_file) || std::ranges::count(there, unfinished_parity) > 0);
     }
 
     /// Removes the written files that no root names.
     void undo(bool first) {
         if (first) {
-            store_.erase_below(join_key(prefix_, parity_folder));
+            remove_parity(store_, prefix_);
         } else if (old_.archive != nullptr) {
             remove_unnamed(store_, prefix_, old_.archive->root());
         }
@@ -412,7 +424,7 @@ void drop_parity(KeyValueStore& store, std::string_view prefix) {
     for (int copy = 0; copy < parity_roots; ++copy) {
         if (store.erase(join_key(prefix, root_key(copy)))) store.sync();
     }
-    store.erase_below(join_key(prefix, parity_folder));
+    remove_parity(store, prefix);
     store.sync();
 }
 

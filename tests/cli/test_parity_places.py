@@ -147,6 +147,22 @@ class ForeignThings(ProgramTest):
         self.tessera("verify", "grid.npy", "--quiet")
 
 
+    def test_what_is_not_of_the_seal_stays_when_parity_goes(self):
+        own = self.sealed("--parity", "20%")
+        (own / "parity/mine").mkdir()
+        (own / "parity/mine/notes").write_text("mine")
+        (own / "parity/notes.of.mine.too.txt").write_text("mine too")
+        self.tessera("seal", "a", "--parity", "30%", "--quiet")
+        self.tessera("seal", "a", "--parity", "0", "--quiet")
+        self.assertEqual(sorted(p.name for p in (own / "parity").rglob("*")), ["mine", "notes", "notes.of.mine.too.txt"])
+        self.tessera("seal", "a", "--parity", "20%", "--quiet")
+        self.tessera("verify", "a", "--quiet")
+        shutil.rmtree(own / "parity/mine")
+        (own / "parity/notes.of.mine.too.txt").unlink()
+        self.tessera("seal", "a", "--parity", "0", "--quiet")
+        self.assertFalse((own / "parity").exists())
+
+
 class LeftOut(ProgramTest):
     def test_the_seal_says_how_many_chunks_lie_outside(self):
         self.tessera("create", "a", "--shape", "4", "--dtype", "<i4", "--format", "v2", "--quiet")
