@@ -32,7 +32,7 @@ struct CopyOptions {
     int held = 1;
     /// Upper limit in bytes for blocks that would gain nothing from being larger: `passing_block` for a sink that only
     /// reads elements.
-    std::int64_t ample = std::int64_t{32} << 20;
+    std::int64_t ample = std::int64_t{8} << 20;
     /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
     bool repeatable = true;
 };
