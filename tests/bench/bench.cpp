@@ -26,7 +26,8 @@ enum Operation : unsigned {
     rechunk = 64,  ///< W6
     files = 128,   ///< W8
     looks = 256,   ///< stats, digest, diff
-    everything = 511
+    everything = 511,
+    renames = 512  ///< all of it written, beside a plain loop that renames files too
 };
 
 struct Workload {
@@ -51,7 +52,7 @@ std::vector<Workload> all_workloads() {
     return {
         {"W1", w1(), fill_w1, everything},
         {"W2", w2(), fill_w2, whole | inner | durable},
-        {"W3", w3(), fill_w3, whole | inner | durable},
+        {"W3", w3(), fill_w3, whole | inner | durable | renames},
         {"W7", with(w1(), plain::Compressor::zstd), fill_w1, whole | boxes | durable, sharded},
         {"W9", w9(), fill_w1, everything},
         {"W9 500", cube(500), fill_w1, whole | inner},
@@ -79,6 +80,7 @@ void run(const Bench& bench, const Workload& w) {
         stage.read_inner();
         stage.write_inner();
     }
+    if (has(renames)) stage.write_all(Durability::none, " beside renaming", true);
     if (has(durable)) stage.write_all(Durability::commit, " durable");
     if (has(elements)) {
         stage.read_boxes("elements", 10000, 1);

@@ -161,7 +161,8 @@ public:
     void read_inner() const;
     void write_inner() const;
     void read_fresh() const;
-    void write_all(tessera::Durability durability, const std::string& what) const;
+    /// `renames`: the plain loop too.
+    void write_all(tessera::Durability durability, const std::string& what, bool renames = false) const;
     /// Boxes one after another; with two threads two callers, each with its own.
     void read_boxes(const std::string& what, int count, std::int64_t side) const;
     /// Single elements beside a loop of blosc_getitem.

@@ -25,6 +25,7 @@ struct Grid {
     bool delta = false;       ///< each element less the one before it
     bool big_endian = false;  ///< in the file
     bool fortran = false;     ///< order of the elements in a chunk
+    bool renames = false;     ///< writes a temporary file and renames it, as whoever replaces files as a whole has to
 };
 
 /// What is picked along a dimension, start, start + step, …, and where it lies in memory.

@@ -83,9 +83,11 @@ void save(const Layout& a, const Point& chunk, Scratch& s) {
                                                            s.file.size(), "lz4", 0, 1));
     }
     const std::string path = path_of(a, chunk);
-    const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 || ::write(fd, from, size) != static_cast<ssize_t>(size)) fail(path);
+    const std::string written = a.renames ? path + ".tmp" : path;
+    const int fd = ::open(written.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || ::write(fd, from, size) != static_cast<ssize_t>(size)) fail(written);
     ::close(fd);
+    if (a.renames && ::rename(written.c_str(), path.c_str()) != 0) fail(path);
 }
 
 /// What a box takes of a chunk.

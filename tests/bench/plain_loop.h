@@ -28,6 +28,7 @@ struct Layout {
     std::size_t item = 4;  ///< bytes of an element
     Compressor compressor = Compressor::blosc_lz4;
     bool big_endian = false;  ///< what is stored
+    bool renames = false;     ///< writes a temporary file and renames it, as whoever replaces files as a whole has to
 
     [[nodiscard]] std::size_t bytes() const;
     [[nodiscard]] std::size_t chunk_bytes() const;

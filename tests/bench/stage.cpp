@@ -31,7 +31,8 @@ bool in_memory(const fs::path& folder) {
 void change(const MutableArrayView& v) {
     const auto add = [&](auto one) {
         auto* const p = reinterpret_cast<decltype(one)*>(v.data);
-        for (std::int64_t i = 0; i < v.count(); ++i) p[i] = static_cast<decltype(one)>(p[i] + one);
+        const std::int64_t count = v.count();
+        for (std::int64_t i = 0; i < count; ++i) p[i] = static_cast<decltype(one)>(p[i] + one);
     };
     if (v.dtype.size() == 1) return add(std::uint8_t{1});
     if (v.dtype.size() == 8) return add(0.0625);
@@ -247,23 +248,24 @@ void Stage::read_fresh() const {
     }
 }
 
-void Stage::write_all(Durability durability, const std::string& what) const {
+void Stage::write_all(Durability durability, const std::string& what, bool renames) const {
     if (!bench_.wanted(named("write all" + what))) return;
     plain::Layout copy = layout_;
+    copy.renames = renames;
     std::optional<Array> array;
     for (const std::size_t offset : bench_.memory_offsets()) {
         const Memory memory(layout_.bytes(), offset);
         std::memcpy(memory.data(), elements_.bytes().data(), layout_.bytes());
         const MutableArrayView in = view(memory, {{}, layout_.shape});
         for (const int threads : bench_.thread_counts()) {
-            if (durability != Durability::none && (threads > 1 || offset != offsets[0])) continue;
+            if ((renames || durability != Durability::none) && (threads > 1 || offset != offsets[0])) continue;
             FreshFolder theirs(folder_, "plain");
             FreshFolder ours(folder_, "ours");
             FreshFolder others(folder_, "peer");
             const auto request = [&] {
                 return fmt::format("write_all\t{}\t{}\t{}", layout_.folder, threads, others.next().string());
             };
-            const bool asked = offset == 0 && peers() && durability == Durability::none;
+            const bool asked = offset == 0 && peers() && durability == Durability::none && !renames;
             bench_.compare({named("write all" + what), threads, offset},
                            {[&] { plain::write_all(copy, memory.data(), threads); },
                             [&] { copy.folder = theirs.next().string(); }},

@@ -4,6 +4,8 @@
 //   sweep [--folder DIR] [--rounds N] [--threads N] [--from N] [--to N]     cases N to N - 1 of the 300
 //   sweep [--folder DIR] [--rounds N] [--threads N] CASE...                 these, as they are printed
 //
+// With --renames 1 the plain loop writes temporary files and renames them: what it costs to replace whole files.
+//
 // A case is ten words:
 //
 //   read 509x500x511 64x64x64 <f4 <f4 blosc:lz4:5:shuffle C 0 16 contiguous all
@@ -310,6 +312,7 @@ struct Settings {
     fs::path folder = fs::temp_directory_path();
     int rounds = 5;
     int threads = 1;
+    int renames = 0;  ///< of the plain loop
 };
 
 using Side = std::function<void()>;
@@ -350,6 +353,7 @@ private:
         const IoOptions io{.threads = threads};
         const bool swap = c.memory[0] != c.dtype[0];
         plain::Grid grid = grid_of(c);
+        grid.renames = settings_.renames != 0;
         grid.folder = folder / "plain";
         fs::create_directory(grid.folder);
         Array array = Array::create(folder / "array", options(c), {.durability = Durability::none});
@@ -448,8 +452,11 @@ int run(int argc, char** argv) {
     int from = 0;
     int to = 300;
     std::vector<Case> given;
-    const std::map<std::string, int*> numbers{
-        {"--rounds", &s.rounds}, {"--threads", &s.threads}, {"--from", &from}, {"--to", &to}};
+    const std::map<std::string, int*> numbers{{"--rounds", &s.rounds},
+                                              {"--threads", &s.threads},
+                                              {"--from", &from},
+                                              {"--to", &to},
+                                              {"--renames", &s.renames}};
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         if (word == "--list") {
