@@ -20,10 +20,12 @@ std::uint64_t bits_in(std::int64_t w, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 ElementMask::ElementMask(const Shape& shape)
-    : shape_(shape), count_(element_count(shape)), words_(bytes(count_) / sizeof(std::uint64_t)) {}
+    : shape_(shape),
+      count_(element_count(shape)),
+      words_(static_cast<std::size_t>(count_ / word_bits + 1)) {}  // never without one
 
 std::uint64_t ElementMask::bytes(std::int64_t elements) {
-    return static_cast<std::uint64_t>(elements / word_bits + 1) * sizeof(std::uint64_t);  // never without a word
+    return static_cast<std::uint64_t>(ceil_div(elements, std::int64_t{8}));
 }
 
 template <class Row>

@@ -17,7 +17,7 @@ public:
     /// No element is marked.
     explicit ElementMask(const Shape& shape);
 
-    /// Bytes of memory for a chunk with this many elements.
+    /// Bytes for this many elements, as they count against a budget.
     [[nodiscard]] static std::uint64_t bytes(std::int64_t elements);
 
     /// Whether it is of no chunk.
