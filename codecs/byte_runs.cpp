@@ -15,6 +15,7 @@ namespace tessera {
 namespace {
 
 constexpr std::size_t long_run = 1024;
+constexpr std::size_t few_lines = 256;  // bytes; shorter runs of whole cache lines are written faster through caches
 constexpr std::size_t fetched_ahead = 8192;   // bytes; a fraction of the nearest cache
 constexpr std::int64_t near_by = 1 << 18;     // bytes that stay in a nearby cache
 constexpr std::int64_t read_again = 1 << 22;  // bytes; a single run may be our own memory, which is read at once
@@ -23,7 +24,7 @@ constexpr std::int64_t read_again = 1 << 22;  // bytes; a single run may be our 
 
 RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
     if (runs.spread() < (runs.count() == 1 ? read_again : near_by)) return;
-    streaming_ = runs.size() >= long_run || runs.are_multiples_of(cache_line);
+    streaming_ = runs.size() >= long_run || (runs.size() >= few_lines && runs.are_multiples_of(cache_line));
     ahead_ = std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead);
 }
 
