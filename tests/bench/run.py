@@ -125,7 +125,7 @@ def plot(rows):
     legend.append(f'<rect x="{at + 170}" y="20" width="3" height="16" fill="#c8c8c8"/><text x="{at + 178}" y="32" fill="#666">wanted</text>')
     legend.append(f'<text x="{left + width + 12}" y="52" fill="{COLOURS["Tessera"]}">1 · 2 threads</text>')
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 110}" height="{y - 30}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{max(left + width + 110, at + 225)}" height="{y - 30}" font-family="sans-serif" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{left}" y="14" font-size="13">time ÷ time of the plain loop for the same work; left is faster</text>',
         *legend, *out, "</svg>"]) + "\n"
