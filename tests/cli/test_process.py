@@ -131,9 +131,9 @@ class Process(program.ProgramTest):
         return seen.decode()
 
     def test_progress_on_a_terminal_only(self):
-        words = ["import", self.large_file(100), "a", "--overwrite", "--codec", "blosc:zlib:1"]
+        words = ["import", self.large_file(400), "a", "--overwrite", "--codec", "blosc:zlib:9"]  # for a second
         seen = self.on_terminal(*words)
-        self.assertRegex(seen, r"\[#*\.*\] +\d+%  [\d.]+ \w+ of 100\.0 MiB")
+        self.assertRegex(seen, r"\[#*\.*\] +\d+%  [\d.]+ \w+ of 400\.0 MiB")
         self.assertTrue(seen.endswith("\r\x1b[K"), "the bar is taken away at the end")
         shares = [int(n) for n in re.findall(r"(\d+)%", seen)]
         self.assertEqual(shares, sorted(shares))
