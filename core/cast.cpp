@@ -85,7 +85,7 @@ bool is_same_text(const DType& from, const DType& to) {
 }
 
 template <class T>
-T load(const std::byte* elements, std::int64_t i) {
+T element_at(const std::byte* elements, std::int64_t i) {
     T v;
     std::memcpy(&v, elements + i * static_cast<std::int64_t>(sizeof v), sizeof v);
     return v;
@@ -94,7 +94,7 @@ T load(const std::byte* elements, std::int64_t i) {
 template <class T, class W>
 void widen(const std::byte* elements, std::int64_t n, W* to) {
     for (std::int64_t i = 0; i < n; ++i) {
-        const T v = load<T>(elements, i);
+        const T v = element_at<T>(elements, i);
         if constexpr (std::is_same_v<T, Half>) {
             to[i] = half_to_float(v.bits);
         } else if constexpr (std::is_same_v<T, Bfloat16>) {

@@ -13,7 +13,7 @@ namespace tessera {
 namespace {
 
 /// The fields of a file that are written, as bits of one byte.
-enum Part : std::uint8_t { has_size = 1, has_facts = 2, has_sum = 4, has_place = 8, has_origin = 16 };
+enum Column : std::uint8_t { has_size = 1, has_facts = 2, has_sum = 4, has_place = 8, has_origin = 16 };
 
 class Writer {
 public:
@@ -58,7 +58,7 @@ std::size_t decode(const std::byte* begin, ListedFile& file) {
     };
     std::uint8_t parts = 0;
     number(true, parts);
-    const auto has = [&](Part part) { return (parts & part) != 0; };
+    const auto has = [&](Column part) { return (parts & part) != 0; };
     number(has(has_size), file.size);
     number(has(has_facts), file.modified);
     number(has(has_facts), file.mode);

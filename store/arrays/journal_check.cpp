@@ -22,7 +22,7 @@ namespace tessera {
 
 namespace {
 
-using Change = Journal::Entry::Kind;
+using EntryKind = Journal::Entry::Kind;
 
 /// The array that contains a journal.
 struct Owner {
@@ -56,11 +56,11 @@ void require_own_keys(const Owner& owner, const Journal& journal, std::string_vi
         if (!is_document(owner, entry.key) && !chunk_of(owner, entry.key)) {
             refuse(name, fmt::format("names {}, which is no part of the array", entry.key));
         }
-        if (entry.kind == Change::erase && entry.key == owner.dialect.metadata_key) {
+        if (entry.kind == EntryKind::erase && entry.key == owner.dialect.metadata_key) {
             refuse(name, fmt::format("removes {}, and with it the array", entry.key));
         }
         if (!keys.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));
-        if (entry.kind == Change::put && !numbers.insert(entry.number).second) {
+        if (entry.kind == EntryKind::put && !numbers.insert(entry.number).second) {
             refuse(name, fmt::format("gives the staged value {} to two keys", entry.number));
         }
     }
@@ -81,13 +81,13 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
     // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
-        if (entry.kind != Change::put || entry.key != owner.dialect.metadata_key) continue;
+        if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
         if (!store.get(staged_key(entry), document, metadata_limit)) continue;  // in place already
         owner.metadata = parse_metadata(owner.dialect, store, prefix, document);
     }
     const ChunkGrid grid(owner.metadata.shape, owner.metadata.chunks);
     for (const Journal::Entry& entry : journal.entries) {
-        if (entry.kind != Change::put) continue;
+        if (entry.kind != EntryKind::put) continue;
         if (const auto chunk = chunk_of(owner, entry.key);
             !is_document(owner, entry.key) && !(chunk && in_grid(grid, *chunk))) {
             refuse(name, fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
@@ -104,7 +104,7 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
 }
 
 std::string changes_text(const Journal& journal) {
-    const auto part = [&](Change kind) {
+    const auto part = [&](EntryKind kind) {
         constexpr std::size_t shown = 3;
         std::vector<std::string_view> keys;
         std::size_t count = 0;
@@ -115,8 +115,8 @@ std::string changes_text(const Journal& journal) {
             count == 0 ? "" : fmt::format(" ({}{})", fmt::join(keys, ", "), count > shown ? ", …" : "");
         return std::pair(count, names);
     };
-    const auto [written, written_names] = part(Change::put);
-    const auto [removed, removed_names] = part(Change::erase);
+    const auto [written, written_names] = part(EntryKind::put);
+    const auto [removed, removed_names] = part(EntryKind::erase);
     return fmt::format("{} {} written{} and {} removed{}", written, written == 1 ? "value is" : "values are",
                        written_names, removed, removed_names);
 }

@@ -50,7 +50,7 @@ bool begins_name(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-using Node = std::unique_ptr<Expression>;
+using ExpressionNode = std::unique_ptr<Expression>;
 
 class Parser {
 public:
@@ -59,8 +59,8 @@ public:
         if (text.size() > most) throw invalid_argument(fmt::format("an expression has at most {} characters", most));
     }
 
-    Node parse() {
-        Node node = parse_binary(comparison);
+    ExpressionNode parse() {
+        ExpressionNode node = parse_binary(comparison);
         skip_spaces();
         for (const auto& [python, instead] : {std::pair("and ", "&"), std::pair("or ", "|")}) {
             if (!text_.substr(at_).starts_with(python)) continue;
@@ -95,7 +95,7 @@ private:
         return nullptr;
     }
 
-    Node call(std::string_view function, std::size_t at, std::vector<Node> arguments) {
+    ExpressionNode call(std::string_view function, std::size_t at, std::vector<ExpressionNode> arguments) {
         auto node = std::make_unique<Expression>();
         node->type = Expression::Type::call;
         node->at = at;
@@ -104,17 +104,17 @@ private:
         return node;
     }
 
-    Node call(std::string_view function, std::size_t at, Node a, Node b = nullptr) {
-        std::vector<Node> arguments;
+    ExpressionNode call(std::string_view function, std::size_t at, ExpressionNode a, ExpressionNode b = nullptr) {
+        std::vector<ExpressionNode> arguments;
         arguments.push_back(std::move(a));
         if (b) arguments.push_back(std::move(b));
         return call(function, at, std::move(arguments));
     }
 
-    Node parse_binary(int least) {
+    ExpressionNode parse_binary(int least) {
         constexpr int deepest = 200;
         if (++depth_ > deepest) throw error(at_, "the expression is nested too deeply");
-        Node left = parse_unary();
+        ExpressionNode left = parse_unary();
         bool compared = false;
         while (const Operator* found = next_operator()) {
             if (found->precedence < least) break;
@@ -129,7 +129,7 @@ private:
         return left;
     }
 
-    Node parse_unary() {
+    ExpressionNode parse_unary() {
         constexpr int deepest = 200;
         skip_spaces();
         const std::size_t at = at_;
@@ -137,7 +137,7 @@ private:
              {std::pair("-", "negative"), std::pair("+", "positive"), std::pair("~", "invert")}) {
             if (!take(sign)) continue;
             if (++depth_ > deepest) throw error(at_, "the expression is nested too deeply");
-            Node operand = parse_unary();
+            ExpressionNode operand = parse_unary();
             --depth_;
             return call(function, at, std::move(operand));
         }
@@ -145,20 +145,20 @@ private:
     }
 
     /// Binds tighter than a sign on its left, and looser than one on its right.
-    Node parse_power() {
-        Node base = parse_primary();
+    ExpressionNode parse_power() {
+        ExpressionNode base = parse_primary();
         skip_spaces();
         const std::size_t at = at_;
         if (!take("**")) return base;
         return call("power", at, std::move(base), parse_unary());
     }
 
-    Node parse_primary() {
+    ExpressionNode parse_primary() {
         skip_spaces();
         if (at_ == text_.size()) throw error(at_, "a name, a number or '(' was expected");
         const char c = text_[at_];
         if (take("(")) {
-            Node inner = parse_binary(comparison);
+            ExpressionNode inner = parse_binary(comparison);
             if (!take(")")) throw error(at_, "')' was expected");
             return inner;
         }
@@ -168,14 +168,14 @@ private:
         throw error(at_, "a name, a number or '(' was expected");
     }
 
-    Node literal(std::size_t at, Literal value) {
+    ExpressionNode literal(std::size_t at, Literal value) {
         auto node = std::make_unique<Expression>();
         node->at = at;
         node->literal = value;
         return node;
     }
 
-    Node parse_number() {
+    ExpressionNode parse_number() {
         const std::size_t begin = at_;
         const bool hexadecimal = text_.substr(at_).starts_with("0x");
         bool whole = true;
@@ -212,7 +212,7 @@ private:
     }
 
     /// Text between quotes, without escapes.
-    Node parse_text() {
+    ExpressionNode parse_text() {
         const std::size_t end = text_.find(text_[at_], at_ + 1);
         if (end == std::string_view::npos) throw error(at_, "the quote is not closed");
         auto node = std::make_unique<Expression>();
@@ -223,7 +223,7 @@ private:
         return node;
     }
 
-    Node parse_name() {
+    ExpressionNode parse_name() {
         const std::size_t begin = at_;
         const auto word = [&] {
             const std::size_t first = at_;
@@ -243,7 +243,7 @@ private:
             node->name = name;
             return node;
         }
-        std::vector<Node> arguments;
+        std::vector<ExpressionNode> arguments;
         if (!take(")")) {
             do {
                 arguments.push_back(parse_binary(comparison));

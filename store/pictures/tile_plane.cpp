@@ -18,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 double neutral(Coarsening with) {
@@ -370,7 +370,7 @@ NDArray TileCells::values(const DType& dtype) const {
         double v = values_[i];
         if (how_.with != Coarsening::nearest) {
             if (counts_[i] <= 0) {
-                v = counts_[i] < 0 ? how_.missing->front() : nothing;
+                v = counts_[i] < 0 ? how_.missing->front() : no_value;
             } else if (how_.with == Coarsening::mean) {
                 v /= counts_[i];
                 // A mean that happens to be the number for missing data is not missing.

@@ -147,7 +147,7 @@ HttpResponse answer_tree(Served& served, const HttpRequest& request) {
     return json_response(value);
 }
 
-constexpr std::array routes{
+constexpr std::array routes_of_api{
     Route{.path = "api/tree", .answer = answer_tree},
     Route{.path = "api/info", .answer = answer_info},
 };
@@ -155,7 +155,7 @@ constexpr std::array routes{
 }  // namespace
 
 std::span<const Route> api_routes() {
-    return routes;
+    return routes_of_api;
 }
 
 }  // namespace tessera::serve

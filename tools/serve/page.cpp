@@ -64,7 +64,7 @@ HttpResponse answer_colours(Served& /*served*/, const HttpRequest& /*request*/) 
     return json_response(value);
 }
 
-constexpr std::array routes{
+constexpr std::array routes_of_page{
     Route{.path = "", .answer = answer_index},
     Route{.path = "page", .below = true, .answer = answer_file},
     Route{.path = "api/colours", .answer = answer_colours},
@@ -73,7 +73,7 @@ constexpr std::array routes{
 }  // namespace
 
 std::span<const Route> page_routes() {
-    return routes;
+    return routes_of_page;
 }
 
 }  // namespace tessera::serve

@@ -131,7 +131,7 @@ HttpResponse answer_cache(Served& served, const HttpRequest& /*request*/) {
     return json_response(Value{{"bytes", cache.bytes()}, {"chunks_decoded", cache.chunks_decoded()}});
 }
 
-constexpr Route routes[] = {
+constexpr Route routes_of_tile[] = {
     {"api/tile", false, answer_tile},           {"api/preview", false, answer_preview},
     {"api/histogram", false, answer_histogram}, {"api/cache", false, answer_cache},
     {"api/value", false, answer_value},         {"api/rows", false, answer_rows},
@@ -210,7 +210,7 @@ TileSlice slice_of(const HttpRequest& request, int rank) {
 }
 
 std::span<const Route> tile_routes() {
-    return routes;
+    return routes_of_tile;
 }
 
 }  // namespace tessera::serve

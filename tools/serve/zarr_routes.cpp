@@ -207,7 +207,7 @@ HttpResponse answer_v3(Served& served, const HttpRequest& request) {
     return v3_group_document(served, *node, request);
 }
 
-constexpr std::array routes{
+constexpr std::array routes_of_zarr{
     Route{.path = "v2", .below = true, .answer = answer_v2},
     Route{.path = "v3", .below = true, .answer = answer_v3},
 };
@@ -215,7 +215,7 @@ constexpr std::array routes{
 }  // namespace
 
 std::span<const Route> zarr_routes() {
-    return routes;
+    return routes_of_zarr;
 }
 
 }  // namespace tessera::serve

@@ -40,14 +40,14 @@ void move(GroupHandle& handle, const py::object& from, const py::object& to) {
     Work().run([&](const IoOptions&) { group.move(old_path, new_path); });
 }
 
-void create_array(GroupHandle& handle, const py::object& path, const py::dict& options) {
+void create_array_in(GroupHandle& handle, const py::object& path, const py::dict& options) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
     const ArrayOptions wanted = array_options(options);
     Work().run([&](const IoOptions&) { group.create_array(text, wanted); });
 }
 
-void create_group(GroupHandle& handle, const py::object& path, const py::dict& attributes, const std::string& format) {
+void create_group_in(GroupHandle& handle, const py::object& path, const py::dict& attributes, const std::string& format) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
     const Value values = value_from_python(attributes);
@@ -91,8 +91,8 @@ void bind_groups(py::module_& module) {
     handle.def("nodes", &nodes);
     handle.def("remove", &remove);
     handle.def("move", &move);
-    handle.def("create_array", &create_array);
-    handle.def("create_group", &create_group);
+    handle.def("create_array", &create_array_in);
+    handle.def("create_group", &create_group_in);
     handle.def("consolidated", &consolidated);
     handle.def("consolidate", [](GroupHandle& h) {
         Group& group = h.group();
