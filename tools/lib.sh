@@ -4,7 +4,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # LANG changes nothing beside LC_ALL, but ccache takes it for a part of what it compiles.
 export LC_ALL=C.UTF-8 LANG=C.UTF-8
 # Compiler output is reused across checkouts.
-export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
 # say WORDS...: a heading.
 say() { printf '\n== %s\n' "$*"; }
@@ -52,6 +52,28 @@ install_packages() {
         say "these packages are missing; as an administrator: apt-get install ${missing[*]}"
     fi
     [ ${#remarks[@]} -eq 0 ] || printf '%s\n' "${remarks[@]}"
+}
+
+# build PRESET [OPTIONS OF cmake --build]: configures as the preset says now, and compiles. It shows one line that moves,
+# or nothing where no terminal is; what was printed is in build/PRESET/build.log, whose end is shown when it fails.
+build() {
+    local preset=$1 log=$root/build/$1/build.log status=0
+    mkdir -p "${log%/*}"
+    {
+        cmake --preset "$preset" && cmake --build --preset "$@"
+    } 2>&1 | tee "$log" | one_line || status=1
+    [ $status -eq 0 ] || { tail -n 40 "$log"; printf 'the build failed; all that it printed: %s\n' "$log"; }
+    return $status
+}
+
+# one_line: shows the steps that ninja prints, each in place of the one before.
+one_line() {
+    [ -t 1 ] || exec cat >/dev/null
+    local line width=${COLUMNS:-$(tput cols 2>/dev/null || echo 80)}
+    while IFS= read -r line; do
+        case $line in '['[0-9]*) printf '\r\033[K%s' "${line:0:width-1}" ;; esac
+    done
+    printf '\r\033[K'
 }
 
 # install_zarrita: the npm packages that the cross-tests take, as tests/zarrita/package-lock.json fixes them.

@@ -49,9 +49,9 @@ std::int64_t rounded_mean(Int128 sum, std::int64_t n) {
 
 /// A block of elements as wide numbers, packed in C order. Each block of `by` in it becomes one element.
 template <class W>
-class Blocks {
+class CoarseBlocks {
 public:
-    Blocks(const Shape& shape, const Shape& by, bool time)
+    CoarseBlocks(const Shape& shape, const Shape& by, bool time)
         : shape_(shape), by_(by), out_(coarsened(shape, by)), time_(time) {}
 
     [[nodiscard]] std::vector<W> reduced(const W* v, Coarsening with) const {
@@ -267,7 +267,7 @@ private:
                           is_time(dtype_) ? DType::of<std::int64_t>() : wide, numbers.bytes().data(), elements.count(),
                           Cast::unsafe);
         const std::vector<W> made =
-            Blocks<W>(shape, by, is_time(dtype_)).reduced(reinterpret_cast<const W*>(numbers.bytes().data()), with_);
+            CoarseBlocks<W>(shape, by, is_time(dtype_)).reduced(reinterpret_cast<const W*>(numbers.bytes().data()), with_);
         NDArray out(dtype_, extent);
         (void)cast_packed(wide, reinterpret_cast<const std::byte*>(made.data()), dtype_, out.bytes().data(),
                           out.count(), Cast::unsafe);

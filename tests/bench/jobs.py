@@ -2,7 +2,7 @@
 """Everyday jobs of the program beside what a user would write with NumPy and zarr-python 2, on an array larger than memory
 that either may take.
 
-    /usr/bin/python3 tests/bench/jobs.py [--program build/measure/tools/tessera] [--folder /dev/shm] [--mib 2048]
+    /usr/bin/python3 tests/bench/jobs.py [--program build/release/tools/tessera] [--folder /dev/shm] [--mib 2048]
 
 The array is float32, in chunks of about 1 MiB (blosc lz4). The program works within --max-memory 256M, with as many
 threads as there are cores; the loops of NumPy take one row of chunks at a time. GDAL and
@@ -28,7 +28,7 @@ except ImportError:
     sys.exit("jobs.py needs zarr-python 2 (Debian's python3-zarr)")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--program", default="build/measure/tools/tessera")
+parser.add_argument("--program", default="build/release/tools/tessera")
 parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 parser.add_argument("--mib", type=int, default=2048)
 parser.add_argument("--max-memory", default="256M")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python module beside zarr-python 2: what one call costs, elements at many places, and 512 MiB into memory.
 
-    /usr/bin/python3 tests/bench/module.py [--module build/measure/tools/python] [--folder /dev/shm] [--mib 512]
+    /usr/bin/python3 tests/bench/module.py [--module build/release/tools/python] [--folder /dev/shm] [--mib 512]
 
 Figures are the best of several runs; nothing is asserted.
 """

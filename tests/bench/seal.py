@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sealing with parity beside sealing without, repair, and par2 on the same tree.
 
-    /usr/bin/python3 tests/bench/seal.py [--program build/measure/tools/tessera] [--folder /dev/shm] [--mib 1024]
+    /usr/bin/python3 tests/bench/seal.py [--program build/release/tools/tessera] [--folder /dev/shm] [--mib 1024]
 
 The archive is a float32 array of format v2 in chunks of about 1 MiB. Each figure is the least of --rounds wall-clock
 times, the commands in turn within a round; processor seconds and the most memory belong to the same run. par2 (Debian's
@@ -20,7 +20,7 @@ import time
 import numpy as np
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--program", default="build/measure/tools/tessera")
+parser.add_argument("--program", default="build/release/tools/tessera")
 parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 parser.add_argument("--mib", type=int, default=1024)
 parser.add_argument("--rounds", type=int, default=3)

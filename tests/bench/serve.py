@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What looking at arrays through `tessera serve` takes, on loopback.
 
-    /usr/bin/python3 tests/bench/serve.py [--program build/measure/tools/tessera] [--folder /dev/shm] [--side 20000]
+    /usr/bin/python3 tests/bench/serve.py [--program build/release/tools/tessera] [--folder /dev/shm] [--side 20000]
                                           [--only volume,clients]
 
 Everything that is served lies in the file system's cache. A server that has just been started has decoded nothing yet.
@@ -28,7 +28,7 @@ import urllib.parse
 import numpy as np
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("--program", default="build/measure/tools/tessera")
+parser.add_argument("--program", default="build/release/tools/tessera")
 parser.add_argument("--folder", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 parser.add_argument("--side", type=int, default=20_000, help="of the square array")
 parser.add_argument("--stored", type=int, default=10_000, help="chunks that the sparse array stores")

@@ -2,10 +2,11 @@
 
     tests_registered.py BUILD_DIR
 
-A *_test.cpp has to be compiled there, and a test_*.py has to be the command of a CTest test.
+A *_test.cpp has to be compiled there, by itself or jointly, and a test_*.py has to be the command of a CTest test.
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -15,6 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     known = {entry["file"] for entry in json.loads((build / "compile_commands.json").read_text())}
+    for joined in [pathlib.Path(name) for name in known if "/joined/" in name]:
+        known.update(str(ROOT / name) for name in re.findall('#include "(.*)"', joined.read_text()))
     listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
     for test in json.loads(listing.stdout)["tests"]:
         known.update(test.get("command", []))

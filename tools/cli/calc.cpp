@@ -132,7 +132,7 @@ Run declare_calc(CLI::App& app) {
     app.add_option("EXPRESSION", o->expression, "in NumPy's notation: 'where(a < 0, 0, a * 0.1 + b)'")
         ->required()
         ->option_text(" ");
-    app.add_option("NAME=PATH", o->operands, "the operands: arrays, array files, members and fields")->option_text(" ");
+    app.add_option("OPERANDS", o->operands, "NAME=PATH each: arrays, array files, members and fields")->option_text(" ");
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);

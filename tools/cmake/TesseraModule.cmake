@@ -7,6 +7,10 @@ else()
   set(tessera_compatibility SameMajorVersion)
 endif()
 
+# What nearly every source includes of others.
+set(tessera_heavy_headers <algorithm> <complex> <filesystem> <functional> <map> <memory> <optional> <span> <stop_token> <string>
+                          <thread> <variant> <vector> <fmt/format.h>)
+
 # tessera_join_sources(TARGET [ALONE SOURCE...]): compiles TESSERA_JOIN sources at a time, because the headers that they
 # have in common are most of each. ALONE names, below the current folder, the tables, which tests/toys links with rows of
 # its own, and sources that declare the same names as their siblings on purpose. CMake's own unity builds name sources by
@@ -46,6 +50,14 @@ function(tessera_join_sources target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
 endfunction()
 
+# tessera_precompile(TARGET HEADER...): where each source is compiled by itself, these headers are read once for all of
+# them: they are most of each.
+function(tessera_precompile target)
+  if(TESSERA_JOIN LESS 2)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
 # tessera_module(NAME [ROOMS FOLDER...] [ALONE SOURCE...] PUBLIC ... PRIVATE ...): one library of the project, its sources
 # and public headers found in its folder, or in the folders that ROOMS names. Each of these stands above the ones before it: it is
 # compiled with its own headers and theirs alone, so that none includes what stands above it. Headers in "internal" are
@@ -78,6 +90,7 @@ function(tessera_module name)
     target_link_libraries(${objects} PRIVATE ${arg_PUBLIC} ${arg_PRIVATE})
     tessera_options(${objects})
     tessera_join_sources(${objects} ALONE ${arg_ALONE})
+    tessera_precompile(${objects} ${tessera_heavy_headers})
     if(TESSERA_FUZZ)
       target_compile_options(${objects} PRIVATE -fsanitize=fuzzer-no-link) # what libFuzzer counts
     endif()
