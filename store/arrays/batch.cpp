@@ -70,8 +70,8 @@ void keep_value(KeyValueStore& store, const std::string& from, const std::string
     if (const auto value = store.open(from)) copy_bytes(*value, store, key);
 }
 
-std::string staged_key(std::string_view prefix, std::uint64_t number) {
-    return fmt::format("{}/{}", join_key(prefix, batch_folder), number);
+std::string staged_key(std::string_view prefix, const Journal& journal, const Entry& entry) {
+    return join_key(join_key(prefix, batch_folder), journal.staged_name(entry));
 }
 
 std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number) {
@@ -99,7 +99,7 @@ std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view
 
 /// The same without the lock: somebody may finish the batch meanwhile, so that staged values are missing.
 std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
-    constexpr int tries = 10;
+    constexpr int tries = 100;
     for (int n = 0;; ++n) {
         const auto before = store.stamp(journal_key(prefix, batch_folder));
         try {
@@ -111,14 +111,14 @@ std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::st
 }
 
 /// Whether an entry's value is at its key, as far as the staged values tell.
-bool is_moved(const KeyValueStore& store, std::string_view prefix, const Entry& entry) {
-    return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, entry.number));
+bool is_moved(const KeyValueStore& store, std::string_view prefix, const Journal& journal, const Entry& entry) {
+    return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, journal, entry));
 }
 
 void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
         const Entry& entry = journal.entries[i];
-        if (!entry.had_old || is_moved(store, prefix, entry)) continue;
+        if (!entry.had_old || is_moved(store, prefix, journal, entry)) continue;
         keep_value(store, join_key(prefix, entry.key), kept_key(prefix, journal.id, i));
     }
 }
@@ -139,7 +139,7 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
             if (entry.kind == Entry::Kind::erase) {
                 store.erase(key);
             } else {
-                store.replace(staged_key(prefix, entry.number), key);  // does nothing if already done
+                store.replace(staged_key(prefix, journal, entry), key);  // does nothing if already done
             }
             ++in_place;
         }
@@ -204,7 +204,7 @@ void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
         const auto target = store.prepare_replace(join_key(prefix, entry.key));
         entry.had_old = target.exists;
         if (entry.kind != Entry::Kind::put || !target.crosses) continue;
-        if (const auto value = store.open(staged_key(prefix, entry.number))) entry.stamp = content_stamp(*value);
+        if (const auto value = store.open(staged_key(prefix, journal, entry))) entry.stamp = content_stamp(*value);
     }
     keep_old_values(store, prefix, journal);
     store.sync();
@@ -281,7 +281,7 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
         const std::string kept = kept_key(prefix, journal.id, i);
         if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
         if (entry.had_old && !store.contains(kept)) {
-            if (!is_moved(store, prefix, entry) && !is_as_left(store, prefix, entry)) continue;
+            if (!is_moved(store, prefix, journal, entry) && !is_as_left(store, prefix, entry)) continue;
             throw corrupt(fmt::format("{}: the batch cannot be taken back: the old value of {} is not known",
                                       join_key(store.name(), prefix), entry.key));
         }
@@ -359,14 +359,10 @@ std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::s
         return std::ssize(journal->entries);
     }
     Journal back = way_back(store, prefix, *journal);
-    std::uint64_t next = 0;  // numbers not yet used for staged values
-    for (const Entry& entry : journal->entries) next = std::max(next, entry.number + 1);
     for (Entry& entry : back.entries) {
-        const std::size_t i = std::exchange(entry.number, next++);
         if (entry.kind == Entry::Kind::erase) continue;
-        const std::string staged = staged_key(prefix, entry.number);
-        store.erase(staged);  // from an earlier attempt
-        keep_value(store, kept_key(prefix, journal->id, i), staged);
+        const std::string staged = staged_key(prefix, back, entry);
+        keep_value(store, kept_key(prefix, journal->id, entry.number), staged);
         entry.stamp = store.stamp(staged).value_or(ValueStamp{});
     }
     sort_batch(back, document);
@@ -407,7 +403,10 @@ std::shared_ptr<KeyValueStore> overlaid(std::shared_ptr<KeyValueStore> store, st
     const auto journal = read_pending_unlocked(*store, prefix);
     if (!journal) return store;
     return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, batch_folder), *journal,
-                                         [store, place = std::string(prefix)] { return batch_pending(*store, place); });
+                                         [store, key = journal_key(prefix, batch_folder), id = journal->id] {
+                                             const auto file = store->open(key);
+                                             return file != nullptr && journal_id(*file) == id;
+                                         });
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ inline constexpr std::string_view batch_folder = ".tessera/batch";
                                                 std::string_view folder);
 [[nodiscard]] std::uint64_t new_batch_id();
 /// Where the new value of an entry is staged.
-[[nodiscard]] std::string staged_key(std::string_view prefix, std::uint64_t number);
+[[nodiscard]] std::string staged_key(std::string_view prefix, const Journal& journal, const Journal::Entry& entry);
 /// Where the old value of change number `number` is kept.
 [[nodiscard]] std::string kept_key(std::string_view prefix, std::uint64_t id, std::uint64_t number);
 /// Makes `key` the same value as `from`, by a link if possible. An existing value is kept.

@@ -17,6 +17,7 @@ struct Edit::State {
     std::shared_ptr<KeyValueStore> store;
     std::string prefix;
     EditOptions options;
+    std::uint64_t id = new_batch_id();
     StoreLock lock;
     std::shared_ptr<StagedStore> staged;
     std::optional<Array> array;
@@ -34,7 +35,7 @@ Edit::Edit(const Array& array, const EditOptions& options) : state_(std::make_un
     state_->lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
     const std::string folder = join_key(state_->prefix, batch_folder);
     state_->store->erase_below(folder);  // leftovers of a batch that never happened
-    state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder);
+    state_->staged = std::make_shared<StagedStore>(state_->store, state_->prefix, folder, state_->id);
     state_->array = ArrayAccess::open_settled(state_->staged, state_->prefix);
 }
 
@@ -59,9 +60,8 @@ Array& Edit::array() {
 
 std::int64_t Edit::commit() {
     (void)array();
-    const std::string_view document = state_->array->dialect().metadata_key;
-    Journal journal{
-        .id = new_batch_id(), .keeps_old = state_->options.keep_old, .entries = state_->staged->changes(document)};
+    Journal journal{.id = state_->id, .keeps_old = state_->options.keep_old, .entries = state_->staged->changes()};
+    sort_batch(journal, state_->array->dialect().metadata_key);
     if (!journal.entries.empty()) {
         try {
             record_batch(*state_->store, state_->prefix, journal);

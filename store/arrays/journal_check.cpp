@@ -77,13 +77,16 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
                         const Journal& journal, std::string_view name) {
     Owner owner = owner_of(store, prefix, name);
     require_own_keys(owner, journal, name);
-    const auto staged_key = [&](const Journal::Entry& entry) { return fmt::format("{}/{}", folder, entry.number); };
+    const auto staged_key = [&](const Journal::Entry& entry) { return join_key(folder, journal.staged_name(entry)); };
     // If the batch changes the shape, its chunks are in the new grid.
     for (const Journal::Entry& entry : journal.entries) {
         Buffer document;
         if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
-        if (!store.get(staged_key(entry), document, metadata_limit)) continue;  // in place already
-        owner.metadata = parse_metadata(owner.dialect, store, prefix, document);
+        if (store.get(staged_key(entry), document, metadata_limit)) {
+            owner.metadata = parse_metadata(owner.dialect, store, prefix, document);
+        } else {  // in place already, perhaps only since the metadata were read
+            owner.metadata = load_metadata(owner.dialect, store, prefix);
+        }
     }
     const ChunkGrid grid(owner.metadata.shape, owner.metadata.chunks);
     for (const Journal::Entry& entry : journal.entries) {
@@ -96,10 +99,15 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
         auto value = store.stamp(staged_key(entry));
         const bool staged = value.has_value();
         if (!staged) value = store.stamp(join_key(prefix, entry.key));
-        if (value && value->size == entry.stamp.size) continue;
+        if (value && value->size == entry.stamp.size) {
+            if (!staged || may_be_recorded(entry.stamp, *value)) continue;
+            refuse(name, fmt::format("gives {} the staged value {}, which was changed since", entry.key,
+                                     journal.staged_name(entry)));
+        }
         refuse(name, value ? fmt::format("gives {} a value of {} bytes, but the one {} has {}", entry.key,
                                          entry.stamp.size, staged ? "that is staged" : "in place", value->size)
-                           : fmt::format("gives {} the staged value {}, which is missing", entry.key, entry.number));
+                           : fmt::format("gives {} the staged value {}, which is missing", entry.key,
+                                         journal.staged_name(entry)));
     }
 }
 

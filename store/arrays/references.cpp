@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "array_state.h"
+#include "batch.h"
 #include "packed_file.h"
 
 namespace tessera {
@@ -69,6 +71,10 @@ Value attributes_of(const Array& array) {
 }
 
 void add_array(Collector& refs, const KeyValueStore& store, const Array& array, const std::string& below) {
+    const ArrayState& state = *ArrayAccess::state(array);
+    if (state.store->read_only() && batch_pending(*state.store, state.prefix)) {
+        throw unsupported(array.name() + ": a batch of edits is recorded but not in place, and nobody may write here");
+    }
     const ChunkBytes chunks(array);
     if (!chunks.zarray()) throw unsupported(array.name() + ": Zarr v2 cannot say how its chunks are encoded");
     if (!chunks.may_be_absent() && array.metadata().fill.bytes) {

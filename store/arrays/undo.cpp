@@ -166,7 +166,7 @@ Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Dialect&
                     .key = done.key};
         if (had_old) {
             const std::string& old = last.done[i].kept;
-            const std::string staged = staged_key(prefix, i);
+            const std::string staged = staged_key(prefix, journal, entry);
             keep_value(store, old, staged);
             const auto stamp = store.stamp(staged);
             if (!stamp) {

@@ -1,7 +1,8 @@
 // Layout of a journal, all numbers little-endian, every field at a multiple of its size:
 //
 //   0   8 bytes  89 54 53 4A 0D 0A 1A 0A: "\x89TSJ\r\n\x1a\n", which text modes and 7-bit lines damage visibly
-//   8   u16      major version, 1: another one is refused
+//   8   u16      major version, 2: a newer one is refused. In version 1 the names of staged values were only their
+//                numbers, which the next batch had again
 //   10  u16      minor version, 0: a newer one is read
 //   12  u32      size of this header, 64: where the entries begin
 //   16  u64      id of the batch
@@ -17,7 +18,7 @@
 //   0   u32      1 a value is put, 2 a key is erased
 //   4   u32      flags; bit 0: the key was there before; bit 1: the value is identified by its bytes, because
 //                the file system's times are too coarse
-//   8   u64      number of the staged value (its name in .tessera/batch)
+//   8   u64      number of the staged value: its name in .tessera/batch is ID.NUMBER, the id of 16 hexadecimal digits
 //   16  u64      its size in bytes
 //   24  i64      its time of modification, nanoseconds since 1970
 //   32  u64      its inode; if identified by its bytes, the first 8 bytes of their SHA-256, big-endian
@@ -43,7 +44,7 @@ namespace tessera {
 namespace {
 
 constexpr std::array<unsigned char, 8> magic{0x89, 'T', 'S', 'J', '\r', '\n', 0x1A, '\n'};
-constexpr std::uint16_t major_version = 1;
+constexpr std::uint16_t major_version = 2;
 constexpr std::size_t header_size = 64;
 constexpr std::size_t entry_size = 48;  // without the key
 constexpr std::size_t hash_size = 32;
@@ -99,6 +100,7 @@ struct Header {
     std::uint64_t count = 0;
     std::uint64_t id = 0;
     std::uint32_t flags = 0;
+    std::uint16_t version = 0;
 };
 
 /// Decodes the header at the start of `first`. Requires that the size in it is `size`.
@@ -108,16 +110,18 @@ Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) 
     }
     const std::byte* p = first.data();
     if (std::memcmp(p, magic.data(), magic.size()) != 0) damaged(name, "its first 8 bytes are not a journal's");
-    if (const auto major = load_little<std::uint16_t>(p + 8); major != major_version) {
+    const auto major = load_little<std::uint16_t>(p + 8);
+    if (major < 1 || major > major_version) {
         throw unsupported(fmt::format(
-            "{}: the journal of a batch of edits has version {}, this program knows version {}; finish the batch with "
+            "{}: the journal of a batch of edits has version {}, this program knows 1 to {}; finish the batch with "
             "the program that began it, or `tessera repair --give-up-batches` sets it aside",
             name, major, major_version));
     }
     const Header header{.entries_at = load_little<std::uint32_t>(p + 12),
                         .count = load_little<std::uint64_t>(p + 24),
                         .id = load_little<std::uint64_t>(p + 16),
-                        .flags = load_little<std::uint32_t>(p + 40)};
+                        .flags = load_little<std::uint32_t>(p + 40),
+                        .version = major};
     const auto entries_size = load_little<std::uint64_t>(p + 32);
     const std::uint64_t hashed = size - hash_size;
     if (header.entries_at < header_size || header.entries_at > hashed || entries_size != hashed - header.entries_at ||
@@ -128,8 +132,11 @@ Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) 
 }
 
 Journal decode_entries(const Header& header, ByteSpan entries, std::string_view name) {
-    Journal journal{
-        .id = header.id, .keeps_old = (header.flags & 1U) != 0, .gives_up = (header.flags & 2U) != 0, .entries = {}};
+    Journal journal{.id = header.id,
+                    .keeps_old = (header.flags & 1U) != 0,
+                    .gives_up = (header.flags & 2U) != 0,
+                    .bare_names = header.version == 1,
+                    .entries = {}};
     journal.entries.reserve(header.count);
     for (std::uint64_t i = 0; i < header.count; ++i) journal.entries.push_back(decode_entry(entries, name));
     if (!entries.empty()) damaged(name, "bytes are left after its entries");
@@ -138,6 +145,20 @@ Journal decode_entries(const Header& header, ByteSpan entries, std::string_view 
 
 }  // namespace
 
+std::string staged_name(std::uint64_t batch, std::uint64_t number) {
+    return fmt::format("{:016x}.{}", batch, number);
+}
+
+std::string Journal::staged_name(const Entry& entry) const {
+    return bare_names ? std::to_string(entry.number) : tessera::staged_name(id, entry.number);
+}
+
+bool may_be_recorded(const ValueStamp& recorded, const ValueStamp& found) {
+    if (recorded.size != found.size) return false;
+    if (recorded.by_content != found.by_content) return true;
+    return recorded.by_content ? recorded.id == found.id : recorded.id != found.id || recorded == found;
+}
+
 Buffer encode_journal(const Journal& journal) {
     std::size_t size = header_size;
     for (const Journal::Entry& entry : journal.entries) size += entry_size + padded(entry.key.size());
@@ -145,7 +166,7 @@ Buffer encode_journal(const Journal& journal) {
     std::byte* p = bytes.data();
     std::memset(p, 0, size);
     std::memcpy(p, magic.data(), magic.size());
-    store_little(p + 8, major_version);
+    store_little(p + 8, journal.bare_names ? std::uint16_t{1} : major_version);
     store_little(p + 12, static_cast<std::uint32_t>(header_size));
     store_little(p + 16, journal.id);
     store_little(p + 24, static_cast<std::uint64_t>(journal.entries.size()));
@@ -191,6 +212,14 @@ Journal read_journal(const ByteSource& file, std::string_view name) {
     const Sha256 hash = hasher.finish();
     require_hash(hash, read_range(file, hashed, hash_size), name);
     return decode_entries(header, read_range(file, header.entries_at, hashed - header.entries_at), name);
+}
+
+std::optional<std::uint64_t> journal_id(const ByteSource& file) {
+    constexpr std::size_t up_to_id = 24;
+    if (file.size() < up_to_id) return std::nullopt;
+    const Buffer first = read_range(file, 0, up_to_id);
+    if (std::memcmp(first.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+    return load_little<std::uint64_t>(first.data() + 16);
 }
 
 }  // namespace tessera

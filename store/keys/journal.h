@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,16 +23,29 @@ struct Journal {
         ValueStamp stamp;          ///< put: of the staged value, which it keeps under its key
         std::string key;           ///< relative to the array
     };
-    std::uint64_t id = 0;    ///< of the batch
-    bool keeps_old = false;  ///< old values are kept, so that the batch can be undone
-    bool gives_up = false;   ///< it reverts a batch that could not be put in place
+    std::uint64_t id = 0;     ///< of the batch
+    bool keeps_old = false;   ///< old values are kept, so that the batch can be undone
+    bool gives_up = false;    ///< it reverts a batch that could not be put in place
+    bool bare_names = false;  ///< version 1: the names of staged values do not begin with the batch's id
     std::vector<Entry> entries;
+
+    /// The name of a staged value in the batch's folder.
+    [[nodiscard]] std::string staged_name(const Entry& entry) const;
 };
+
+/// The name of a staged value of a batch: no other batch has one of that name.
+[[nodiscard]] std::string staged_name(std::uint64_t batch, std::uint64_t number);
+
+/// Whether a staged value may be the one that was recorded. Someone may have copied the array since, with other inodes
+/// and times.
+[[nodiscard]] bool may_be_recorded(const ValueStamp& recorded, const ValueStamp& found);
 
 [[nodiscard]] Buffer encode_journal(const Journal& journal);
 /// Throws corrupt or unsupported, naming `name`. Checks that no key leads out of the array.
 [[nodiscard]] Journal decode_journal(ByteSpan bytes, std::string_view name);
 /// The same from a file of any size. Loads it into memory only after its header and its SHA-256 were verified.
 [[nodiscard]] Journal read_journal(const ByteSource& file, std::string_view name);
+/// The id in the header of a journal that was read before; nullopt if it has none. Any file.
+[[nodiscard]] std::optional<std::uint64_t> journal_id(const ByteSource& file);
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 
 #include "keys.h"
 #include "sorted_keys.h"
+#include "versions.h"
 
 namespace tessera {
 
@@ -34,20 +35,22 @@ private:
     std::unique_ptr<ByteSink> sink_;
 };
 
-StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder)
-    : beneath_(std::move(beneath)), prefix_(std::move(prefix)), folder_(std::move(folder)) {}
+StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder,
+                         std::uint64_t id)
+    : beneath_(std::move(beneath)), prefix_(std::move(prefix)), folder_(std::move(folder)), id_(id) {}
 
 StagedStore::StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder,
                          const Journal& journal, std::function<bool()> pending)
-    : StagedStore(std::move(beneath), std::move(prefix), std::move(folder)) {
+    : StagedStore(std::move(beneath), std::move(prefix), std::move(folder), journal.id) {
+    bare_names_ = journal.bare_names;
     read_only_ = true;
     pending_ = std::move(pending);
     for (const Journal::Entry& entry : journal.entries) {
-        changes_.insert_or_assign(join_key(prefix_, entry.key), Change{entry.kind, entry.number});
+        changes_.insert_or_assign(join_key(prefix_, entry.key), Change{entry.kind, entry.number, entry.stamp});
     }
 }
 
-std::vector<Journal::Entry> StagedStore::changes(std::string_view document) const {
+std::vector<Journal::Entry> StagedStore::changes() const {
     std::vector<Journal::Entry> entries;
     const std::shared_lock guard(mutex_);
     for (const auto& [key, change] : changes_) {
@@ -67,27 +70,42 @@ std::vector<Journal::Entry> StagedStore::changes(std::string_view document) cons
         }
         entries.push_back(std::move(entry));
     }
-    const auto turn = [&](const Journal::Entry& e) { return e.kind == Kind::erase ? 2 : e.key == document ? 1 : 0; };
-    std::ranges::stable_sort(entries, {}, turn);
     return entries;
 }
 
 std::optional<StagedStore::Change> StagedStore::change_of(std::string_view key) const {
     require_key(key);
+    if (ended_) return std::nullopt;
     const std::shared_lock guard(mutex_);
     const auto found = changes_.find(key);
     return found == changes_.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool StagedStore::counts() const {
+    if (!pending_) return true;
+    if (ended_) return false;
+    if (pending_()) return true;
+    ended_ = true;
+    return false;
+}
+
+void StagedStore::require_recorded(std::string_view key, const Change& change, const ValueStamp& found) const {
+    if (!pending_ || may_be_recorded(change.stamp, found)) return;
+    throw corrupt(
+        fmt::format("{}: the new value of {} is not the one that the journal of its batch records; `tessera "
+                    "verify` says more",
+                    join_key(name(), staged_key(change.number)), name_below(prefix_, key)));
+}
+
 std::string StagedStore::staged_key(std::uint64_t number) const {
-    return fmt::format("{}/{}", folder_, number);
+    return join_key(folder_, bare_names_ ? std::to_string(number) : staged_name(id_, number));
 }
 
 void StagedStore::staged(std::string_view key, std::uint64_t number) {
     std::optional<Change> before;
     {
         const std::lock_guard guard(mutex_);
-        Change& change = changes_.try_emplace(std::string(key), Change{Kind::erase, 0}).first->second;
+        Change& change = changes_.try_emplace(std::string(key), Change{Kind::erase}).first->second;
         before = std::exchange(change, Change{Kind::put, number});
     }
     if (before->kind == Kind::put) beneath_->erase(staged_key(before->number));
@@ -98,12 +116,24 @@ void StagedStore::require_writable(std::string_view key) const {
     throw invalid_argument(fmt::format("changing {}: the store was opened for reading only", join_key(name(), key)));
 }
 
+// A staged value that is absent was moved to its key meanwhile, by somebody who finishes the batch.
+
 std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
     const auto change = change_of(key);
     if (change && change->kind == Kind::put) {
-        if (auto value = beneath_->open(staged_key(change->number))) return value;
-        // Somebody who finishes the batch may have moved it to its key meanwhile.
-    } else if (change && (!pending_ || pending_())) {
+        const std::string staged = staged_key(change->number);
+        auto value = beneath_->open(staged);
+        if (value != nullptr && pending_) {
+            auto found = beneath_->stamp(staged);
+            if (change->stamp.by_content && found && !found->by_content) found = content_stamp(*value);
+            if (counts()) {
+                require_recorded(key, *change, found.value_or(change->stamp));
+            } else {
+                value = nullptr;
+            }
+        }
+        if (value != nullptr) return value;
+    } else if (change && counts()) {
         return nullptr;
     }
     return beneath_->open(key);
@@ -111,9 +141,10 @@ std::unique_ptr<ByteSource> StagedStore::open(std::string_view key) const {
 
 bool StagedStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
     const auto change = change_of(key);
+    if (change && pending_) return KeyValueStore::get(key, out, limit);
     if (change && change->kind == Kind::put) {
         if (beneath_->get(staged_key(change->number), out, limit)) return true;
-    } else if (change && (!pending_ || pending_())) {
+    } else if (change) {
         return false;
     }
     return beneath_->get(key, out, limit);
@@ -122,8 +153,9 @@ bool StagedStore::get(std::string_view key, Buffer& out, std::uint64_t limit) co
 std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
     const auto change = change_of(key);
     if (change && change->kind == Kind::put) {
-        if (const auto stamp = beneath_->stamp(staged_key(change->number))) return stamp;
-    } else if (change && (!pending_ || pending_())) {
+        const auto stamp = beneath_->stamp(staged_key(change->number));
+        if (stamp && counts()) return stamp;
+    } else if (change && counts()) {
         return std::nullopt;
     }
     return beneath_->stamp(key);
@@ -132,8 +164,8 @@ std::optional<ValueStamp> StagedStore::stamp(std::string_view key) const {
 bool StagedStore::contains(std::string_view key) const {
     const auto change = change_of(key);
     if (change && change->kind == Kind::put) {
-        if (beneath_->contains(staged_key(change->number))) return true;
-    } else if (change && (!pending_ || pending_())) {
+        if (beneath_->contains(staged_key(change->number)) && counts()) return true;
+    } else if (change && counts()) {
         return false;
     }
     return beneath_->contains(key);
@@ -166,7 +198,7 @@ bool StagedStore::erase(std::string_view key) {
     {
         const std::lock_guard guard(mutex_);
         if (beneath) {
-            changes_.insert_or_assign(std::string(key), Change{Kind::erase, 0});
+            changes_.insert_or_assign(std::string(key), Change{Kind::erase});
         } else if (change) {
             changes_.erase(std::string(key));
         }
@@ -184,6 +216,7 @@ void StagedStore::erase_below(std::string_view prefix) {
 StagedStore::Changes StagedStore::changes_below(std::string_view prefix) const {
     require_prefix(prefix);
     Changes found;
+    if (ended_) return found;
     const std::shared_lock guard(mutex_);
     for_each_directly_below(changes_, prefix,
                             [&](std::string_view name, const Change& change) { found.emplace(name, change); });
@@ -197,7 +230,7 @@ Listing StagedStore::list(std::string_view prefix) const {
     for (const auto& [name, change] : changed) {
         if (contains(join_key(prefix, name))) listing.keys.push_back(name);
     }
-    {
+    if (!ended_) {
         // A folder with staged values may not exist yet; one with only erased values may show as empty.
         const std::shared_lock guard(mutex_);
         for (const std::string& name : list_below(changes_, prefix).prefixes) listing.prefixes.push_back(name);

@@ -1,6 +1,7 @@
 // A view of a store with a batch of edits that has not taken effect yet. Private to the store module.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,20 +18,20 @@
 
 namespace tessera {
 
-/// New values are staged under numbers in a folder of the underlying store; erased keys are only remembered. Everything
-/// else comes from the underlying store. Thread rule: as every store.
+/// New values are staged in a folder of the underlying store, under the batch's id and numbers; erased keys are only
+/// remembered. Everything else comes from the underlying store. Thread rule: as every store.
 class StagedStore final : public KeyValueStore, public LocalFiles {
 public:
-    /// For the array at `prefix`. Values are staged in `folder`, which is empty or absent.
-    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder);
+    /// For the array at `prefix`. Values of the batch `id` are staged in `folder`, which is empty or absent.
+    StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, std::uint64_t id);
     /// For reading only, with the changes of a batch that is committed but not applied. They count only while
-    /// `pending`() is true, because somebody else may finish the batch at any time.
+    /// `pending`() is true, because somebody else may finish the batch at any time. Once it is false, this batch has
+    /// ended, and the store is the underlying one. A staged value that is not the recorded one throws corrupt.
     StagedStore(std::shared_ptr<KeyValueStore> beneath, std::string prefix, std::string folder, const Journal& journal,
                 std::function<bool()> pending);
 
-    /// The changes so far, with keys relative to the array: values first, then the metadata document, then erased keys.
-    /// `document` is the key of the metadata document.
-    [[nodiscard]] std::vector<Journal::Entry> changes(std::string_view document) const;
+    /// The changes so far, with keys relative to the array.
+    [[nodiscard]] std::vector<Journal::Entry> changes() const;
 
     [[nodiscard]] std::unique_ptr<ByteSource> open(std::string_view key) const override;
     [[nodiscard]] bool get(std::string_view key, Buffer& out, std::uint64_t limit) const override;
@@ -63,10 +64,15 @@ private:
     struct Change {
         Journal::Entry::Kind kind = Journal::Entry::Kind::put;
         std::uint64_t number = 0;
+        ValueStamp stamp = {};  ///< as recorded; of a batch that is made now unknown yet
     };
     using Changes = std::map<std::string, Change, std::less<>>;
 
     [[nodiscard]] std::optional<Change> change_of(std::string_view key) const;
+    /// Whether the batch is still to be applied. Asked after a staged value was found: then the value is this batch's.
+    [[nodiscard]] bool counts() const;
+    /// Throws corrupt if a staged value was recorded as another one.
+    void require_recorded(std::string_view key, const Change& change, const ValueStamp& found) const;
     [[nodiscard]] std::string staged_key(std::uint64_t number) const;
     void staged(std::string_view key, std::uint64_t number);
     void require_writable(std::string_view key) const;
@@ -76,8 +82,11 @@ private:
     std::shared_ptr<KeyValueStore> beneath_;
     std::string prefix_;
     std::string folder_;
+    std::uint64_t id_;
+    bool bare_names_ = false;
     bool read_only_ = false;
     std::function<bool()> pending_;
+    mutable std::atomic<bool> ended_ = false;
     mutable std::shared_mutex mutex_;  ///< for what follows
     Changes changes_;
     std::uint64_t next_ = 0;

@@ -124,7 +124,7 @@ class Edits(ProgramTest):
         editing.stdin.write("set 0:50,: 1\n")
         editing.stdin.flush()
         batch = self.folder / "grid.zarr/.tessera/batch"
-        while not list(batch.glob("[0-9]*")):
+        while not list(batch.glob("[0-9a-f]*")):
             self.assertIsNone(editing.poll())
             time.sleep(0.01)
         # Readers go on, and see the old values.

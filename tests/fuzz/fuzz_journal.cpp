@@ -24,7 +24,9 @@ void decode(ByteSpan input) {
     (void)changes_text(journal);
     const auto store = memory_store();
     store->put(".zarray", std::as_bytes(std::span(metadata, std::strlen(metadata))));
-    store->put(".tessera/batch/0", std::as_bytes(std::span("0123456789abcdef", 16)));
+    for (const std::string& name : {std::string("0"), staged_name(1, 0)}) {
+        store->put(".tessera/batch/" + name, std::as_bytes(std::span("0123456789abcdef", 16)));
+    }
     require_applicable(*store, "", ".tessera/batch", journal, "the journal");
     for (const Journal::Entry& entry : journal.entries) {
         if (entry.key.find("..") != std::string::npos || entry.key.starts_with(".tessera")) __builtin_trap();

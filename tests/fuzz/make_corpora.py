@@ -120,13 +120,14 @@ def shards():
 
 # ---- journals, without their SHA-256, which the target adds, and whole ones
 
-def journal(entries, number=1, flags=1, major=1, minor=0, count=None):
+def journal(entries, number=1, flags=1, major=1, minor=0, count=None, above=0):
     body = b""
     for kind, staged, size, key in entries:
         name = key.encode()
         body += struct.pack("<IIQQqQII", kind, 1, staged, size, 0, 0, len(name), 0) + name + b"\0" * (-len(name) % 8)
     return b"\x89TSJ\r\n\x1a\n" + struct.pack("<HHIQQQI", major, minor, 64, number,
-                                             len(entries) if count is None else count, len(body), flags) + bytes(20) + body
+                                             len(entries) if count is None else count, len(body), flags) \
+        + struct.pack("<I", above) + bytes(16) + body
 
 
 def journals():
@@ -139,7 +140,9 @@ def journals():
         "own": journal([(put, 0, 16, ".tessera/lock")]), "linked": journal([(put, 0, 1, "x/.bashrc")]),
         "twice": journal([(put, 0, 16, "0.0"), (put, 1, 16, "0.0")]), "size": journal([(put, 0, 2**63, "0.0")]),
         "missing": journal([(put, 7, 16, "0.0")]), "kind": journal([(3, 0, 16, "0.0")]), "nul": journal([(1, 0, 16, "0\0")]),
-        "many": journal([(put, 0, 16, "0.0")], count=2**60), "newer": journal([], major=2), "minor": journal([], minor=9),
+        "many": journal([(put, 0, 16, "0.0")], count=2**60), "newer": journal([], major=3), "minor": journal([], minor=9),
+        "second": journal([(put, 0, 16, "0.0"), (erase, 0, 0, "0.1")], major=2), "unknown": journal([], major=0),
+        "group": journal([(3, 0, 0, "x")], flags=5, major=2), "part": journal([(put, 0, 16, "0.0")], major=2, above=2),
         "no-undo": journal([(put, 0, 16, "2.1")], flags=0), "cut": journal([(put, 0, 16, "0.0")])[:100], "nothing": b"",
     }
     for name, data in made.items():

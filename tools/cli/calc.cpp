@@ -72,8 +72,8 @@ void require_in_place_options(const TransferOptions& o) {
 
 int calc_in_place(Session& session, const CalcCommand& o) {
     require_in_place_options(o.out);
+    Array array = open_to_edit(session, o.out.destination);  // first, which finishes a batch that was recorded there
     Operands operands = open_operands(o.operands);
-    Array array = open_to_edit(session, o.out.destination);
     const Cast rule = o.out.cast ? parse_cast(*o.out.cast) : Cast::same_kind;
     const Selection selection =
         o.out.selection

@@ -13,6 +13,7 @@
 
 #include "expect_error.h"
 #include "forwarding_store.h"
+#include "journal.h"
 #include "temporary_folder.h"
 
 namespace tessera {
@@ -285,6 +286,79 @@ TEST(Edit, AnOldHandleFinishesABatchBeforeItWrites) {
     EXPECT_FALSE(fs::exists(folder / "a/.tessera/batch/journal"));
 }
 
+/// Leaves a batch pending in a folder that fills the first chunks with 3 and the next with the fill value.
+void leave_pending(const fs::path& path) {
+    const StoreOptions quick{.durability = Durability::none};
+    for (std::int64_t lives = 1; !fs::exists(path / ".tessera/batch/journal"); ++lives) {
+        ASSERT_LT(lives, 1000);
+        const auto commit = [&] {
+            Edit edit(Array::open(std::make_shared<DyingStore>(directory_store(path, quick), lives)));
+            edit->fill(Selection::parse("0:8, 0:8", edit->shape()), Value(3));
+            edit->fill(Selection::parse("8:16, 0:8", edit->shape()), Value(-1));
+            edit.commit();
+        };
+        EXPECT_THROW(commit(), Error);
+    }
+}
+
+/// Makes a pending batch one of version 1, whose staged values have the names that every batch gave.
+void make_older(const fs::path& path) {
+    const fs::path journal = path / ".tessera/batch/journal";
+    const auto store = directory_store(path);
+    Journal batch = read_journal(*store->open(".tessera/batch/journal"), "it");
+    for (const Journal::Entry& entry : batch.entries) {
+        if (entry.kind == Journal::Entry::Kind::erase) continue;
+        fs::rename(path / ".tessera/batch" / batch.staged_name(entry),
+                   path / ".tessera/batch" / std::to_string(entry.number));
+    }
+    batch.bare_names = true;
+    store->put(".tessera/batch/journal", encode_journal(batch).span());
+}
+
+TEST_P(Edits, OfAReaderEndWithTheirBatch) {
+    const StoreOptions quick{.durability = Durability::none};
+    for (const bool older : {false, true}) {
+        const TemporaryFolder folder;
+        const fs::path path = folder / "a";
+        make(directory_store(path, quick), GetParam());
+        const Array before = Array::open(path, {.read_only = true});
+        leave_pending(path);
+        if (older) make_older(path);
+        const Array reader = Array::open(path, {.read_only = true});
+        const Array other = Array::open(path, {.read_only = true});
+        const auto at = [](const Array& array, const char* where) {
+            return array.read(where).values<std::int32_t>()[0];
+        };
+        EXPECT_EQ(at(reader, "0, 0"), 3);
+        EXPECT_EQ(at(reader, "9, 0"), -1);
+        Array writer = Array::open(path, quick);  // finishes it
+        EXPECT_EQ(at(reader, "0, 0"), 3);
+        EXPECT_EQ(at(reader, "9, 0"), -1);
+        {
+            // Of a batch that is never recorded nothing is seen, whatever its staged values are called.
+            Edit edit(writer);
+            edit->fill(Selection::parse("12:20, 0:12", edit->shape()), Value(7));
+            if (older) {
+                for (const char* name : {"0", "1", "2", "3", "4"})
+                    std::ofstream(path / ".tessera/batch" / name) << "another chunk";
+            }
+            for (const Array* array : {&reader, &other}) {
+                EXPECT_EQ(at(*array, "0, 0"), 3);
+                EXPECT_EQ(at(*array, "9, 0"), -1);
+                EXPECT_EQ(content(*array), content(writer));
+            }
+        }
+        // Nor of one that is recorded: what a reader opened before sees is what is in place.
+        leave_pending(path);
+        const Content now = content(before);
+        writer = Array::open(path, quick);
+        writer.fill("9, 0", Value(8));
+        EXPECT_EQ(at(reader, "9, 0"), 8);
+        EXPECT_EQ(content(other), content(writer));
+        EXPECT_EQ(now.shape, content(writer).shape);
+    }
+}
+
 TEST(Edit, ADamagedJournalIsAnErrorThatChangesNothing) {
     const TemporaryFolder folder;
     const StoreOptions quick{.durability = Durability::none};
@@ -326,7 +400,7 @@ TEST(Edit, ADamagedJournalIsAnErrorThatChangesNothing) {
         write(good.substr(0, size));
         refused(ErrorCode::corrupt, "journal");
     }
-    EXPECT_TRUE(fs::exists(folder / "a/.tessera/batch/0"));
+    EXPECT_GT(directory_store(folder / "a")->list(".tessera/batch").keys.size(), 1U);
     write(good);
     EXPECT_EQ(Array::open(folder / "a", quick).read("0, 0").values<std::int32_t>()[0], 3);
 }

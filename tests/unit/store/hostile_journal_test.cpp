@@ -55,12 +55,15 @@ protected:
     }
 
     /// Puts a journal there, and staged values 0 and 1.
-    void stage(const std::vector<Journal::Entry>& entries, bool keeps_old = true) {
+    void stage(const std::vector<Journal::Entry>& entries, bool bare_names = false) {
+        const Journal journal{.id = 1, .keeps_old = true, .bare_names = bare_names, .entries = entries};
         fs::create_directories(place / ".tessera" / "batch");
-        for (const char* name : {"0", "1"}) {
-            std::ofstream(place / ".tessera" / "batch" / name) << std::string(value_size, 'E');
+        for (const std::uint64_t number : {0U, 1U}) {
+            std::ofstream(place / ".tessera" / "batch" /
+                          journal.staged_name({.number = number, .stamp = {}, .key = {}}))
+                << std::string(value_size, 'E');
         }
-        const Buffer bytes = encode_journal({.id = 1, .keeps_old = keeps_old, .entries = entries});
+        const Buffer bytes = encode_journal(journal);
         std::ofstream(place / ".tessera" / "batch" / "journal", std::ios::binary)
             .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     }
@@ -119,14 +122,37 @@ TEST_P(HostileJournal, entries_that_no_batch_could_have_recorded) {
     expect_refused("of 17 bytes, but the one in place has 16");
     fs::remove(place / key1);
     stage({put(0, key0), put(2, key1)});
-    expect_refused("the staged value 2, which is missing");
+    expect_refused("the staged value 0000000000000001.2, which is missing");
 }
 
 TEST_P(HostileJournal, staged_values_that_are_links) {
     stage({put(0, key0), put(1, key1)});
-    fs::remove(place / ".tessera" / "batch" / "1");
-    fs::create_symlink("../../../victim/thesis", place / ".tessera" / "batch" / "1");
-    expect_refused(".tessera/batch/1 is a symbolic link");
+    const fs::path staged = place / ".tessera" / "batch" / staged_name(1, 1);
+    fs::remove(staged);
+    fs::create_symlink("../../../victim/thesis", staged);
+    expect_refused(".tessera/batch/0000000000000001.1 is a symbolic link");
+}
+
+TEST_P(HostileJournal, staged_values_that_were_changed_since) {
+    stage({put(0, key0), put(1, key1)});
+    struct stat status {};
+    ASSERT_EQ(::stat((place / ".tessera" / "batch" / staged_name(1, 1)).c_str(), &status), 0);
+    Journal::Entry recorded = put(1, key1);
+    recorded.stamp.id = status.st_ino;
+    recorded.stamp.modified = 1;
+    stage({put(0, key0), recorded});
+    expect_refused("which was changed since");
+}
+
+// A batch of a version whose staged values were named by their numbers alone.
+TEST_P(HostileJournal, an_older_version_left_is_finished) {
+    stage({put(0, key0), erase(key1)}, true);
+    EXPECT_TRUE(fs::exists(place / ".tessera/batch/0"));
+    EXPECT_EQ(Array::open(place, {.read_only = true}).read("0").values<std::int32_t>()[0], 0x45454545);
+    EXPECT_EQ(Array::open(place).read("0").values<std::int32_t>()[0], 0x45454545);
+    EXPECT_EQ(text_of(place / key0), std::string(value_size, 'E'));
+    EXPECT_FALSE(fs::exists(place / key1));
+    EXPECT_FALSE(fs::exists(place / ".tessera/batch/journal"));
 }
 
 TEST_P(HostileJournal, a_chunk_folder_that_is_a_link) {
