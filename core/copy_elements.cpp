@@ -10,6 +10,7 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace tessera {
 
@@ -446,18 +447,11 @@ void copy_elements(const ArrayView& from, const MutableArrayView& to) {
     convert_order(from.dtype, to);
 }
 
-void fill_elements(const MutableArrayView& to, const std::byte* element) {
+namespace {
+
+/// Copies the same bytes to every element.
+void fill_raw(const MutableArrayView& to, const std::byte* element) {
     const std::int64_t size = to.dtype.size();
-    if (size == 0 || to.count() == 0) return;
-    VariableSlot slot;
-    if (to.dtype.is_variable()) {
-        if (to.arena == nullptr) {
-            throw invalid_argument(
-                "a view of variable-length elements needs an arena to be written to; use an NDArray");
-        }
-        slot = to.arena->add(slot_content(element));
-        element = reinterpret_cast<const std::byte*>(&slot);
-    }
     const bool one_byte = std::all_of(element, element + size, [&](std::byte b) { return b == element[0]; });
     for_each_row(to, [&](std::byte* p, std::int64_t step, std::int64_t n) {
         if (step != size) {
@@ -474,6 +468,25 @@ void fill_elements(const MutableArrayView& to, const std::byte* element) {
             }
         }
     });
+}
+
+}  // namespace
+
+void fill_elements(const MutableArrayView& to, const std::byte* element) {
+    if (to.dtype.size() == 0 || to.count() == 0) return;
+    if (!to.dtype.is_variable()) return fill_raw(to, element);
+    if (to.arena == nullptr) {
+        throw invalid_argument("a view of variable-length elements needs an arena to be written to; use an NDArray");
+    }
+    const VariableSlot slot = to.arena->add(slot_content(element));
+    fill_raw(to, reinterpret_cast<const std::byte*>(&slot));
+}
+
+void zero_elements(const MutableArrayView& to) {
+    if (to.dtype.size() == 0 || to.count() == 0) return;
+    // A slot of zeros is an empty string.
+    const std::vector<std::byte> zeros(static_cast<std::size_t>(to.dtype.size()));
+    fill_raw(to, zeros.data());
 }
 
 void fill_elements(const MutableArrayView& to, const DType& dtype, const std::byte* element) {

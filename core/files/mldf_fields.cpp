@@ -232,7 +232,7 @@ private:
         if (array_.kind != FieldArray::Kind::fixed) {
             return s_->read_slot(payload, array_.kind == FieldArray::Kind::text, out);
         }
-        if (payload.size == 0) return fill_elements(out, zero_element(out.dtype).data());
+        if (payload.size == 0) return zero_elements(out);
         Region part;
         for (int d = 1; d < region.rank(); ++d) {
             part.start.push_back(region.start[d]);

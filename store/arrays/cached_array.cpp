@@ -241,9 +241,7 @@ private:
     NDArray fresh_elements(const CachedChunk& entry) const {
         NDArray elements = fresh();
         // Elements beyond the array's edge are stored too, and must not be uninitialised memory.
-        if (!(inside(entry).extent == grid_->chunks())) {
-            fill_elements(elements.view(), loaded_->metadata.dtype, zero_element(loaded_->metadata.dtype).data());
-        }
+        if (!(inside(entry).extent == grid_->chunks())) zero_elements(elements.view());
         return elements;
     }
 

@@ -195,7 +195,7 @@ inline void fill_unread(const LoadedArray& loaded, const MutableArrayView& chunk
     if (loaded.metadata.fill.error.empty()) {
         fill_elements(chunk, loaded.fill());
     } else {
-        fill_elements(chunk, zero_element(loaded.metadata.dtype).data());
+        zero_elements(chunk);
     }
 }
 

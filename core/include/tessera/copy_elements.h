@@ -18,6 +18,8 @@ void copy_elements(const ArrayView& from, const MutableArrayView& to);
 void fill_elements(const MutableArrayView& to, const std::byte* element);
 /// The same with an element of `dtype`, which may differ from the view's in byte order.
 void fill_elements(const MutableArrayView& to, const DType& dtype, const std::byte* element);
+/// Sets every byte of every element to 0 (for variable-length dtypes: every element to an empty string).
+void zero_elements(const MutableArrayView& to);
 
 /// Whether every element equals `element` bit for bit (variable-length: content for content).
 [[nodiscard]] bool all_elements_equal(const ArrayView& v, const std::byte* element);

@@ -241,6 +241,27 @@ TEST_F(CachedArrays, text_that_is_replaced_again_and_again_takes_no_more_room) {
     EXPECT_EQ(slots[0].view(), "");
 }
 
+TEST(CachedArraysOfText, chunks_at_the_edge_of_an_array_of_text_or_bytes) {
+    for (const DType& dtype : {DType::variable_text(), DType::variable_bytes()}) {
+        Array array = Array::create(memory_store(), "", {.shape = {6}, .chunks = {4}, .dtype = dtype, .format = "v3"});
+        const std::string text = "z";
+        const VariableSlot slot{text.data(), text.size()};
+        const auto element = view_bytes(reinterpret_cast<const std::byte*>(&slot), dtype, {1});
+        array.write({{5}, {1}}, element);
+        {
+            CachedArray cached(array);
+            cached.write({{4}, {1}}, element);
+            cached.flush();
+            cached.write({{0}, {6}}, array.read().view());
+        }
+        const NDArray all = array.read();
+        const auto* slots = reinterpret_cast<const VariableSlot*>(all.bytes().data());
+        EXPECT_EQ(slots[3].view(), "");
+        EXPECT_EQ(slots[4].view(), "z");
+        EXPECT_EQ(slots[5].view(), "z");
+    }
+}
+
 TEST_F(CachedArrays, a_failed_flush_is_an_error_and_keeps_what_was_written) {
     (void)Array::create(folder / "a", options("v2", {20}, {10}), fast);
     testing::internal::CaptureStderr();

@@ -51,6 +51,10 @@ const std::vector<Elements>& all_elements() {
         {">U2", {"", "no"}},
         {"<M8[s]", {0, 1577836800, "NaT"}},
         {">m8[D]", {0, 5, "NaT"}},
+        {"|V3", {}},
+        {R"([["a", "<i2"], ["b", "|S3"]])", {}},
+        {"string", {"", "no"}},
+        {"bytes", {"", "no"}, {"none", "zlib:1", "zstd:1"}},
     };
     return all;
 }
@@ -149,17 +153,25 @@ private:
                                    options.order == Order::F ? "F" : "C");
     }
 
+    /// What is absent reads as, as fill_elements() takes it.
+    const std::byte* element() {
+        if (!array_->dtype().is_variable()) return element_.data();
+        slot_ = {reinterpret_cast<const char*>(element_.data()), element_.size()};
+        return reinterpret_cast<const std::byte*>(&slot_);
+    }
+
     NDArray filled(const Shape& shape) {
         NDArray elements(array_->dtype(), shape);
-        fill_elements(elements.view(), element_.data());
+        fill_elements(elements.view(), element());
         return elements;
     }
 
     /// Few distinct values, so that chunks full of the fill occur.
     NDArray drawn(const DType& dtype, const Shape& shape) {
         NDArray elements(dtype, shape);
-        fill_elements(elements.view(), array_->dtype(), element_.data());
+        fill_elements(elements.view(), array_->dtype(), element());
         if (draw(0, 3) == 0) return elements;
+        if (dtype.is_variable()) return texts(std::move(elements));
         const bool narrow = dtype.kind() == Kind::boolean;
         const auto size = static_cast<std::size_t>(dtype.size());
         const bool sparse = draw(0, 1) == 0;
@@ -168,6 +180,16 @@ private:
             for (std::size_t k = 0; k < size; ++k) {
                 elements.bytes()[i + k] = static_cast<std::byte>(random_() % (narrow ? 2 : 3));
             }
+        }
+        return elements;
+    }
+
+    NDArray texts(NDArray elements) {
+        const MutableArrayView view = elements.view();
+        auto* slots = reinterpret_cast<VariableSlot*>(view.data);
+        for (std::int64_t i = 0; i < view.count(); ++i) {
+            static const std::vector<std::string> all{"", "a", "no", std::string(300, 'x')};
+            if (draw(0, 2) > 0) slots[i] = view.arena->add(one_of(all));
         }
         return elements;
     }
@@ -182,9 +204,9 @@ private:
 
     /// Returns whether the shape was changed, so that chunks may have gone.
     bool one_step() {
-        const auto kind = draw(0, 9);
+        const auto kind = draw(0, 10);
         if (kind == 0) return batch();
-        if (kind == 1) {
+        if (kind == 1 || kind == 10) {
             cached();
         } else if (kind == 2) {
             many();
@@ -351,7 +373,7 @@ private:
         std::int64_t wanted = 0;
         for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
             const Region r = grid.chunk_region(grid.index(n));
-            wanted += all_elements_equal(expected_->elements.view().part(r), element_.data()) ? 0 : 1;
+            wanted += all_elements_equal(expected_->elements.view().part(r), element()) ? 0 : 1;
         }
         const StoredSize stored = array_->stored_size();
         ASSERT_LE(wanted, stored.chunks) << said_;
@@ -363,7 +385,8 @@ private:
     std::optional<TemporaryFolder> folder_;
     std::shared_ptr<KeyValueStore> store_;
     std::optional<Array> array_;
-    ElementBytes element_;  ///< what is absent reads as
+    ElementBytes element_;  ///< what is absent reads as: its content
+    VariableSlot slot_;
     std::optional<Expected> expected_;
     std::string kind_;
     std::string description_;
