@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <tessera/caller.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
 #include <tessera/memory_account.h>
@@ -71,12 +72,14 @@ struct Shared {
     std::mutex mutex;
     std::exception_ptr first;
     std::shared_ptr<MemoryAccount> account = MemoryAccount::current();  // the caller's
+    const Caller& caller = Caller::current();
 };
 
 void work(Shared& shared, std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
     (void)shared.begun.load(std::memory_order_acquire);
     inside_job = true;
     const MemoryScope scope(shared.account);
+    const JobScope jobs(shared.caller);
     try {
         while (!shared.stopped.load(std::memory_order_relaxed)) {
             const std::int64_t i = shared.next.fetch_add(1, std::memory_order_relaxed);

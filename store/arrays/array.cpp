@@ -10,6 +10,7 @@
 #include <tessera/place.h>
 #include <tessera/shard.h>
 #include <tessera/slices.h>
+#include <tessera/stop.h>
 #include <algorithm>
 
 #include "array_state.h"
@@ -424,6 +425,7 @@ void Array::read_into(std::string_view selection, const MutableArrayView& out, c
 }
 
 void Array::write(const Region& region, const ArrayView& in, const IoOptions& io) {
+    const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);
@@ -432,6 +434,7 @@ void Array::write(const Region& region, const ArrayView& in, const IoOptions& io
 }
 
 void Array::write_many(std::span<const RegionWrite> parts, const IoOptions& io) {
+    const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);
@@ -451,6 +454,7 @@ std::unique_ptr<ArraySink> Array::open_shard(const Region& region) {
 
 void Array::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     const ArrayView full = with_dropped(selection, in, name());
+    const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);
@@ -459,6 +463,7 @@ void Array::write(const Selection& selection, const ArrayView& in, const IoOptio
 }
 
 void Array::update(const Selection& selection, const Change& change, const IoOptions& io) {
+    const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
     require_place_for_chunks(*state_, *l);

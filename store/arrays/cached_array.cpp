@@ -14,6 +14,7 @@
 #include <tessera/cached_array.h>
 
 #include <fmt/format.h>
+#include <tessera/caller.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
@@ -77,7 +78,8 @@ struct ChunkCache {
     }
 
     void read(const Region& region, const MutableArrayView& out, const IoOptions& io) {
-        const std::lock_guard guard(mutex_);
+        const StopScope scope(io.stop);
+        const auto guard = take_turn();
         require_fitting(region, out);
         for_each_entry(region, io, [&](CachedChunk& entry, const ChunkPart& part) {
             load(entry);
@@ -86,7 +88,8 @@ struct ChunkCache {
     }
 
     void write(const Region& region, const ArrayView& in, const IoOptions& io) {
-        const std::lock_guard guard(mutex_);
+        const StopScope scope(io.stop);
+        const auto guard = take_turn();
         require_fitting(region, in);
         for_each_entry(region, io, [&](CachedChunk& entry, const ChunkPart& part) {
             if (entry.elements.bytes().empty()) entry.elements = fresh_elements(entry);
@@ -97,24 +100,32 @@ struct ChunkCache {
     }
 
     void flush(const IoOptions& io) {
-        const std::lock_guard guard(mutex_);
+        const StopScope scope(io.stop);
+        const auto guard = take_turn();
         write_back([&] { return entries_.begin(); }, io);
         array_->sync();
     }
 
     void refresh() {
-        const std::lock_guard guard(mutex_);
+        const auto guard = take_turn();
         adopt(array_->refresh());
     }
 
     [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const {
-        const std::lock_guard guard(mutex_);
+        const auto guard = take_turn();
         return loaded_;
     }
     [[nodiscard]] const ArrayState& array() const { return *array_; }
 
 private:
     using Entries = std::list<CachedChunk>;  ///< the most recently used first
+
+    /// Waits until no other thread uses the cache.
+    [[nodiscard]] std::unique_lock<std::timed_mutex> take_turn() const {
+        std::unique_lock guard(mutex_, std::defer_lock);
+        lock_or_stop(guard);
+        return guard;
+    }
 
     // ---- what is there
 
@@ -372,7 +383,7 @@ private:
         }
     }
 
-    mutable std::mutex mutex_;
+    mutable std::timed_mutex mutex_;
     std::shared_ptr<ArrayState> array_;
     std::uint64_t budget_;
     std::shared_ptr<const LoadedArray> loaded_;

@@ -6,6 +6,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/joined_source.h>
+#include <tessera/stop.h>
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -256,6 +257,7 @@ bool in_grid(const ChunkGrid& grid, const Index& chunk) {
 }
 
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
+    const StopScope scope(io.stop);
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
     const Shape from = old->grid.shape();
@@ -284,6 +286,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
 }
 
 std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis, const IoOptions& io) {
+    const StopScope scope(io.stop);
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
     const Shape from = old->grid.shape();

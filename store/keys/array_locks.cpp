@@ -10,7 +10,7 @@
 // How
 // ---
 // Between threads by mutexes (lock_table.h). Between processes by byte-range locks on the file `.tessera/lock` in the
-// array's directory, slot i being byte i. They are open-file-description locks (F_OFD_SETLKW). Unlike POSIX's older
+// array's directory, slot i being byte i. They are open-file-description locks (F_OFD_SETLK). Unlike POSIX's older
 // locks, they belong to an open file and not to a process, so that closing another descriptor of the file does not drop
 // them. Unlike flock's, they lock single bytes. A process opens the file once for each array, and its threads share it.
 // A lock that several threads hold shared is counted: the first takes it and the last drops it. A process that ends in
@@ -33,6 +33,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <tessera/byte_io.h>
+#include <tessera/caller.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
 #include <unistd.h>
@@ -40,9 +41,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <tuple>
 
 #include "beneath.h"
@@ -66,56 +69,60 @@ public:
 
     [[nodiscard]] StoreLock lock(std::uint64_t slot, LockMode mode) override {
         if (slot != 0) return lock_chunk(slot);
-        threads_.lock_shape(mode);
-        return hold_shape(mode, F_OFD_SETLKW).value();
+        return hold_shape(threads_.lock_shape(mode), Wait::yes).value();
     }
 
     [[nodiscard]] std::optional<StoreLock> try_lock() override {
-        if (!threads_.try_lock_shape()) return std::nullopt;
-        return hold_shape(LockMode::exclusive, F_OFD_SETLK);
+        auto shape = threads_.try_lock_shape();
+        if (!shape) return std::nullopt;
+        return hold_shape(*std::move(shape), Wait::no);
     }
 
     /// For a forked child: it shares the open file, and would keep its locks alive.
     void forget_file() { file_ = Descriptor(); }
 
 private:
-    /// Takes the process lock of slot 0, whose thread lock is held. nullopt if `command` does not wait and another
-    /// process holds it.
-    std::optional<StoreLock> hold_shape(LockMode mode, int command) {
+    enum class Wait : bool { no, yes };
+
+    /// Takes the process lock of slot 0, whose thread lock is held. nullopt if it does not wait and another process
+    /// holds it.
+    std::optional<StoreLock> hold_shape(ThreadLocks::Shape shape, Wait wait) {
         try {
-            if (processes_ && !lock_shape(mode, command)) {
-                threads_.unlock_shape(mode);
+            if (processes_ && !lock_shape(shape, wait)) {
+                threads_.unlock_shape(shape);
                 return std::nullopt;
             }
         } catch (...) {
-            threads_.unlock_shape(mode);
+            threads_.unlock_shape(shape);
             throw;
         }
-        if (mode == LockMode::exclusive) exclusive_ = true;
-        return StoreLock([self = shared_from_this(), mode, pid = process_number()] {
+        if (shape.mode == LockMode::exclusive) exclusive_ = true;
+        return StoreLock([self = shared_from_this(), shape = std::move(shape), pid = process_number()] {
             if (pid != process_number()) return;  // a forked child has a copy of the lock, but not the lock
-            self->release_shape(mode);
+            self->release_shape(shape);
         });
     }
 
-    bool lock_shape(LockMode mode, int command) {
-        const std::lock_guard passing(passing_);
-        const short type = mode == LockMode::shared ? F_RDLCK : F_WRLCK;
+    bool lock_shape(const ThreadLocks::Shape& shape, Wait wait) {
+        if (shape.again && join()) return true;
+        std::unique_lock passing(passing_, std::defer_lock);
+        lock_or_stop(passing);
+        const short type = shape.mode == LockMode::shared ? F_RDLCK : F_WRLCK;
         for (;;) {
-            if (!set(command, type, gate_byte)) return false;
+            if (!take(type, gate_byte, wait)) return false;
             bool joined = false;
             bool got = false;
             try {
                 // Threads of this process that hold it shared hold it for all. The last of them may be dropping it just
                 // now, so counting and dropping happen under one mutex. No other thread can take it meanwhile, because
                 // this one holds `passing_`.
-                joined = mode == LockMode::shared && join();
-                got = joined || set(command, type, 0);
+                joined = shape.mode == LockMode::shared && join();
+                got = joined || take(type, 0, wait);
             } catch (...) {
-                set(F_OFD_SETLK, F_UNLCK, gate_byte);
+                drop(gate_byte);
                 throw;
             }
-            set(F_OFD_SETLK, F_UNLCK, gate_byte);
+            drop(gate_byte);
             // The file is removed only under slot 0, so joiners hold the current one.
             if (joined || !got) return got;
             if (!is_stale()) {
@@ -123,7 +130,7 @@ private:
                 ++holders_;
                 return true;
             }
-            set(F_OFD_SETLK, F_UNLCK, 0);
+            drop(0);
             open_file();
         }
     }
@@ -135,47 +142,69 @@ private:
         return true;
     }
 
-    void release_shape(LockMode mode) {
-        if (mode == LockMode::exclusive) exclusive_ = false;
+    void release_shape(const ThreadLocks::Shape& shape) {
+        if (shape.mode == LockMode::exclusive) exclusive_ = false;
         if (processes_) {
             const std::lock_guard guard(mutex_);
-            if (--holders_ == 0) set(F_OFD_SETLK, F_UNLCK, 0);
+            if (--holders_ == 0) drop(0);
         }
-        threads_.unlock_shape(mode);
+        threads_.unlock_shape(shape);
     }
 
     StoreLock lock_chunk(std::uint64_t slot) {
-        std::unique_lock chunk(threads_.chunk(slot));
+        threads_.lock_chunk(slot);
         const bool shared_by_processes = processes_ && !exclusive_;
-        if (shared_by_processes) set(F_OFD_SETLKW, F_WRLCK, slot);
-        std::mutex& mutex = *chunk.release();
-        return StoreLock([self = shared_from_this(), &mutex, slot, shared_by_processes, pid = process_number()] {
+        try {
+            if (shared_by_processes) take(F_WRLCK, slot, Wait::yes);
+        } catch (...) {
+            threads_.unlock_chunk(slot);
+            throw;
+        }
+        return StoreLock([self = shared_from_this(), slot, shared_by_processes, pid = process_number()] {
             if (pid != process_number()) return;
-            if (shared_by_processes) self->set(F_OFD_SETLK, F_UNLCK, slot);
-            mutex.unlock();
+            if (shared_by_processes) self->drop(slot);
+            self->threads_.unlock_chunk(slot);
         });
     }
 
-    /// Sets or drops the lock of one byte; false if somebody else holds it and `command` does not wait.
-    bool set(int command, short type, std::uint64_t byte) const {
+    /// Takes the lock of one byte; false if it does not wait and another process holds it. Waits by polling, because
+    /// a wait in the kernel ends only with a signal to this very thread, and not when the thread is asked to stop.
+    bool take(short type, std::uint64_t byte, Wait wait) const {
+        constexpr auto longest = std::chrono::milliseconds(4);
+        for (std::chrono::microseconds pause(50); !try_take(type, byte); pause = std::min(2 * pause, {longest})) {
+            if (wait == Wait::no) return false;
+            throw_if_stopped();
+            std::this_thread::sleep_for(pause);
+        }
+        return true;
+    }
+
+    [[nodiscard]] bool try_take(short type, std::uint64_t byte) const {
+        if (set(type, byte) == 0) return true;
+        if (errno == EAGAIN || errno == EACCES) return false;
+        if (errno == ENOLCK || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
+            throw io_error(
+                "this file system has no locks that would keep other writers away (--no-locks goes on without, if you "
+                "know that there are none):",
+                fmt::format("{}/{}", name_, lock_file), errno);
+        }
+        throw io_error("locking", fmt::format("{}/{}", name_, lock_file), errno);
+    }
+
+    /// A lock that cannot be dropped ends with the process.
+    void drop(std::uint64_t byte) const { set(F_UNLCK, byte); }
+
+    int set(short type, std::uint64_t byte) const {
         struct flock range {};
         range.l_type = type;
         range.l_whence = SEEK_SET;
         range.l_start = static_cast<off_t>(byte);
         range.l_len = 1;
-        for (;;) {
-            if (::fcntl(file_.get(), command, &range) == 0) return true;
-            if (errno == EINTR) continue;
-            if (command == F_OFD_SETLK && (errno == EAGAIN || errno == EACCES)) return false;
-            if (type == F_UNLCK) return true;  // a lock that cannot be dropped ends with the process
-            if (errno == ENOLCK || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
-                throw io_error(
-                    "this file system has no locks that would keep other writers away (--no-locks goes on without, if "
-                    "you know that there are none):",
-                    fmt::format("{}/{}", name_, lock_file), errno);
-            }
-            throw io_error("locking", fmt::format("{}/{}", name_, lock_file), errno);
-        }
+        int done = 0;
+        do {
+            done = ::fcntl(file_.get(), F_OFD_SETLK, &range);
+        } while (done != 0 && errno == EINTR);
+        return done;
     }
 
     /// Whether the name no longer leads to the open file.
@@ -228,8 +257,8 @@ private:
     bool processes_;
     std::atomic<bool> exclusive_ = false;  ///< this process holds slot 0 exclusively
 
-    std::mutex passing_;  ///< held by the one thread that takes slot 0 between processes
-    std::mutex mutex_;    ///< for the count; never held while waiting for another process
+    std::timed_mutex passing_;  ///< held by the one thread that takes slot 0 between processes
+    std::mutex mutex_;          ///< for the count; never held while waiting for another process
     std::int64_t holders_ = 0;
     Descriptor file_;  ///< replaced only under `passing_` while nobody holds anything
     ino_t inode_ = 0;

@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
+#include <tessera/stop.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
 
@@ -172,7 +173,7 @@ public:
 
     /// Throws cancelled if the waiter has given up.
     void require_going_on(const std::string& builder) const {
-        if (waiter_ == nullptr || !waiter_->stopped()) return;
+        if (!stop_requested() && (waiter_ == nullptr || !waiter_->stopped())) return;
         throw cancelled(fmt::format("interrupted while waiting for {}, which {} is making", path_.string(), builder));
     }
 

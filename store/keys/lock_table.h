@@ -1,6 +1,7 @@
 // The locks of one array between the threads of this process.
 #pragma once
 
+#include <tessera/caller.h>
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
 
@@ -14,50 +15,95 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <vector>
 
 namespace tessera {
 
 /// Slot 0, the shape, is a shared mutex. The chunks' slots share a fixed number of mutexes, so that an array of any
 /// size needs the same few kilobytes. Two chunks may therefore wait for each other needlessly, but cannot deadlock,
-/// because a thread holds one chunk slot at a time.
+/// because a thread holds one chunk slot at a time. A thread that would wait for itself gets an error, also when it
+/// runs a job for the one that holds the lock. Waits end when the thread is asked to stop (StopScope).
 class ThreadLocks {
 public:
-    void lock_shape(LockMode mode) {
-        // A waiting exclusive locker holds the gate, so that a stream of writers cannot starve it.
-        if (owner_ == std::this_thread::get_id()) {
+    /// A hold of the shape, to be given back.
+    struct Shape {
+        LockMode mode = LockMode::shared;
+        /// This thread holds the shape shared already. It then waits for nobody: whoever waits to have the shape
+        /// exclusively waits for this thread.
+        bool again = false;
+        std::shared_ptr<std::atomic<bool>> released = nullptr;
+    };
+
+    [[nodiscard]] Shape lock_shape(LockMode mode) {
+        if (held(exclusive_shape)) {
             throw invalid_argument(
                 "this thread has the array to itself, for a batch of edits: write through that, or commit it first");
         }
-        const std::lock_guard gate(gate_);
-        if (mode == LockMode::shared) {
-            shape_.lock_shared();
-        } else {
-            shape_.lock();
-            owner_ = std::this_thread::get_id();
+        require_no_chunk();
+        const bool again = held(shared_shape);
+        if (again && mode == LockMode::exclusive) {
+            throw invalid_argument(
+                "the array is being written to by what calls this function, which cannot have the "
+                "array to itself before that has ended");
         }
-    }
-    [[nodiscard]] bool try_lock_shape() {
-        const std::unique_lock gate(gate_, std::try_to_lock);
-        if (!gate.owns_lock() || !shape_.try_lock()) return false;
-        owner_ = std::this_thread::get_id();
-        return true;
-    }
-    void unlock_shape(LockMode mode) {
+        // A waiting exclusive locker holds the gate, so that a stream of writers cannot starve it.
+        std::unique_lock gate(gate_, std::defer_lock);
+        if (!again) lock_or_stop(gate);
         if (mode == LockMode::shared) {
+            lock_shared_or_stop(shape_);
+        } else {
+            lock_or_stop(shape_);
+        }
+        return hold(mode, again);
+    }
+    [[nodiscard]] std::optional<Shape> try_lock_shape() {
+        const std::unique_lock gate(gate_, std::try_to_lock);
+        if (!gate.owns_lock() || held(shared_shape) || !shape_.try_lock()) return std::nullopt;
+        return hold(LockMode::exclusive, false);
+    }
+    void unlock_shape(const Shape& shape) {
+        *shape.released = true;
+        std::erase_if(Caller::current().locks, [](const HeldLock& lock) { return lock.released && *lock.released; });
+        if (shape.mode == LockMode::shared) {
             shape_.unlock_shared();
         } else {
-            owner_ = std::thread::id();
             shape_.unlock();
         }
     }
-    [[nodiscard]] std::mutex& chunk(std::uint64_t slot) { return chunks_[(slot - 1) % chunks_.size()]; }
+
+    void lock_chunk(std::uint64_t slot) {
+        require_no_chunk();
+        lock_or_stop(chunk(slot));
+        Caller::current().locks.push_back({.table = this, .kind = one_chunk});
+    }
+    void unlock_chunk(std::uint64_t slot) {
+        Caller::current().drop(this, one_chunk);
+        chunk(slot).unlock();
+    }
 
 private:
-    std::mutex gate_;
-    std::shared_mutex shape_;
-    std::atomic<std::thread::id> owner_ = {};  ///< the thread that holds the shape exclusively
-    std::array<std::mutex, 256> chunks_;
+    enum Kind : int { shared_shape, exclusive_shape, one_chunk };
+
+    [[nodiscard]] std::timed_mutex& chunk(std::uint64_t slot) { return chunks_[(slot - 1) % chunks_.size()]; }
+    [[nodiscard]] bool held(Kind kind) const {
+        return Caller::current().holds([&](const HeldLock& lock) { return lock.table == this && lock.kind == kind; });
+    }
+    void require_no_chunk() const {
+        if (!held(one_chunk)) return;
+        throw invalid_argument(
+            "a chunk of the array is locked for the function that update() has called, which "
+            "changes the elements that it was given, and cannot write to the array otherwise");
+    }
+    [[nodiscard]] Shape hold(LockMode mode, bool again) {
+        Shape shape{mode, again, std::make_shared<std::atomic<bool>>(false)};
+        const Kind kind = mode == LockMode::shared ? shared_shape : exclusive_shape;
+        Caller::current().locks.push_back({this, kind, shape.released});
+        return shape;
+    }
+
+    std::timed_mutex gate_;
+    std::shared_timed_mutex shape_;
+    std::array<std::timed_mutex, 256> chunks_;
 };
 
 /// The locks of all arrays of a store that no other process can reach.
@@ -66,17 +112,17 @@ public:
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) {
         std::shared_ptr<ThreadLocks> table = table_of(prefix);
         if (slot == 0) {
-            table->lock_shape(mode);
-            return StoreLock([t = std::move(table), mode] { t->unlock_shape(mode); });
+            auto shape = table->lock_shape(mode);
+            return StoreLock([t = std::move(table), shape = std::move(shape)] { t->unlock_shape(shape); });
         }
-        std::mutex& chunk = table->chunk(slot);
-        chunk.lock();
-        return StoreLock([t = std::move(table), &chunk] { chunk.unlock(); });
+        table->lock_chunk(slot);
+        return StoreLock([t = std::move(table), slot] { t->unlock_chunk(slot); });
     }
     [[nodiscard]] std::optional<StoreLock> try_lock(std::string_view prefix) {
         std::shared_ptr<ThreadLocks> table = table_of(prefix);
-        if (!table->try_lock_shape()) return std::nullopt;
-        return StoreLock([t = std::move(table)] { t->unlock_shape(LockMode::exclusive); });
+        auto shape = table->try_lock_shape();
+        if (!shape) return std::nullopt;
+        return StoreLock([t = std::move(table), shape = *std::move(shape)] { t->unlock_shape(shape); });
     }
 
 private:

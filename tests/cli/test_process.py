@@ -1,9 +1,12 @@
 """The program among other processes: interrupted, killed, piped, on a terminal, in another locale."""
 
+import fcntl
 import os
+import pathlib
 import pty
 import re
 import signal
+import struct
 import subprocess
 import time
 
@@ -60,6 +63,25 @@ class Process(program.ProgramTest):
         self.assertEqual((code, message), (130, "tessera: interrupted; a is as it was before\n"))
         self.assertEqual(digest(self.folder / "a"), before)
         self.assertEqual(sorted(os.listdir(self.folder)), ["a", "large.npy"])
+
+    def test_interrupted_while_another_process_holds_a_lock(self):
+        self.tessera("create", "a", "--shape", "8", "--chunks", "4", "--dtype", "<i4", "--format", "v2", "--quiet")
+        self.tessera("set", "a", "...", "5", "--quiet", "--no-undo")
+        with open(self.folder / "a/.tessera/lock", "r+b") as file:
+            for slot in 0, 1:  # the shape, and the first chunk
+                def lock(kind):
+                    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, slot, 1, 0))
+
+                lock(fcntl.F_WRLCK)
+                for number in signal.SIGINT, signal.SIGTERM:
+                    waiting = subprocess.Popen([PROGRAM, "set", "a", "...", "7"], cwd=self.folder, stderr=subprocess.PIPE, text=True)
+                    status = pathlib.Path(f"/proc/{waiting.pid}/status")
+                    wait_for(lambda: int(re.search(r"SigBlk:\s+(\S+)", status.read_text())[1], 16) & 2)  # it expects signals
+                    waiting.send_signal(number)
+                    self.assertIn("interrupted", waiting.communicate(timeout=60)[1])
+                    self.assertEqual(waiting.returncode, 130)
+                lock(fcntl.F_UNLCK)
+        self.tessera("set", "a", "...", "8", "--quiet")
 
     def test_killed(self):
         self.large_file(400)

@@ -479,6 +479,41 @@ def test_ctrl_c():
     assert seen
 
 
+def test_a_function_of_update_that_meets_its_own_lock():
+    a = tessera.create("a.zarr", 6, "i8", 4)
+    again = tessera.open("a.zarr", "r+")
+    b = tessera.create("b.zarr", 6, "i8", 4)
+    for function in (lambda v: a.__setitem__(0, 1), lambda v: again.__setitem__(0, 1), lambda v: a.append([1]), lambda v: a.resize(9),
+                     lambda v: a.attrs.update(x=1), lambda v: a.update(..., lambda w: w), lambda v: again.edit().__enter__(),
+                     lambda v: b.update(..., lambda w: a.__setitem__(0, 1)), lambda v: tessera.open("a.zarr", "r+").resize(9)):
+        for part in np.s_[:3], ...:
+            with raises(tessera.InvalidArgument, "update()"):
+                a.update(part, function)
+    a.update(..., lambda v: b.__setitem__(0, 7))
+    assert b[0] == 7 and not a[:].any() and a.shape == (6,)
+
+
+def test_ctrl_c_ends_waits_for_locks():
+    a = tessera.create("a.zarr", 6, "i8", 4)
+    code = ("import sys, tessera\nwith tessera.open('a.zarr', 'r+').edit() as edit:\n    print('has', flush=True)\n"
+            "    sys.stdin.read()\n")
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": os.environ["TESSERA_MODULE"]}) as other:
+        assert other.stdout.readline() == "has\n"
+        cache = a.cached()
+        cache[0] = 1
+        for wait in (lambda: a.__setitem__(0, 1), lambda: a.attrs.update(x=1), lambda: a.resize(9), lambda: a.update(..., lambda v: v),
+                     lambda: a.edit().__enter__(), cache.flush, lambda: a.append([1])):
+            timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+            timer.start()
+            with raises(KeyboardInterrupt):
+                wait()
+            timer.join()
+        other.stdin.close()
+    cache.flush()
+    assert list(a[:]) == [1, 0, 0, 0, 0, 0]
+
+
 def test_threads_share_one_array():
     a = tessera.create("a.zarr", (8, 100), "i8", (3, 40), durability="none")
 

@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include <tessera/key_value_store.h>
 #include <tessera/memory_account.h>
 #include <tessera/parallel.h>
+#include <tessera/stop.h>
 
 namespace CLI {
 class App;
@@ -60,6 +62,8 @@ private:
     CommonOptions common_;
     std::string words_;
     MemoryScope memory_;  ///< applies --max-memory to the whole command
+    std::stop_source stop_;
+    StopScope stopping_{stop_.get_token()};  ///< ends waits for locks, too
     std::unique_ptr<class Interrupt> interrupt_;
     std::unique_ptr<class ProgressBar> progress_;
     std::unique_ptr<Waiter> wait_notice_;

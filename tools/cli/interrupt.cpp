@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <string_view>
+#include <utility>
 
 #include "command.h"
 
@@ -24,7 +25,7 @@ sigset_t stop_signals() {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::stop_source stop) : source_(std::move(stop)) {
     const sigset_t set = stop_signals();
     pthread_sigmask(SIG_BLOCK, &set, &previous_);
     waiter_ = std::thread([this] { wait(); });

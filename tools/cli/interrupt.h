@@ -14,11 +14,10 @@ namespace tessera::cli {
 /// a time.
 class Interrupt {
 public:
-    Interrupt();
+    explicit Interrupt(std::stop_source stop);
     ~Interrupt();
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
-    [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
 private:
     void wait();

@@ -64,10 +64,10 @@ Session::Session(const CommonOptions& common, std::string words)
 Session::~Session() = default;
 
 IoOptions Session::io() {
-    if (!interrupt_) interrupt_ = std::make_unique<Interrupt>();
+    if (!interrupt_) interrupt_ = std::make_unique<Interrupt>(stop_);
     if (!progress_ && !common_.quiet && ProgressBar::wanted()) progress_ = std::make_unique<ProgressBar>();
     return {.threads = common_.threads,
-            .stop = interrupt_->token(),
+            .stop = stop_.get_token(),
             .progress = progress_.get(),
             .max_memory = common_.max_memory};
 }

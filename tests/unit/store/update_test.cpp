@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../../expect_error.h"
+#include "../../temporary_folder.h"
 
 namespace tessera {
 namespace {
@@ -112,6 +113,97 @@ TEST(Update, TextOfAnyLength) {
     const auto* slot = reinterpret_cast<const VariableSlot*>(read.bytes().data());
     EXPECT_EQ(slot[0].view(), "");
     EXPECT_EQ(slot[3].view(), "xxx");
+}
+
+/// What a function of update() may try with its own array, which would wait for itself.
+TEST(Update, AFunctionThatMeetsItsOwnLockFails) {
+    const TemporaryFolder folder;
+    for (const bool in_memory : {true, false}) {
+        const auto store =
+            in_memory ? memory_store() : directory_store(folder.path(), {.durability = Durability::none});
+        Array array = counts(store, false);
+        Array again = Array::open(store, "counts");
+        Array other = Array::create(store, "other", {.shape = {10, 13}, .chunks = {10, 13}, .dtype = "<i4"});
+        CachedArray cached(again);
+        const NDArray ones = NDArray::copy_of(view(std::vector<std::int32_t>(130, 1), {10, 13}));
+        const auto write = [&](const Region&, const MutableArrayView&) {
+            again.write("0, 0", ones.view().part({{0, 0}, {1, 1}}));
+        };
+        const std::vector<Array::Change> functions{
+            write,
+            [&](const Region&, const MutableArrayView&) { array.fill("...", 1); },
+            [&](const Region&, const MutableArrayView&) {
+                again.resize({20, 20});
+            },
+            [&](const Region&, const MutableArrayView&) { again.append(ones); },
+            [&](const Region&, const MutableArrayView&) { again.attributes().set("a", 1); },
+            [&](const Region&, const MutableArrayView&) { again.update("...", add_one); },
+            [&](const Region&, const MutableArrayView&) { Edit edit(again); },
+            [&](const Region&, const MutableArrayView&) { undo(again); },
+            [&](const Region&, const MutableArrayView&) {
+                cached.write({{0, 0}, {10, 13}}, ones);
+                cached.flush();
+            },
+            // By way of another array, in other threads too.
+            [&](const Region&, const MutableArrayView&) { other.update("...", write); },
+            [&](const Region&, const MutableArrayView&) {
+                parallel_for(8, {}, [&](std::int64_t) { again.write("5", ones.view().part({{0, 0}, {1, 13}})); });
+            },
+        };
+        for (std::size_t i = 0; i < functions.size(); ++i) {
+            SCOPED_TRACE(i);
+            for (const int threads : {1, 0}) {
+                expect_error(ErrorCode::invalid_argument, "update()",
+                             [&] { array.update("...", functions[i], {.threads = threads}); });
+            }
+        }
+        // Nothing is held afterwards, and other arrays may be written to.
+        array.update("...", [&](const Region& place, const MutableArrayView& elements) {
+            add_one(place, elements);
+            other.write("...", ones);
+        });
+        EXPECT_EQ(all_of(array), std::vector<std::int32_t>(130, 1));
+        cached.flush();
+        array.resize({10, 13});
+    }
+}
+
+TEST(Update, AStopEndsWaits) {
+    const TemporaryFolder folder;
+    for (const bool in_memory : {true, false}) {
+        const auto store =
+            in_memory ? memory_store() : directory_store(folder.path(), {.durability = Durability::none});
+        Array array = counts(store, false);
+        CachedArray cached(Array::open(store, "counts"));
+        std::stop_source stop;
+        const NDArray one = NDArray::copy_of(view(std::vector<std::int32_t>{1}, {1, 1}));
+        cached.write({{0, 0}, {1, 1}}, one);
+        // Each waits for a lock that this thread holds: of a chunk, or of the shape.
+        const auto expect_end = [&](const std::function<void(Array & again)>& work) {
+            std::thread([&] {
+                Array again = Array::open(store, "counts");
+                const StopScope scope(stop.get_token());
+                expect_error(ErrorCode::cancelled, "while waiting", [&] { work(again); });
+            }).join();
+        };
+        array.update("0:1, 0:1", [&](const Region&, const MutableArrayView&) {
+            stop.request_stop();
+            std::thread([&] {
+                const IoOptions io{.stop = stop.get_token()};
+                expect_error(ErrorCode::cancelled, "while waiting", [&] {
+                    Array::open(store, "counts").resize({5, 5}, io);
+                });
+            }).join();
+            expect_end([](Array& again) { again.update("0:1, 0:1", add_one); });
+            expect_end([&](Array& /*again*/) { cached.flush(); });
+            expect_end([](Array& again) { again.attributes().set("a", 1); });
+            expect_end([&](Array& again) {
+                parallel_for(4, {}, [&](std::int64_t) { again.write({{0, 0}, {1, 1}}, one); });
+            });
+        });
+        const Edit edit(array);
+        expect_end([&](Array& again) { again.write({{0, 0}, {1, 1}}, one); });
+    }
 }
 
 TEST(Update, ThreadsLoseNoIncrement) {

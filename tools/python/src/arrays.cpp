@@ -144,7 +144,7 @@ void set_dimension_names(ArrayHandle& handle, const py::object& names) {
     std::vector<std::optional<std::string>> given;
     if (!names.is_none()) given = py::cast<decltype(given)>(names);
     Array array = handle.array();
-    Work({}, Length::brief).run([&](const IoOptions&) { array.set_dimension_names(given); });
+    Work().run([&](const IoOptions&) { array.set_dimension_names(given); });
 }
 
 py::dict stored_of(ArrayHandle& handle, std::int64_t exactly) {
@@ -201,16 +201,16 @@ void bind_attributes(py::class_<ArrayHandle>& handle) {
     handle.def("set_attribute", [](ArrayHandle& h, const std::string& name, const py::object& value) {
         const Value json = value_from_python(value);
         Attributes attributes = h.array().attributes();
-        Work({}, Length::brief).run([&](const IoOptions&) { attributes.set(name, json); });
+        Work().run([&](const IoOptions&) { attributes.set(name, json); });
     });
     handle.def("erase_attribute", [](ArrayHandle& h, const std::string& name) {
         Attributes attributes = h.array().attributes();
-        return Work({}, Length::brief).run([&](const IoOptions&) { return attributes.erase(name); });
+        return Work().run([&](const IoOptions&) { return attributes.erase(name); });
     });
     handle.def("replace_attributes", [](ArrayHandle& h, const py::dict& all) {
         const Value json = value_from_python(all);
         Attributes attributes = h.array().attributes();
-        Work({}, Length::brief).run([&](const IoOptions&) { attributes.replace(json); });
+        Work().run([&](const IoOptions&) { attributes.replace(json); });
     });
 }
 

@@ -70,16 +70,16 @@ void bind_attributes(py::class_<GroupHandle>& handle) {
     handle.def("set_attribute", [](GroupHandle& h, const std::string& name, const py::object& value) {
         const Value json = value_from_python(value);
         Attributes attributes = h.group().attributes();
-        Work({}, Length::brief).run([&](const IoOptions&) { attributes.set(name, json); });
+        Work().run([&](const IoOptions&) { attributes.set(name, json); });
     });
     handle.def("erase_attribute", [](GroupHandle& h, const std::string& name) {
         Attributes attributes = h.group().attributes();
-        return Work({}, Length::brief).run([&](const IoOptions&) { return attributes.erase(name); });
+        return Work().run([&](const IoOptions&) { return attributes.erase(name); });
     });
     handle.def("replace_attributes", [](GroupHandle& h, const py::dict& all) {
         const Value json = value_from_python(all);
         Attributes attributes = h.group().attributes();
-        Work({}, Length::brief).run([&](const IoOptions&) { attributes.replace(json); });
+        Work().run([&](const IoOptions&) { attributes.replace(json); });
     });
 }
 

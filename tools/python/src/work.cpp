@@ -17,9 +17,6 @@ namespace {
 std::atomic<std::stop_source*> interruptible = nullptr;
 struct sigaction pythons_own;
 
-/// The stop of this thread's innermost work, for waits that poll it.
-thread_local std::stop_source* current_stop = nullptr;
-
 void on_interrupt(int number) {
     // No callbacks are registered with these stops, so request_stop() is atomic and takes no lock.
     if (std::stop_source* const stop = interruptible.load()) stop->request_stop();
@@ -31,12 +28,6 @@ bool has_default_handler() {
     static const auto& module = *new py::object(py::module_::import("signal"));
     return module.attr("getsignal")(SIGINT).is(module.attr("default_int_handler"));
 }
-
-class InterruptibleWaiter final : public Waiter {
-public:
-    void waits(const std::filesystem::path& /*destination*/, std::string_view /*builder*/) override {}
-    [[nodiscard]] bool stopped() const override { return current_stop != nullptr && current_stop->stop_requested(); }
-};
 
 }  // namespace
 
@@ -111,29 +102,32 @@ Work::Work(const WorkOptions& options, Length length) {
         io_.progress = reports_.get();
     }
     if (::gettid() == ::getpid() && has_default_handler()) interruption_ = std::make_unique<Interruption>(stop_);
-    current_stop = &stop_;
 }
 
-Work::~Work() {
-    if (current_stop == &stop_) current_stop = nullptr;
-}
+Work::~Work() = default;
 
 void Work::keep_error(py::error_already_set&& error) {
     if (!error_) error_ = std::make_unique<py::error_already_set>(std::move(error));
     stop_.request_stop();
 }
 
+bool Work::signals_raise() {
+    if (::gettid() != ::getpid()) return false;
+    const py::gil_scoped_acquire acquired;
+    return PyErr_CheckSignals() != 0;
+}
+
 void Work::rethrow() {
-    if (error_) throw py::error_already_set(*error_);
+    if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+    // Ctrl-C first: what it ended may have failed a callback.
     if (stop_.stop_requested() && PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (error_) throw py::error_already_set(*error_);
 }
 
 StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links) {
-    static InterruptibleWaiter waiter;
     return {.read_only = read_only,
             .durability = durability_named(durability),
             .process_locks = locks,
-            .waiter = &waiter,
             .follow_links = follow_links};
 }
 

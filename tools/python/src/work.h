@@ -6,6 +6,7 @@
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
+#include <tessera/stop.h>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
@@ -29,7 +30,8 @@ enum class Length : std::uint8_t { brief, any };
 class Work {
 public:
     /// Call with the GIL. SIGINT ends the work if `length` is any, this is the main thread, and Python's own SIGINT
-    /// handler is installed. Any other handler runs after the call, as with any C function.
+    /// handler is installed. Any other handler runs while the call waits for a lock, or after it, as with any C
+    /// function.
     explicit Work(const WorkOptions& options = {}, Length length = Length::any);
     ~Work();
     Work(const Work&) = delete;
@@ -63,8 +65,12 @@ private:
     template <class Body>
     auto without_gil(const Body& body) {
         const py::gil_scoped_release released;
+        const StopScope scope(io_.stop, &signals_raise);
         return body(std::as_const(io_));
     }
+    /// Runs the Python handlers of signals that came while the main thread waits for a lock. Whether one has raised an
+    /// error, which rethrow() throws.
+    static bool signals_raise();
     /// Throws the kept error, or KeyboardInterrupt if that is due.
     void rethrow();
 
@@ -75,7 +81,7 @@ private:
     std::unique_ptr<py::error_already_set> error_;
 };
 
-/// Options for opening places. Waiting for another builder ends if this thread's work is interrupted.
+/// Options for opening places.
 [[nodiscard]] StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links);
 
 }  // namespace tessera::python

@@ -209,7 +209,7 @@ public:
     /// chunk's lock, so that no concurrent change is lost, not even increments from many processes. Chunks are changed
     /// one by one, not atomically together; each is as durable as the store's Durability says. `change` gets the part
     /// as an array of its own; `place` is its position in the selection's full_shape(). `change` may run in several
-    /// threads at once, and again for the same part if memory ran short. It must not write to this array. Its
+    /// threads at once, and again for the same part if memory ran short. If it writes to this array, that throws. Its
     /// exceptions propagate: that chunk stays as it was, and chunks changed earlier stay changed.
     using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
     void update(const Selection& selection, const Change& change, const IoOptions& io = {});

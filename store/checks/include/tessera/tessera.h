@@ -36,6 +36,7 @@
 #include <tessera/selection.h>
 #include <tessera/snapshot.h>
 #include <tessera/statistics.h>
+#include <tessera/stop.h>
 #include <tessera/structure.h>
 #include <tessera/tile.h>
 #include <tessera/value.h>
