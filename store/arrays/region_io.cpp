@@ -17,18 +17,47 @@ namespace tessera {
 
 namespace {
 
+/// The chunks or shards in which a selection picks elements. Where its step is longer than a chunk, there are chunks
+/// between these in which it picks none, maybe far more than it picks elements.
+class PickedChunks {
+public:
+    PickedChunks(const Selection& selection, const ChunkGrid& grid)
+        : bounds_(selection.bounds()), grid_(grid), chunks_(grid.overlapping(bounds_)) {
+        for (int d = 0; d < bounds_.rank(); ++d) {
+            const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+            const std::int64_t step = std::abs(axis.step);
+            steps_.push_back(axis.count > 1 && step > grid.chunks()[d] ? step : 0);
+            if (steps_[d] > 0) chunks_.start[d] = 0, chunks_.extent[d] = axis.count;
+        }
+    }
+
+    [[nodiscard]] std::int64_t count() const { return chunks_.count(); }
+    [[nodiscard]] Index index(std::int64_t n) const {
+        Index index = index_in(chunks_, n);
+        for (int d = 0; d < index.rank(); ++d) {
+            if (steps_[d] > 0) index[d] = (bounds_.start[d] + index[d] * steps_[d]) / grid_.chunks()[d];
+        }
+        return index;
+    }
+
+private:
+    Region bounds_;
+    const ChunkGrid& grid_;
+    Region chunks_;  ///< where there is a step: numbers of elements, each in a chunk of its own
+    Shape steps_;    ///< 0: each chunk is picked from
+};
+
 /// Calls each(index, picked part, options for the work within, …) for every chunk or shard that the selection touches.
 /// run(count, options, job) calls job(i, …) in parallel.
 template <class Run, class Each>
 void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                      const IoOptions& io, const Run& run, const Each& each) {
-    const Region bounds = selection.bounds();
-    require_inside(array, loaded, bounds);
-    if (bounds.empty()) return;
-    const Region overlapped = loaded.grid.overlapping(bounds);
-    const SharedThreads threads = share_threads(loaded, overlapped.count(), io);
-    run(overlapped.count(), threads.outer, [&](std::int64_t n, auto&... output) {
-        const Index index = index_in(overlapped, n);
+    require_inside(array, loaded, selection.bounds());
+    if (selection.bounds().empty()) return;
+    const PickedChunks chunks(selection, loaded.grid);
+    const SharedThreads threads = share_threads(loaded, chunks.count(), io);
+    run(chunks.count(), threads.outer, [&](std::int64_t n, auto&... output) {
+        const Index index = chunks.index(n);
         const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
         if (!part.in_request.empty()) each(index, part, threads.within, output...);
     });

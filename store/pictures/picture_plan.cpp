@@ -17,9 +17,6 @@ namespace {
 
 using Axes = std::vector<Selection::Axis>;
 
-// In a sparse array few chunks are decoded, but each still has to be looked up.
-constexpr double most_chunks = 100'000;
-
 std::string axis_name(const std::vector<std::optional<std::string>>& names, int d) {
     if (names.empty() || !names[static_cast<std::size_t>(d)] || names[static_cast<std::size_t>(d)]->empty()) {
         return fmt::format("axis {}", d);
@@ -87,8 +84,12 @@ double touched(std::int64_t n, std::int64_t stride, std::int64_t chunk) {
 /// The cost of reading.
 class Cost {
 public:
-    Cost(const ArraySource& source, const PicturePlan& plan, std::int64_t limit)
-        : source_(source), info_(source.info()), plan_(plan), limit_(static_cast<double>(limit)) {}
+    Cost(const ArraySource& source, const PicturePlan& plan, const PictureOptions& options)
+        : source_(source),
+          info_(source.info()),
+          plan_(plan),
+          limit_(static_cast<double>(options.limit)),
+          most_chunks_(static_cast<double>(options.most_chunks)) {}
 
     /// Whether all elements of the slice can be read. A stream is read to its end whatever part of it is needed.
     bool whole_fits() {
@@ -113,7 +114,8 @@ private:
     bool chunks_fit(std::int64_t row_window, std::int64_t column_window) {
         const double chunks = along(plan_.rows, row_window) * along(plan_.columns, column_window);
         bytes_ = chunks * static_cast<double>(byte_count(info_.chunks, info_.dtype.size()));
-        if (chunks > most_chunks) return false;
+        // In a sparse array few chunks are decoded, but each still has to be looked up.
+        if (chunks > most_chunks_) return false;
         if (bytes_ <= limit_) return true;
         bytes_ *= stored_part();
         return bytes_ <= limit_;
@@ -138,6 +140,7 @@ private:
     ArrayInfo info_;
     const PicturePlan& plan_;
     double limit_;
+    double most_chunks_;
     double bytes_ = 0;
     std::optional<double> stored_part_;
 };
@@ -149,7 +152,7 @@ std::string window_text(const PicturePlan& plan) {
 
 /// Chooses between all elements and one of each cell, and says so.
 void choose_reading(const ArraySource& source, const PictureOptions& options, PicturePlan& plan) {
-    Cost cost(source, plan, options.limit);
+    Cost cost(source, plan, options);
     const bool shrunk = plan.rows.window > 1 || plan.columns.window > 1;
     const bool reduces = options.with != Coarsening::nearest && shrunk;
     const bool whole = reduces && cost.whole_fits();

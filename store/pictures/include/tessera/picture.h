@@ -52,6 +52,8 @@ struct PictureOptions {
     std::string missing = "auto";
     /// The most that may be decoded, in bytes of elements. A picture that would take more shows fewer elements.
     std::int64_t limit = std::int64_t{2} << 30;
+    /// The most chunks that may be looked for, stored or not, in the same way.
+    std::int64_t most_chunks = 100'000;
 };
 
 /// A slice of an array as numbers. Complex numbers are shown by their magnitude, times as counts of their unit.
