@@ -44,6 +44,62 @@ class Page(PageTest):
         self.complete()
         self.assertEqual(self.by_id("axis-rows").get_attribute("value"), "0")
 
+    def test_a_link_keeps_a_narrow_range_far_from_zero(self):
+        times = 1_700_000_000 + np.arange(1200, dtype="<i8").reshape(30, 40)
+        np.savez(self.path("far.npz"), times=times, large=times - 1_700_000_000 + 2**53 - 5000)
+        server = self.serve("far.npz")
+        for name, first in ("times", times[0, 0]), ("large", 2**53 - 5000):
+            self.open(server, f"#path={name}&range={first},{first + 1199}")
+            self.complete()
+            self.script("tesseraPage.writeLink()")
+            self.assertIn(f"range={first},{first + 1199}", self.browser.current_url)
+            self.assertEqual((self.numbers("low"), self.numbers("high")), (first, first + 1199))
+            different = """const c = document.querySelector('canvas.tile'); const p = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);
+                return new Set(p).size"""
+            self.assertGreater(self.script(different), 20)
+            # A number that is typed leaves the other one as it is.
+            self.script(f"const f = document.getElementById('high'); f.value = '{first + 600}'; f.dispatchEvent(new Event('change'))")
+            self.wait(f"location.hash.includes('range={first},{first + 600}')")
+
+    def test_back_leads_to_the_array_before(self):
+        self.open(self.server, "#path=volume&at=2,0,0")
+        self.complete()
+        self.by_id("slider-0").send_keys(Keys.ARROW_RIGHT)
+        self.wait("location.hash.includes('at=3,')")
+        self.focus("[role=treeitem]")
+        self.press(Keys.END)
+        self.press(Keys.ENTER)
+        self.wait("location.hash.startsWith('#path=table')")
+        self.browser.back()
+        self.wait("document.getElementById('name').textContent === 'volume'")
+        self.complete()
+        self.wait("location.hash.includes('at=3,')")
+        self.browser.forward()
+        self.wait("document.getElementById('name').textContent === 'table'")
+        self.wait("location.hash.startsWith('#path=table')")
+        self.browser.back()
+        self.wait("document.getElementById('name').textContent === 'volume'")
+
+    def test_plus_zooms_one_level_with_shift_too(self):
+        self.open(self.server, "#path=volume&at=2,0,0")
+        self.complete()
+        before = self.script("return tesseraPage.slice.map.getZoom()")
+        self.focus("#map")
+        self.mouse().key_down(Keys.SHIFT).send_keys("+").key_up(Keys.SHIFT).perform()
+        self.wait(f"tesseraPage.slice.map.getZoom() === {before + 1}")
+        self.press("-")
+        self.wait(f"tesseraPage.slice.map.getZoom() === {before}")
+
+    def test_an_array_that_is_emptied_while_it_is_shown(self):
+        self.tessera("import", self.save("emptied.npy", np.arange(1200, dtype="<f4").reshape(30, 40)), "emptied.zarr", "--quiet")
+        server = self.serve("emptied.zarr")
+        self.open(server)
+        self.complete()
+        self.tessera("resize", "emptied.zarr", "0,40", "--quiet")
+        self.assertEqual(self.script("return fetch('api/preview?axes=0,1&at=0,0').then((r) => r.status)"), 400)
+        self.assertEqual(server.get("page/page.css").status, 200)
+        self.browser.get_log("browser")  # Chromium notes each answer of 400
+
     def test_the_range_is_dragged_on_the_histogram(self):
         self.open(self.server, "#path=volume&at=0,0,0")
         self.complete()

@@ -78,13 +78,22 @@ export function percentiles(values, missing, ...at) {
   return at.map((p) => found[Math.min(found.length - 1, Math.round((p / 100) * (found.length - 1)))]);
 }
 
+/** How many digits of a number tell it from others in a range, which may be narrow and far from 0. */
+export function digitsOf(v, span) {
+  if (!(span > 0)) return 8;
+  return Math.max(6, Math.min(17, Math.ceil(Math.log10(Math.max(Math.abs(v), span) / span)) + 4));
+}
+
 /** A number in as few digits as tell it from its neighbours in a range. */
 export function numberText(v, span = 0) {
   if (v === null || v === undefined) return '–';
   if (!Number.isFinite(v)) return String(v);
   if (v === 0) return '0';
   const size = Math.max(Math.abs(v), span);
-  if (size >= 1e7 || size < 1e-4) return v.toExponential(3).replace(/\.?0+e/, 'e').replace('e+', 'e');
+  if (size >= 1e7 || size < 1e-4) {
+    const digits = span > 0 ? Math.max(3, digitsOf(v, span) - 4) : 3;
+    return v.toExponential(digits).replace(/\.?0+e/, 'e').replace('e+', 'e');
+  }
   const digits = span > 0 ? Math.max(0, Math.min(8, 2 - Math.floor(Math.log10(span)))) : 4;
   const text = v.toFixed(digits);
   return (text.includes('.') ? text.replace(/\.?0+$/, '') : text).replace('-', '−');

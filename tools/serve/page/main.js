@@ -2,7 +2,7 @@
 
 import { aborted, json, known } from './api.js';
 import { ChunkMap } from './chunks.js';
-import { colours, css, loadColours, nanColour, numberText } from './colour.js';
+import { colours, css, digitsOf, loadColours, nanColour, numberText } from './colour.js';
 import { details, readDetails } from './details.js';
 import { bytesText, byId, el, settled, shapeText, typeText } from './dom.js';
 import { Histogram } from './histogram.js';
@@ -62,7 +62,9 @@ class Page {
     addEventListener('hashchange', () => {
       if (location.hash === this.written) return;
       const wished = parseLink(location.hash);
-      this.open(wished.path ?? view.path ?? '', wished);
+      this.entry = wished.path ?? view.path ?? '';
+      this.written = location.hash;
+      this.open(this.entry, wished);
     });
   }
 
@@ -78,6 +80,7 @@ class Page {
   async open(path, wishes) {
     this.opening?.abort();
     const opening = (this.opening = new AbortController());
+    this.loading = opening;
     byId('error').hidden = true;
     document.body.classList.remove('menu-open');
     byId('menu').setAttribute('aria-expanded', 'false');
@@ -101,6 +104,8 @@ class Page {
       this.tabs(wishes.tab);
     } catch (error) {
       this.fail(error);
+    } finally {
+      if (this.loading === opening) this.loading = null;
     }
   }
 
@@ -258,13 +263,13 @@ class Page {
       this.slice?.update();
       this.saveLink();
     });
-    const typed = () => {
-      const low = byId('low').valueAsNumber;
-      const high = byId('high').valueAsNumber;
-      if (Number.isFinite(low) && Number.isFinite(high)) this.setRange(Math.min(low, high), Math.max(low, high));
+    const typed = (which) => (event) => {
+      const range = [...(view.range ?? [NaN, NaN])];  // the other field may show fewer digits than the number has
+      range[which] = event.target.valueAsNumber;
+      if (range.every(Number.isFinite)) this.setRange(Math.min(...range), Math.max(...range));
     };
-    byId('low').addEventListener('change', typed);
-    byId('high').addEventListener('change', typed);
+    byId('low').addEventListener('change', typed(0));
+    byId('high').addEventListener('change', typed(1));
     byId('fit-view').addEventListener('click', () => this.slice?.fitRange(2, 98));
     byId('fit-all').addEventListener('click', () => this.slice?.fitRange(0, 100));
     byId('profile-axis').addEventListener('change', (event) => {
@@ -388,7 +393,7 @@ class Page {
     this.histogram.show(sources.length ? sources : this.slice.glance ? [this.slice.glance] : [], this.info.missing, view);
     const span = view.range[1] - view.range[0];
     for (const [id, v] of [['low', view.range[0]], ['high', view.range[1]]]) {
-      if (document.activeElement !== byId(id)) byId(id).value = Number(v.toPrecision(span > 0 ? 6 : 8));
+      if (document.activeElement !== byId(id)) byId(id).value = Number(v.toPrecision(digitsOf(v, span)));
     }
     this.saveLink();
   }
@@ -455,8 +460,9 @@ class Page {
 
   // ---- links and looks
 
+  /** The address bar's link. An array is an entry of the browser's history; what is changed about it belongs to that. */
   writeLink() {
-    if (view.path === null) return;
+    if (view.path === null || this.loading) return;
     const picture = view.tab === 'picture' && this.slice?.layer;
     const numbers = this.info && this.info.shape.length >= 2;
     const shown = {
@@ -474,7 +480,9 @@ class Page {
     const link = linkOf(shown);
     if (link === this.written) return;
     this.written = link;
-    history.replaceState(null, '', link);
+    const opened = this.entry !== undefined && this.entry !== view.path;
+    history[opened ? 'pushState' : 'replaceState'](null, '', link);
+    this.entry = view.path;
     this.written = location.hash;
   }
 

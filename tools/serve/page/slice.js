@@ -68,10 +68,20 @@ export class SliceView {
     this.map.setView([0, 0], 0);
     this.map.on('mousemove click', (event) => this.point(event.latlng, false));
     this.map.on('moveend', () => this.movedEnd());
-    element.addEventListener('keydown', () => (this.byKeys = true));
+    element.addEventListener('keydown', (event) => this.key(event), { capture: true });
     element.addEventListener('pointerdown', () => (this.byKeys = false));
     element.addEventListener('pointermove', () => (this.byKeys = false));
     new ResizeObserver(() => this.map.invalidateSize({ animate: false })).observe(element);
+  }
+
+  /** Leaflet zooms three levels with Shift, but on many keyboards there is no + without it. */
+  key(event) {
+    this.byKeys = true;
+    const by = { '+': 1, '=': 1, '-': -1, _: -1 }[event.key];
+    if (!by || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.map.setZoom(this.map.getZoom() + by);
   }
 
   /** Shows a slice of an array. `where`: {zoom, centre: [row, column]} or null for all of it. */

@@ -55,7 +55,7 @@ export function linkOf(shown) {
   add('at', shown.at?.join(','));
   add('with', shown.with);
   add('map', shown.map);
-  add('range', shown.range?.map((v) => Number(v.toPrecision(7))).join(','));
+  add('range', shown.range?.join(','));  // all digits: a range may be narrow and far from 0
   add('zoom', shown.where?.zoom);
   add('centre', shown.where?.centre.map((v) => Math.round(v * 100) / 100).join(','));
   add('along', shown.along);
