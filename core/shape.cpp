@@ -63,6 +63,10 @@ std::int64_t checked_multiply(std::int64_t a, std::int64_t b, const char* what) 
     return r;
 }
 
+void throw_zero_length() {
+    throw invalid_argument("a division by a length of 0: a mistake in Tessera; please report it");
+}
+
 std::int64_t checked_add(std::int64_t a, std::int64_t b, const char* what) {
     std::int64_t r = 0;
     if (__builtin_add_overflow(a, b, &r)) {

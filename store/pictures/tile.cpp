@@ -86,6 +86,10 @@ public:
         : array_(array), store_(store), slice_(std::move(slice)), io_(io) {
         array_.require_slice(slice_);
         elements_ = array_.elements_of(slice_);
+        if (elements_.count() == 0) {
+            throw out_of_bounds(fmt::format("{}: there are no tiles of the shape {}, which has no elements",
+                                            array_.source->name(), array_.info.shape.to_string()));
+        }
         block_ = array_.block_of(slice_);
         alone_ = io_;
         alone_.threads = 1;
@@ -138,7 +142,7 @@ private:
         const auto inside = [](std::int64_t tile, std::int64_t count) {
             return tile >= 0 && tile < ceil_div(count, tile_side);
         };
-        if (elements_.count() == 0 || !inside(request.row, all.rows) || !inside(request.column, all.columns)) {
+        if (!inside(request.row, all.rows) || !inside(request.column, all.columns)) {
             throw out_of_bounds(fmt::format("{}: at levels ({}, {}) there is no tile ({}, {})", array_.source->name(),
                                             level_.row, level_.column, request.row, request.column));
         }

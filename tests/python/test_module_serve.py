@@ -56,6 +56,16 @@ def test_the_object():
         tessera.serve("a.npy", allow_origins="*")
 
 
+def test_an_array_of_no_elements_ends_nothing():
+    a = tessera.create("a.zarr", (4, 10), "f4")
+    with tessera.serve("a.zarr") as server:
+        question = server.url + "api/preview?axes=0,1&at=0,0"
+        assert len(get(question)) > 0
+        a.resize(0, 10)
+        with raises(urllib.error.HTTPError, "400"):
+            get(question)
+
+
 def test_a_process_ends_with_its_server():
     np.save("a.npy", np.arange(3))
     for code in ("server = tessera.serve('a.npy')", "tessera.keep = tessera.serve('a.npy')",

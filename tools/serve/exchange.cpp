@@ -94,6 +94,11 @@ void Exchange::abandon() {
     block_ = {};
 }
 
+bool Exchange::abandoned() const {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+}
+
 Exchange::Held Exchange::held() const {
     const std::lock_guard lock(mutex_);
     if ((stage_ != Stage::sending && stage_ != Stage::answered) || failed_) return {};

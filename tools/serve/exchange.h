@@ -52,6 +52,7 @@ public:
 
     /// Gives up the response and frees its memory; copy() fails from then on.
     void abandon();
+    [[nodiscard]] bool abandoned() const;
     /// Bytes of the response that are held in memory (0 if none), and how long the client has taken none of them.
     struct Held {
         std::uint64_t bytes = 0;

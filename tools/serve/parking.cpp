@@ -1,5 +1,6 @@
 #include "parking.h"
 
+#include <new>
 #include <utility>
 
 namespace tessera::serve {
@@ -14,7 +15,11 @@ bool Parking::park(std::function<void()> job) {
 void Parking::wake(std::size_t most) {
     const std::lock_guard lock(mutex_);
     for (; most > 0 && !jobs_.empty(); --most) {
-        if (!workers_.add(jobs_.front(), Urgency::bulk)) return;  // the queue is full: later
+        try {
+            if (!workers_.add(jobs_.front(), Urgency::bulk)) return;  // the queue is full: later
+        } catch (const std::bad_alloc&) {
+            return;
+        }
         jobs_.pop_front();
     }
 }

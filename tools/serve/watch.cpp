@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -114,7 +115,11 @@ void Watch::run() {
     while (!over_) {
         changed_.wait_for(lock, between_looks, [this] { return over_; });
         if (over_) return;
-        look();
+        try {
+            look();
+        } catch (const std::bad_alloc&) {
+            // The next look may have memory again.
+        }
         lock.unlock();
         tick_();
         lock.lock();

@@ -80,7 +80,12 @@ using Index = Dims;
 [[nodiscard]] std::int64_t byte_count(const Shape& shape, std::int64_t item_size);
 /// The byte strides of a contiguous array.
 [[nodiscard]] Strides contiguous_strides(const Shape& shape, std::int64_t item_size, Order order = Order::C);
+/// Throws the error of a division by a length of 0, which is a mistake in the code that divides.
+[[noreturn]] void throw_zero_length();
+/// a / b, rounded up, for a >= 0. A `b` of 0 throws, because a signal would end the whole process, also a server's.
 [[nodiscard]] inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    if (b == 0) [[unlikely]]
+        throw_zero_length();
     return a / b + (a % b != 0 ? 1 : 0);
 }
 /// "1000000,1000" or "(1000000, 1000)" or "[3]"; "" and "()" are 0-d. Throws invalid_argument.
