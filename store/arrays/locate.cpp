@@ -20,12 +20,14 @@ namespace fs = std::filesystem;
 std::optional<PathFacts> path_facts(const fs::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    const auto nanoseconds = [](const timespec& t) { return t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec; };
     return PathFacts{.directory = S_ISDIR(status.st_mode),
                      .regular = S_ISREG(status.st_mode),
                      .device = status.st_dev,
                      .inode = status.st_ino,
                      .size = static_cast<std::uint64_t>(status.st_size),
-                     .modified = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+                     .modified = nanoseconds(status.st_mtim),
+                     .changed = nanoseconds(status.st_ctim)};
 }
 
 namespace {

@@ -38,9 +38,10 @@ inline int open_at(int directory, const char* path, int flags, mode_t mode = 0) 
     return fd;
 }
 
-/// Whether this errno of a lookup means that nothing is there.
+/// Whether this errno of a lookup means that nothing is there. A name that is too long for the file system is
+/// nothing's.
 inline bool is_absent(int error) {
-    return error == ENOENT || error == ENOTDIR;
+    return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
 }
 
 /// Makes the names in a directory durable; returns false and sets errno if that fails. EINVAL is not a failure: such

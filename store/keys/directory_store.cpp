@@ -383,9 +383,11 @@ public:
     [[nodiscard]] std::optional<ValueStamp> stamp(std::string_view key) const override {
         struct stat status {};
         if (!stat_value(key, status)) return std::nullopt;
+        const auto nanoseconds = [](const timespec& t) { return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
         ValueStamp stamp{.size = static_cast<std::uint64_t>(status.st_size),
-                         .modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec,
-                         .id = status.st_ino};
+                         .modified = nanoseconds(status.st_mtim),
+                         .id = status.st_ino,
+                         .changed = nanoseconds(status.st_ctim)};
         if (!is_coarse(status.st_mtim) || keeps_nanoseconds(find_root(), status, !options_.read_only)) return stamp;
         if (const auto known = contents_.find(key, status)) return known;
         Descriptor fd = open_value(key);
@@ -393,6 +395,7 @@ public:
         const FileValue value(std::move(fd), static_cast<std::uint64_t>(status.st_size), path_of(key));
         ValueStamp content = content_stamp(value);
         content.modified = stamp.modified;
+        content.changed = stamp.changed;
         contents_.remember(key, status, content);
         return content;
     }

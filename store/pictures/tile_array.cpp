@@ -150,7 +150,9 @@ std::optional<std::string> TileArray::version_of(const Index& value) const {
     if (state == nullptr) return "";
     const auto stamp = state->store->stamp(state->chunk_key(*loaded, value));
     if (!stamp) return std::nullopt;
-    return fmt::format("{}.{}.{}", stamp->size, stamp->by_content ? 0 : stamp->modified, stamp->id);
+    if (stamp->by_content) return fmt::format("{}.{}", stamp->size, stamp->id);
+    // A file may be rewritten in place and get its old time back.
+    return fmt::format("{}.{}.{}.{}", stamp->size, stamp->modified, stamp->id, stamp->changed);
 }
 
 double TileArray::fill_number() const {

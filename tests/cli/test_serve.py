@@ -26,7 +26,7 @@ class Documents(ServeTest):
             self.assertEqual(sorted(os.listdir(self.folder)), before)
         server = Server(self.folder, "a.npy", "--json")
         self.addCleanup(server.stop)
-        self.assertEqual(json.loads(server.line), {"url": server.url, "port": server.port, "paths": ["a.npy"]})
+        self.assertEqual(json.loads(server.line), {"url": server.url, "urls": [server.url], "port": server.port, "paths": ["a.npy"]})
 
     def test_a_port_is_taken_once(self):
         self.save("a.npy", VALUES)
@@ -212,6 +212,53 @@ class Chunks(ServeTest):
         self.assertEqual(server.get("v2/g.zarr/.zarray").json()["shape"], [7, 60])
         self.tessera("attrs", "g.zarr", "set", "units", '"m"')
         self.assertEqual(server.get("v2/g.zarr/.zattrs").json(), {"units": "m"})
+
+    def test_a_file_that_is_rewritten_in_place_and_gets_its_old_time_back(self):
+        self.save("a.npy", VALUES)
+        self.tessera("import", "a.npy", "a.zarr", "--format", "v2", "--codec", "none", "--quiet")
+        server = self.serve(".")
+        for url, file in {"v2/a.zarr/0.0": "a.zarr/0.0", "v3/a.zarr/c/0/0": "a.zarr/0.0", "v2/a.npy/0.0": "a.npy",
+                          "api/tile?path=a.zarr&axes=0,1&level=0,0&tile=0,0": "a.zarr/0.0",
+                          "api/tile?path=a.npy&axes=0,1&level=0,0&tile=0,0": "a.npy"}.items():
+            before = server.get(url)
+            status = os.stat(self.folder / file)
+            with open(self.folder / file, "r+b") as opened:
+                opened.seek(-VALUES.itemsize, os.SEEK_END)
+                last = bytearray(opened.read())
+                last[0] ^= 1
+                opened.seek(-VALUES.itemsize, os.SEEK_END)
+                opened.write(last)
+            os.utime(self.folder / file, ns=(status.st_atime_ns, status.st_mtime_ns))
+            after = server.get(url, If_None_Match=before.headers["ETag"])
+            self.assertEqual((after.status, len(after.body)), (200, len(before.body)), url)
+            self.assertNotEqual(after.body, before.body, url)
+            self.assertNotEqual(after.headers["ETag"], before.headers["ETag"], url)
+
+    def test_messages_name_what_lies_below_the_root(self):
+        self.save("a.npy", VALUES)
+        (self.folder / "d").mkdir()
+        self.tessera("import", "a.npy", "d/a.zarr", "--format", "v2", "--chunks", "10,20", "--codec", "zlib", "--quiet")
+        self.tessera("create", "d/broken.zarr", "--shape", "5", "--dtype", "<i4", "--format", "v2", "--quiet")
+        self.tessera("create", "d/text.zarr", "--shape", "5", "--dtype", "string", "--format", "v3", "--quiet")
+        (self.folder / "d/broken.zarr/.zarray").write_text("{")
+        (self.folder / "d/a.zarr/0.0").write_bytes(b"no zlib")
+        (self.folder / "d/a.zarr/0.1").unlink()
+        (self.folder / "d/a.zarr/0.1").mkdir()
+        (self.folder / "d/bad.npy").write_bytes(b"x" * 100)
+        for roots, front in {("d",): "", ("d", "a.npy"): "d/", ("d", "d/a.zarr"): "d/"}.items():
+            server = self.serve(*roots)
+            texts = []
+            for url in ("v2/{}a.zarr/0.0", "v2/{}a.zarr/0.1", "api/rows?path={}a.zarr&axes=0,1", "api/chunks?path={}a.zarr&axes=0,1",
+                        "api/info?path={}broken.zarr", "api/info?path={}bad.npy", "api/tree?path={}", "api/tile?path={}text.zarr",
+                        "api/value?path={}a.zarr&at=99,99", "api/preview?path={}a.zarr&axes=0,0", "api/info?path={}none",
+                        "v2/{}a.zarr/none/.zarray", "v3/{}broken.zarr/zarr.json", "api/info?path={}" + "n" * 300,
+                        "api/info?path={}" + "n/" * 3000 + "n", "api/profile?path={}text.zarr", "api/tile?path={}a.zarr&axes=0,1&level=0,0&tile=0,0"):
+                answer = server.get(url.format(front))
+                texts.append(answer.body.decode())
+                self.assertNotIn(str(self.folder), texts[-1], url)
+                if "nnn" in url or "n/n" in url:
+                    self.assertEqual(answer.status, 404, url[:40])
+            self.assertIn(f': "{front if roots[-1] != "d/a.zarr" else ""}a.zarr', texts[2])  # by the innermost root
 
     def test_ranges(self):
         self.save("a.npy", VALUES)

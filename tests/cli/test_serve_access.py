@@ -1,6 +1,8 @@
 """serve: who may ask, and for what."""
+import json
 import os
 import socket
+import urllib.parse
 
 import numpy as np
 
@@ -68,6 +70,51 @@ class Access(ServeTest):
             six = self.serve("a.npy", "--bind", "::1")
             self.assertTrue(six.line.startswith("http://[::1]:"))
             self.assertEqual(six.get("v2/0.0").status, 200)
+
+    def test_all_addresses(self):
+        """URLs that work, the machine's name, and how to have another one answered."""
+        server = self.serve("a.npy", "--bind", "0.0.0.0", "--json")
+        urls = json.loads(server.line)["urls"]
+        self.assertEqual(urls[0], server.url)
+        name = socket.gethostname()
+        self.assertIn(f"//{name}:{server.port}/", " ".join(urls))
+        for url in urls:
+            host = urllib.parse.urlsplit(url).netloc
+            self.assertEqual(server.get("v2/0.0", Host=host).body, VALUES.tobytes(), url)
+        self.assertEqual(server.get("v2/0.0", Host="127.0.0.1").status, 200)
+        other = server.get("v2/0.0", Host="other.example")
+        self.assertEqual(other.status, 403)
+        self.assertIn("--host", other.json()["message"])
+        self.assertIn("--host", server.stop()[1])
+        named = self.serve("a.npy", "--bind", "0.0.0.0", "--host", "other.example", "--json")
+        self.assertEqual(json.loads(named.line)["url"], f"http://other.example:{named.port}{named.prefix}")
+        named.host = "127.0.0.1"
+        self.assertEqual(named.get("v2/0.0", Host="other.example").status, 200)
+
+    def test_what_the_http_library_would_refuse(self):
+        """Each is answered once, in JSON, with the headers of every answer."""
+        server = self.serve("a.npy")
+        target = server.prefix + "v2/0.0"
+        many = "&".join(f"p{n}=1" for n in range(501))
+        for status, line, headers in (
+                (400, target, []), (400, target, ["Host: localhost", "Content-Length: -1"]), (400, target, ["Host: localhost", "Content-Length: x"]),
+                (400, target, ["Host: localhost", "Content-Length:"]), (413, target, ["Host: localhost", "Content-Length: 99999999999999999999999"]),
+                (400, target, ["Host: localhost", "Transfer-Encoding : chunked"]), (400, target, ["Host: localhost", "A B: c"]),
+                (400, target + " x", ["Host: localhost"]), (414, f"{target}?{many}", ["Host: localhost"]),
+                (414, target + "?" + "&" * 12000, ["Host: localhost"]), (404, server.prefix + "v2/" + "n" * 300 + "/.zarray", ["Host: localhost"])):
+            got = server.exchange("\r\n".join([f"GET {line} HTTP/1.1", *headers, "Connection: close", "", ""]).encode())
+            self.assertTrue(got.startswith(b"HTTP/1.1 %d " % status), (headers, got[:300]))
+            self.assertEqual(got.count(b"HTTP/1.1"), 1, got)
+            head, body = got.split(b"\r\n\r\n", 1)
+            self.assertIn("message", json.loads(body))
+            for header in b"Content-Type: application/json", b"X-Content-Type-Options: nosniff", b"Content-Security-Policy: ":
+                self.assertIn(header, head)
+        # What follows a refused body is no request.
+        request = f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for headers in "Content-Length: -1", f"Content-Length: {len(request)}", "Transfer-Encoding : chunked", "Transfer-Encoding: chunked":
+            got = server.exchange(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n{request}".encode())
+            self.assertEqual(got.count(b"HTTP/1.1"), 1, (headers, got))
+        self.assertEqual(server.get(f"v2/0.0?{many[:-7]}").status, 200)
 
     def test_pages_of_other_sites(self):
         server = self.serve("a.npy")

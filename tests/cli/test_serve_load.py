@@ -1,5 +1,6 @@
 """serve: many clients, slow ones, and ones that go."""
 import os
+import select
 import signal
 import socket
 import threading
@@ -79,6 +80,20 @@ class Load(ServeTest):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_the_page_comes_before_what_takes_long(self):
+        """More slow questions than there are workers leave one for the files of the page, and one for documents."""
+        workers = max(8, os.cpu_count())
+        np.save(self.folder / "ones.npy", np.ones(64 << 20, "u1"))
+        self.tessera("import", "ones.npy", "z.zarr", "--format", "v2", "--chunks", 64 << 20, "--codec", "bz2:9", "--max-memory", "1G", "--quiet")
+        server = self.serve("z.zarr", "--max-memory", "8G")
+        slow = [self.keep(server.connect()) for _ in range(2 * workers)]
+        for connection in slow:
+            connection.sendall(self.request(server, "api/value?at=5"))
+        for path in "page/page.css", "", ".zarray":
+            self.assertEqual(server.get(("v2/" if path == ".zarray" else "") + path).status, 200)
+        answered = select.select(slow, [], [], 0)[0]
+        self.assertLess(len(answered), workers, "these were waited for")
 
     def test_more_connections_than_are_kept(self):
         server = self.served()

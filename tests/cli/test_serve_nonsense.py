@@ -30,12 +30,21 @@ VALUES_OF_HEADERS = ["bytes=0-1", "bytes=-1", "bytes=9-", "bytes=0-0,1-1", "*", 
 METHODS = ["GET"] * 8 + ["HEAD", "OPTIONS", "POST", "get", "", "GET GET", "\x16\x03\x01", "PRI", "G" * 500]
 ROUTES = ["tile", "preview", "value", "histogram", "profile", "rows", "chunks", "picture", "first", "tree", "info",
           "colours", "cache"]
-NODES = ["", "p.npz", "p.npz/x", "p.npz/y", "g", "g/a.zarr", "s.npy", "nothing", "p.npz/x/", "..", "%ff", "g//a.zarr"]
+# Arrays of odd shapes, as the program makes them: NAME: options of create.
+ODD = {"empty.zarr": "--shape 0,10 --dtype <f4 --format v3", "none.zarr": "--shape 0 --dtype <i2 --format v2",
+       "empty-3d.zarr": "--shape 3,0,4 --chunks 2,5,4 --dtype <i2 --format v2", "0d.zarr": "--shape () --dtype <f8 --format v3",
+       "one.zarr": "--shape 1,1 --dtype |u1 --format v2", "huge.zarr": "--shape 1000000000,1000000000 --chunks 1,1 --dtype <f4 --format v2",
+       "sharded.zarr": "--shape 0,8 --chunks 2,2 --shard 4,4 --dtype <i4 --format v3",
+       "text.zarr": "--shape 0,3 --dtype string --format v3"}
+FILES = {"empty.npy": np.zeros((0, 10), "<i4"), "0d.npy": np.array(5.0), "columns.npy": np.zeros((4, 0)), "no-bytes.npy": np.zeros((2, 3), "S0"),
+         "structures.npy": np.zeros((0, 2), [("a", "<i4"), ("b", "<f8", (2,))])}
+ODD_NODES = ["odd/" + name for name in [*ODD, *FILES]]
+NODES = ["", "p.npz", "p.npz/x", "p.npz/y", "g", "g/a.zarr", "s.npy", "nothing", "p.npz/x/", "..", "%ff", "g//a.zarr"] + ODD_NODES
 NAMES = ["axes", "at", "level", "tile", "with", "field", "row", "rows", "column", "columns", "bins", "width", "size",
          "axis", "stored", "v"]
 WORDS = ["0,1", "1,0", "0,0", "1,2", "0", "1", "5", "3,3", "0,0,0", "-1", "-1,0", "99999999999999999999,1",
          "9223372036854775807,0", "40,40",
-         "41,0", "mean", "min", "max", "nearest", "mode", "a", "b.c", "b", "", "1000", "4096", "%00", "x" * 500, "1e3",
+         "41,0", "999999999,999999999", "mean", "min", "max", "nearest", "mode", "a", "b.c", "b", "", "1000", "4096", "%00", "x" * 500, "1e3",
          "0x1", ",", "1,", "é"]
 
 
@@ -92,11 +101,40 @@ class Nonsense(ServeTest):
         for thread in threads:
             thread.join()
 
+    def odd_shapes(self):
+        (self.folder / "odd").mkdir()
+        for name, options in ODD.items():
+            self.tessera("create", f"odd/{name}", *options.split(), "--quiet")
+        for name, values in FILES.items():
+            np.save(self.folder / "odd" / name, values)
+
+    def test_odd_shapes(self):
+        """Every question about every array, and then about arrays that are emptied while they are open."""
+        self.odd_shapes()
+        self.tessera("create", "odd/shrinks.zarr", "--shape", "40,50", "--chunks", "7,9", "--dtype", "<f4", "--format", "v3", "--quiet")
+        self.server = self.serve(".")
+        for emptied in False, True:
+            if emptied:
+                self.tessera("resize", "odd/shrinks.zarr", "0,50", "--quiet")
+            for node in [*ODD_NODES, "odd/shrinks.zarr"]:
+                for route in ROUTES:
+                    for more in "", "&axes=0,1", "&axes=1,0&at=0,0", "&axes=0,1&at=0,0,0&field=a", "&axis=1", "&at=0", "&rows=5&row=3":
+                        place = f"{node}{more}&level=3,2&tile=0,0"
+                        answer = self.server.get(f"api/{route}?path={place}")
+                        self.assertIn(answer.status, (200, 400, 404, 501), (route, place))
+                for path in (f"v2/{node}/.zarray", f"v2/{node}/0.0", f"v2/{node}/0", f"v3/{node}/zarr.json", f"v3/{node}/c/0/0", f"v3/{node}/c"):
+                    self.assertIn(self.server.get(path).status, (200, 404, 501), path)
+        self.assertEqual(self.server.get("api/preview?path=odd/empty.zarr&axes=0,1&at=0,0").json()["error"], "out_of_bounds")
+        line = self.server.get("api/profile?path=odd/huge.zarr&axis=1&width=4096").json()
+        self.assertEqual((line["length"], set(line["values"])), (10**9, {0.0}))
+        self.assertEqual(self.server.stop(), (0, ""))
+
     def test_nonsense(self):
         np.savez(self.folder / "p.npz", x=VALUES, y=VALUES[0])
         np.save(self.folder / "s.npy", np.zeros((300, 400), [("a", "<i4"), ("b", [("c", "<f8"), ("d", "S3")], (2,))]))
         self.tessera("create", "g/a.zarr", "--shape", "900,900", "--dtype", "<f4", "--chunks", "200,300", "--format", "v3")
         self.tessera("set", "g/a.zarr", "0:500", "2", "--quiet")
+        self.odd_shapes()
         self.server = self.serve(".", "--max-memory", "32M")  # caches are full soon
         memory = []
         for part in range(4):

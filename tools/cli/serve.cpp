@@ -92,13 +92,14 @@ void tell(Session& session, const serve::Server& server, const ServeOptions& o) 
     if (session.options().json) {
         Value value = Value::object();
         value.set("url", server.url());
+        value.set("urls", Value(Value::Array(server.urls().begin(), server.urls().end())));
         value.set("port", server.port());
         Value paths = Value::array();
         for (const std::string& path : o.paths) paths.push_back(path_value(path));
         value.set("paths", std::move(paths));
         print(json_text(value) + "\n");
     } else {
-        print(server.url() + "\n");
+        for (const std::string& url : server.urls()) print(url + "\n");
     }
     flush_output();
     if (o.no_token) {
@@ -106,7 +107,10 @@ void tell(Session& session, const serve::Server& server, const ServeOptions& o) 
                          ? "without a token every user of this machine reads what is served"
                          : "without a token, anybody who can connect to this machine can read everything served");
     }
-    if (!server.is_loopback()) session.note("data and token are sent over the network unencrypted");
+    if (server.is_loopback()) return;
+    session.note(
+        "data and token are sent over the network unencrypted; clients that use another name for this machine need "
+        "--host NAME");
 }
 
 int serve_paths(Session& session, const ServeOptions& o) {

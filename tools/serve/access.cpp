@@ -125,11 +125,25 @@ Admission Access::admit(const RawRequest& raw) const {
     Admission admission;
     admission.head = raw.method == "HEAD";
     const auto refuse = [&](HttpResponse response) {
+        // What follows is a body, or nobody knows what: no other request.
+        if (raw.has_body || raw.odd_headers) response.headers["Connection"] = "close";
         admission.refusal = std::move(response);
         return std::move(admission);
     };
+    if (raw.odd_headers || raw.has_odd_length) {
+        return refuse(error_response(400, "invalid_argument", "a header of the request is not valid"));
+    }
+    if (!raw.headers.contains("host")) {
+        return refuse(error_response(400, "invalid_argument", "the request has no Host header"));
+    }
     if (raw.several_hosts || !is_our_host(header(raw, "host"))) {
-        return refuse(refused("the Host header names none of the hosts that this server answers for"));
+        return refuse(
+            refused("the Host header names none of the hosts that this server answers for; to add one, start "
+                    "it with --host NAME (in Python: hosts=[NAME])"));
+    }
+    if (count_parameters(raw.target) > most_parameters) {
+        return refuse(
+            error_response(414, "invalid_argument", fmt::format("a query has at most {} parameters", most_parameters)));
     }
     auto target = parse_target(raw.target);
     if (!target) return refuse(error_response(400, "invalid_argument", "the target of the request is not valid"));

@@ -18,6 +18,9 @@ struct RawRequest {
     std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case; repeated ones joined by ", "
     bool several_hosts = false;
     bool has_body = false;
+    bool has_odd_length = false;  ///< Content-Length is no number
+    bool odd_headers = false;  ///< a header's name has a character that names have not, such as the space in "Host :"
+    bool incomplete = false;   ///< headers are missing, for want of memory
 };
 
 /// A request that may be answered, or the answer that refuses it.

@@ -48,13 +48,13 @@ void add_elements(Value& value, const ArrayInfo& info) {
 }
 
 /// Why a format of Zarr cannot show an array; null if it can.
-Value why_not(const ServedNode& node, ZarrFormat format) {
+Value why_not(const Served& served, const ServedNode& node, ZarrFormat format) {
     try {
         static_cast<void>(node.zarr->in(node, format));
         return nullptr;
     } catch (const Error& e) {
         if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
-        return utf8_text(e.what());
+        return served.shown_text(e.what());
     }
 }
 
@@ -103,8 +103,8 @@ HttpResponse answer_info(Served& served, const HttpRequest& request) {
     }
     value.set("attributes", std::move(attributes));
     if (node->is_array()) {
-        value.set("why_not_v2", why_not(*node, ZarrFormat::v2));
-        value.set("why_not_v3", why_not(*node, ZarrFormat::v3));
+        value.set("why_not_v2", why_not(served, *node, ZarrFormat::v2));
+        value.set("why_not_v3", why_not(served, *node, ZarrFormat::v3));
     } else {
         value.set("children", served.children(*node).size());
     }
@@ -120,7 +120,7 @@ void add_facts(Value& value, Served& served, const std::string& path) {
         if (node->array) value.set("chunks", shape_value(node->array->chunks()));
     } catch (const Error& e) {
         if (e.code() == ErrorCode::budget || e.code() == ErrorCode::cancelled) throw;
-        value.set("error", utf8_text(e.what()));
+        value.set("error", served.shown_text(e.what()));
     }
 }
 

@@ -64,14 +64,15 @@ Meaning meaning_of(ErrorCode code) {
     }
 }
 
-}  // namespace
-
-HttpResponse response_for(const Error& error) {
+/// The document of an error, with the status that fits it (see Route::answer).
+HttpResponse response_for(const Served& served, const Error& error) {
     const Meaning meaning = meaning_of(error.code());
-    HttpResponse response = error_response(meaning.status, meaning.code, error.what());
+    HttpResponse response = error_response(meaning.status, meaning.code, served.shown_text(error.what()));
     if (meaning.status == 503) response.headers["Retry-After"] = "1";
     return response;
 }
+
+}  // namespace
 
 HttpResponse dispatch(Served& served, const HttpRequest& request) {
     const MemoryScope scope(served.memory());
@@ -79,13 +80,13 @@ HttpResponse dispatch(Served& served, const HttpRequest& request) {
         const Route* const route = find_route(request.segments);
         return route == nullptr ? not_found_response() : route->answer(served, request);
     } catch (const Error& e) {
-        return response_for(e);
+        return response_for(served, e);
     } catch (const std::bad_alloc&) {
         HttpResponse response = error_response(503, "budget", "not enough memory");
         response.headers["Retry-After"] = "1";
         return response;
     } catch (const std::exception& e) {
-        return error_response(500, "internal", e.what());
+        return error_response(500, "internal", served.shown_text(e.what()));
     }
 }
 

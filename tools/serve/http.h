@@ -78,8 +78,6 @@ struct HttpResponse {
 /// {"error": code, "message": text}
 [[nodiscard]] HttpResponse error_response(int status, std::string_view code, std::string_view message);
 [[nodiscard]] HttpResponse not_found_response();
-/// The document of an error, with the status that fits it (see Route::answer).
-[[nodiscard]] HttpResponse response_for(const Error& error);
 /// Text as UTF-8: invalid bytes become \xNN.
 [[nodiscard]] std::string utf8_text(std::string_view text);
 /// Sets "path" to the text of a node's path. If that is not the path itself, also sets "encoded" to the path for

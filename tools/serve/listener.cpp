@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fmt/format.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,11 +13,15 @@
 #include <tessera/fork.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string_view>
 
 namespace tessera::serve {
 
@@ -73,6 +78,46 @@ Addresses find_addresses(const std::string& address, int port) {
     return Addresses(found);
 }
 
+/// As URLs have it: "127.0.0.1", "[::1]".
+std::string address_text(const sockaddr& address) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (address.sa_family == AF_INET6) {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+        return fmt::format("[{}]", ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()));
+    }
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+}
+
+bool is_loopback_address(const sockaddr& address) {
+    if (address.sa_family == AF_INET6) {
+        return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+    }
+    return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24U == 127;
+}
+
+/// The addresses of the machine that others reach, and then its name.
+std::vector<std::string> hosts_of_machine(bool v6) {
+    std::vector<std::string> hosts;
+    ifaddrs* all = nullptr;
+    if (::getifaddrs(&all) != 0) all = nullptr;
+    for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+        if (one->ifa_addr == nullptr || is_loopback_address(*one->ifa_addr)) continue;
+        const int family = one->ifa_addr->sa_family;
+        const auto* const six = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr);
+        // A link-local address works only with the name of the client's own interface.
+        const bool usable = family == AF_INET || (v6 && family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
+        if (usable) hosts.push_back(address_text(*one->ifa_addr));
+    }
+    if (all != nullptr) ::freeifaddrs(all);
+    std::array<char, HOST_NAME_MAX + 1> name{};
+    const bool named = ::gethostname(name.data(), name.size() - 1) == 0;
+    const std::string_view text(name.data());
+    const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_'; };
+    if (named && !text.empty() && std::ranges::all_of(text, in_name)) hosts.emplace_back(text);
+    return hosts;
+}
+
 Error bind_error(const std::string& address, int port, int error) {
     if (error == EADDRINUSE) {
         return {ErrorCode::io, fmt::format("port {} of {} is taken by another program; --port gives another one, and "
@@ -101,20 +146,20 @@ Listener::Listener(const std::string& address, int port) {
         ::close(fd_);
         throw error;
     }
-    std::array<char, INET6_ADDRSTRLEN> text{};
+    bool wildcard = false;
+    const auto* const any = reinterpret_cast<const sockaddr*>(&bound);
     if (bound.ss_family == AF_INET6) {
         const auto& v6 = reinterpret_cast<const sockaddr_in6&>(bound);
         port_ = ntohs(v6.sin6_port);
-        host_ = fmt::format("[{}]", ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()));
-        loopback_ = IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
-        wildcard_ = IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
+        loopback_ = is_loopback_address(*any);
+        wildcard = IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr);
     } else {
         const auto& v4 = reinterpret_cast<const sockaddr_in&>(bound);
         port_ = ntohs(v4.sin_port);
-        host_ = ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
-        loopback_ = ntohl(v4.sin_addr.s_addr) >> 24U == 127;
-        wildcard_ = v4.sin_addr.s_addr == htonl(INADDR_ANY);
+        loopback_ = is_loopback_address(*any);
+        wildcard = v4.sin_addr.s_addr == htonl(INADDR_ANY);
     }
+    hosts_ = wildcard ? hosts_of_machine(bound.ss_family == AF_INET6) : std::vector{address_text(*any)};
     remember(fd_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace tessera::serve {
 
@@ -17,18 +18,16 @@ public:
 
     [[nodiscard]] int descriptor() const { return fd_; }
     [[nodiscard]] int port() const { return port_; }
-    /// The address as URLs have it: "127.0.0.1", "[::1]".
-    [[nodiscard]] const std::string& host() const { return host_; }
     [[nodiscard]] bool is_loopback() const { return loopback_; }
-    /// Whether it listens on all addresses of the machine.
-    [[nodiscard]] bool is_wildcard() const { return wildcard_; }
+    /// By what others reach it, as URLs have it: the address, or if it listens on all addresses those of the machine,
+    /// and the machine's name. May be empty.
+    [[nodiscard]] const std::vector<std::string>& hosts() const { return hosts_; }
 
 private:
     int fd_ = -1;
     int port_ = 0;
-    std::string host_;
+    std::vector<std::string> hosts_;
     bool loopback_ = false;
-    bool wildcard_ = false;
 };
 
 }  // namespace tessera::serve

@@ -23,6 +23,8 @@ namespace {
 
 // Elements that a profile may decode, in bytes: less than a picture may, because the pointer moves on.
 constexpr std::int64_t most_profiled = std::int64_t{256} << 20;
+// Chunks that a profile may look for, as many as a tile.
+constexpr std::int64_t most_looked_for = 4096;
 // The most chunks whose stamps make up the version of an array. With more, each request has a version of its own.
 constexpr std::int64_t most_stamped = 4096;
 constexpr std::int64_t most_cells = 20'000;  // of a table at once
@@ -93,7 +95,7 @@ std::string version_of(const ServedNode& node) {
                 Index chunk = grid.index(n);
                 for (int d = 0; d < chunk.rank(); ++d) chunk[d] = chunk[d] * grid.chunks()[d] / info.chunks[d];
                 const auto stamp = node.stamp_of(chunk);
-                if (stamp) add(fmt::format("{}:{}.{}.{}/", n, stamp->size, stamp->modified, stamp->id));
+                if (stamp) add(fmt::format("{}:{}/", n, stamp_text(*stamp)));
             }
         }
     }
@@ -311,6 +313,7 @@ HttpResponse answer_profile(Served& served, const HttpRequest& request) {
     options.axes = {std::to_string(axis)};
     options.width = options.line_width = request.integer("width", 512, 1, 4096);
     options.limit = most_profiled;
+    options.most_chunks = most_looked_for;
     const Picture line = read_picture(source, options, served.io(request));
     return json_response(Value{{"axis", axis},
                                {"name", line.columns.name},
@@ -342,7 +345,7 @@ HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
     Value damage = Value::array();
     for (const ChunkMap::Damage& one : map.damage) {
         if (damage.as_array().size() == 20) break;
-        damage.push_back(Value{{"chunk", dims(one.chunk)}, {"text", one.text}});
+        damage.push_back(Value{{"chunk", dims(one.chunk)}, {"text", served.shown_text(one.text)}});
     }
     return json_response(Value{{"rows", picture.rows.cells()},
                                {"columns", picture.columns.cells()},

@@ -62,7 +62,7 @@ bool is_shown_file(const std::string& name) {
 std::string file_version(const fs::path& path) {
     const std::optional<PathFacts> facts = path_facts(path);
     if (!facts) return {};
-    return fmt::format("{:x}-{:x}-{:x}", facts->size, facts->modified, facts->inode);
+    return fmt::format("{:x}-{:x}-{:x}-{:x}", facts->size, facts->modified, facts->inode, facts->changed);
 }
 
 std::string array_version(const Place& place, const Dialect& dialect) {
@@ -91,8 +91,8 @@ std::shared_ptr<ServedNode> open_array(const Place& place, const Dialect& dialec
 }  // namespace
 
 std::string stamp_text(const ValueStamp& stamp) {
-    return fmt::format("{:x}-{:x}-{:x}{}", stamp.size, stamp.by_content ? 0 : stamp.modified, stamp.id,
-                       stamp.by_content ? "c" : "");
+    if (stamp.by_content) return fmt::format("{:x}-{:x}c", stamp.size, stamp.id);
+    return fmt::format("{:x}-{:x}-{:x}-{:x}", stamp.size, stamp.modified, stamp.id, stamp.changed);
 }
 
 Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_links) {

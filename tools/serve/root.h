@@ -20,6 +20,8 @@ public:
     Root(const std::string& path, bool follow_links);
 
     [[nodiscard]] const std::string& base_name() const { return base_name_; }
+    /// The real path of the directory or file.
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
     /// The node at a path below; `at` is its path in URLs. Throws not_found, corrupt, unsupported.
     [[nodiscard]] std::shared_ptr<ServedNode> open(std::string_view below, std::string at) const;
     [[nodiscard]] std::vector<ServedChild> children(const ServedNode& node) const;

@@ -4,6 +4,7 @@
 #include <tessera/error.h>
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -19,6 +20,27 @@ namespace {
 constexpr std::size_t most_open = 64;
 /// Granted in addition to --max-memory, for small objects.
 constexpr std::uint64_t beside = std::uint64_t{4} << 20U;
+
+/// Whether a character may be part of a path, so that what stands next to it is only a piece of another path.
+bool in_path(char c) {
+    return std::string_view(" \t\n\"'`,;:()[]{}<>=").find(c) == std::string_view::npos;
+}
+
+/// Replaces a path where it stands alone or begins a longer one, there with the '/' after it.
+void replace_path(std::string& text, const std::string& path, const std::string& alone, const std::string& before) {
+    for (std::size_t at = text.find(path); at != std::string::npos; at = text.find(path, at)) {
+        const std::size_t end = at + path.size();
+        const bool begins = at == 0 || !in_path(text[at - 1]);
+        const bool longer = end < text.size() && text[end] == '/';
+        if (!begins || (!longer && end < text.size() && in_path(text[end]))) {
+            at = end;
+            continue;
+        }
+        const std::string& with = longer ? before : alone;
+        text.replace(at, path.size() + (longer ? 1 : 0), with);
+        at += with.size();
+    }
+}
 
 }  // namespace
 
@@ -130,6 +152,21 @@ std::vector<ServedChild> Served::children(const ServedNode& node) {
     }
     std::ranges::sort(children, {}, &ServedChild::name);
     return children;
+}
+
+std::string Served::shown_text(std::string_view message) const {
+    std::string text(message);
+    std::vector<const ServedState::Named*> inner_first;
+    for (const ServedState::Named& named : state_->roots) inner_first.push_back(&named);
+    std::ranges::sort(inner_first, std::greater(),
+                      [](const auto* named) { return named->root->path().native().size(); });
+    for (const ServedState::Named* named : inner_first) {
+        const std::string& path = named->root->path().native();
+        if (path == "/") continue;
+        const bool several = state_->roots.size() > 1;
+        replace_path(text, path, named->name, several ? named->name + "/" : "");
+    }
+    return utf8_text(text);
 }
 
 IoOptions Served::io(const HttpRequest& request) const {

@@ -68,7 +68,8 @@ struct ServedOptions {
     bool follow_links = false;  ///< whether links may lead out of a root
 };
 
-/// "size-time-id" for entity tags.
+/// "size-time-id-change" for entity tags. The time of the change tells a file that was rewritten in place with its old
+/// time.
 [[nodiscard]] std::string stamp_text(const ValueStamp& stamp);
 
 /// Thread rule: any thread calls any member.
@@ -86,6 +87,9 @@ public:
     [[nodiscard]] NodePointer node(std::string_view path);
     /// The children of a group, sorted by name; none of an array.
     [[nodiscard]] std::vector<ServedChild> children(const ServedNode& node);
+
+    /// A message without the folders that the roots are in, which are nobody's business: it names what lies below them.
+    [[nodiscard]] std::string shown_text(std::string_view message) const;
 
     /// For the work of one request: with its stop.
     [[nodiscard]] IoOptions io(const HttpRequest& request) const;

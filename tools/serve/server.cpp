@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -74,21 +75,53 @@ unsigned connection_limit() {
 
 using ExchangePointer = std::shared_ptr<Exchange>;
 
-MHD_Result collect_header(void* to, MHD_ValueKind /*kind*/, const char* key, const char* value) {
-    auto& raw = *static_cast<RawRequest*>(to);
+// Headers that the library finds before those of the request, so that it refuses none itself: its refusals come twice
+// (up to 0.9.77), as HTML, and without the headers of our answers.
+constexpr const char* no_host = "none";
+constexpr const char* no_length = "0";
+
+/// What a callback of the library returns. No exception may pass through the library, which is C: that would end the
+/// process.
+template <class Result, class Body>
+Result guarded(Result otherwise, const Body& body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        return otherwise;
+    }
+}
+
+void add_header(RawRequest& raw, const char* key, const char* value) {
     std::string name(key);
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const auto [at, first] = raw.headers.try_emplace(std::move(name), value == nullptr ? "" : value);
-    if (first) return MHD_YES;
+    if (first) {
+        raw.odd_headers = raw.odd_headers || !is_token(at->first);
+        return;
+    }
     if (at->first == "host") raw.several_hosts = true;
     at->second += ", ";
     at->second += value == nullptr ? "" : value;
-    return MHD_YES;
 }
 
-bool announces_body(const RawRequest& raw) {
+MHD_Result collect_header(void* to, MHD_ValueKind /*kind*/, const char* key, const char* value) noexcept {
+    auto& raw = *static_cast<RawRequest*>(to);
+    if (value == no_host || value == no_length) return MHD_YES;
+    try {
+        add_header(raw, key, value);
+        return MHD_YES;
+    } catch (...) {
+        raw.incomplete = true;
+        return MHD_NO;
+    }
+}
+
+void look_for_body(RawRequest& raw) {
     const auto length = raw.headers.find("content-length");
-    return raw.headers.contains("transfer-encoding") || (length != raw.headers.end() && length->second != "0");
+    const bool given = length != raw.headers.end();
+    raw.has_odd_length = given && length->second.find_first_not_of("0123456789") != std::string::npos;
+    raw.has_odd_length = raw.has_odd_length || (given && length->second.empty());
+    raw.has_body = raw.headers.contains("transfer-encoding") || (given && length->second != "0");
 }
 
 /// Whether a chunk is requested, not a document.
@@ -96,6 +129,15 @@ bool is_chunk(const HttpRequest& request) {
     const auto& segments = request.segments;
     if (segments.empty() || (segments.front() != "v2" && segments.front() != "v3")) return false;
     return !segments.back().starts_with(".z") && segments.back() != "zarr.json";
+}
+
+/// The page comes first, and then what readers ask for before anything else: those are quick. The queries of the page
+/// may decode much.
+Urgency urgency_of(const HttpRequest& request) {
+    const auto& segments = request.segments;
+    if (segments.empty() || segments.front() == "page") return Urgency::page;
+    if (is_chunk(request)) return Urgency::bulk;
+    return segments.front() == "api" ? Urgency::soon : Urgency::document;
 }
 
 }  // namespace
@@ -114,7 +156,9 @@ struct ServerState {
     MHD_Result queue(MHD_Connection* connection, const ExchangePointer& exchange, const HttpResponse& response,
                      std::uint64_t size);
 
-    void work(const ExchangePointer& exchange, MHD_Connection* connection);
+    /// Computes the answer, and has the connection go on. A job of the workers.
+    void work(const ExchangePointer& exchange, MHD_Connection* connection) noexcept;
+    void answer(const ExchangePointer& exchange, MHD_Connection* connection);
     void finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response);
     [[nodiscard]] bool wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection);
     [[nodiscard]] bool has_room(std::uint64_t bytes);
@@ -122,7 +166,7 @@ struct ServerState {
     Served served;
     Listener listener;
     Access access;
-    std::string url;
+    std::vector<std::string> urls;
     std::atomic<bool> closed = false;
     Workers workers;
     Parking parking{workers};
@@ -148,13 +192,11 @@ ssize_t copy_body(void* closure, std::uint64_t position, char* out, std::size_t 
     if (made == Exchange::Copied::some) return static_cast<ssize_t>(copied);
     if (made == Exchange::Copied::failed) return MHD_CONTENT_READER_END_WITH_ERROR;
     MHD_suspend_connection(sending.connection);
-    const bool added = sending.workers->add(
-        [exchange = sending.exchange, connection = sending.connection] {
-            exchange->read_ahead();
-            MHD_resume_connection(connection);
-        },
-        Urgency::bulk);
-    if (added) return 0;
+    const auto read = [exchange = sending.exchange, connection = sending.connection] {
+        exchange->read_ahead();
+        MHD_resume_connection(connection);
+    };
+    if (guarded(false, [&] { return sending.workers->add(read, Urgency::bulk); })) return 0;
     sending.exchange->abandon();
     MHD_resume_connection(sending.connection);
     return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -164,31 +206,45 @@ void free_sending(void* closure) {
     delete static_cast<Sending*>(closure);
 }
 
-void* on_uri(void* closure, const char* uri, MHD_Connection* connection) {
-    auto exchange = std::make_unique<ExchangePointer>(std::make_shared<Exchange>());
-    (*exchange)->raw.target = uri;
+/// The connection as the watch knows it; null if there was no memory for that.
+Watched* watched(MHD_Connection* connection) {
     const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (info != nullptr && info->socket_context != nullptr) {
-        static_cast<ServerState*>(closure)->watch.begin(*static_cast<Watched*>(info->socket_context), *exchange);
-    }
-    return exchange.release();
+    return info == nullptr ? nullptr : static_cast<Watched*>(info->socket_context);
+}
+
+void* on_uri(void* closure, const char* uri, MHD_Connection* connection) {
+    return guarded<void*>(nullptr, [&] {
+        auto exchange = std::make_unique<ExchangePointer>(std::make_shared<Exchange>());
+        (*exchange)->raw.target = uri;
+        // The library would take memory for each parameter, and have none left for an answer if there are many. The
+        // text is in its buffer, which it is about to cut at '?'.
+        const char* const query = std::strchr(uri, '?');
+        if (query != nullptr && query[1] != '\0') const_cast<char*>(query)[1] = '\0';
+        MHD_set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST, no_host);
+        MHD_set_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH, no_length);
+        if (Watched* const known = watched(connection)) {
+            static_cast<ServerState*>(closure)->watch.begin(*known, *exchange);
+        }
+        return exchange.release();
+    });
 }
 
 MHD_Result on_request(void* closure, MHD_Connection* connection, const char* /*url*/, const char* method,
                       const char* /*version*/, const char* /*upload*/, std::size_t* upload_size, void** context) {
     *upload_size = 0;  // bodies are refused; bytes that arrive nevertheless are dropped
     if (*context == nullptr) return MHD_NO;
-    return static_cast<ServerState*>(closure)->on_request(connection, method, *static_cast<ExchangePointer*>(*context));
+    return guarded(MHD_NO, [&] {
+        return static_cast<ServerState*>(closure)->on_request(connection, method,
+                                                              *static_cast<ExchangePointer*>(*context));
+    });
 }
 
 void on_completed(void* closure, MHD_Connection* connection, void** context, MHD_RequestTerminationCode /*why*/) {
     const std::unique_ptr<ExchangePointer> exchange(static_cast<ExchangePointer*>(std::exchange(*context, nullptr)));
-    const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (info != nullptr && info->socket_context != nullptr) {
-        static_cast<ServerState*>(closure)->watch.end(*static_cast<Watched*>(info->socket_context));
-    }
+    ServerState& state = *static_cast<ServerState*>(closure);
+    if (Watched* const known = watched(connection)) state.watch.end(*known);
     if (exchange) (*exchange)->abandon();
-    static_cast<ServerState*>(closure)->parking.wake(2);
+    state.parking.wake(2);
 }
 
 void on_connection(void* closure, MHD_Connection* connection, void** context, MHD_ConnectionNotificationCode what) {
@@ -197,7 +253,7 @@ void on_connection(void* closure, MHD_Connection* connection, void** context, MH
         const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         const int unsent = most_unsent;
         (void)::setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
-        *context = &watch.add(info->connect_fd);
+        *context = guarded<Watched*>(nullptr, [&] { return &watch.add(info->connect_fd); });
     } else if (*context != nullptr) {
         watch.remove(*static_cast<Watched*>(std::exchange(*context, nullptr)));
     }
@@ -210,7 +266,7 @@ std::size_t keep_encoded(void* /*closure*/, MHD_Connection* /*connection*/, char
 
 std::vector<std::string> host_names(const ServerOptions& options, const Listener& listener) {
     std::vector<std::string> hosts = options.hosts;
-    if (!listener.is_wildcard()) hosts.push_back(listener.host());
+    hosts.insert(hosts.end(), listener.hosts().begin(), listener.hosts().end());
     return hosts;
 }
 
@@ -226,6 +282,7 @@ MHD_Result ServerState::on_request(MHD_Connection* connection, const char* metho
         case Stage::reading:
             break;
         case Stage::answered:
+            if (e.abandoned()) return MHD_NO;
             return queue(connection, exchange, e.response(), e.size_to_send());
         default:
             return MHD_NO;
@@ -234,7 +291,8 @@ MHD_Result ServerState::on_request(MHD_Connection* connection, const char* metho
         e.headers_known = true;
         e.raw.method = method;
         MHD_get_connection_values(connection, MHD_HEADER_KIND, &collect_header, &e.raw);
-        e.raw.has_body = announces_body(e.raw);
+        if (e.raw.incomplete) return MHD_NO;
+        look_for_body(e.raw);
         // A body is refused before it comes; all else waits until the request is complete.
         if (!e.raw.has_body) return MHD_YES;
     }
@@ -249,9 +307,8 @@ MHD_Result ServerState::begin_work(MHD_Connection* connection, const ExchangePoi
     exchange->request.stop = exchange->stop.get_token();
     exchange->set_stage(Stage::working);
     MHD_suspend_connection(connection);
-    const bool added = workers.add([this, exchange, connection] { work(exchange, connection); },
-                                   is_chunk(exchange->request) ? Urgency::bulk : Urgency::soon);
-    if (added) return MHD_YES;
+    const auto job = [this, exchange, connection] { work(exchange, connection); };
+    if (guarded(false, [&] { return workers.add(job, urgency_of(exchange->request)); })) return MHD_YES;
     MHD_resume_connection(connection);
     HttpResponse crowded = error_response(503, "busy", "too many requests are waiting");
     crowded.headers["Retry-After"] = "1";
@@ -297,7 +354,18 @@ bool ServerState::wait_for_memory(const ExchangePointer& exchange, MHD_Connectio
     return parking.park([this, exchange, connection] { work(exchange, connection); });
 }
 
-void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connection) {
+void ServerState::work(const ExchangePointer& exchange, MHD_Connection* connection) noexcept {
+    try {
+        answer(exchange, connection);
+    } catch (...) {
+        // Not even an error could be answered. The connection ends.
+        exchange->abandon();
+        exchange->set_stage(Stage::answered);
+        MHD_resume_connection(connection);
+    }
+}
+
+void ServerState::answer(const ExchangePointer& exchange, MHD_Connection* connection) {
     const MemoryScope scope(served.memory());
     HttpResponse full = error_response(503, "budget", "clients have not taken yet what fills the memory");
     full.headers["Retry-After"] = "1";
@@ -329,7 +397,7 @@ void ServerState::finish(Exchange& exchange, MHD_Connection* connection, HttpRes
     try {
         exchange.answer(std::move(response));
     } catch (const std::exception& e) {
-        HttpResponse failed = error_response(500, "io", e.what());
+        HttpResponse failed = error_response(500, "io", served.shown_text(e.what()));
         access.add_headers(exchange.raw, failed);
         exchange.answer(std::move(failed));
     }
@@ -344,17 +412,18 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
       access(server.token ? random_token() : "", host_names(server, listener), server.origins),
       workers(worker_count(server), longest_queue),
       watch(connection_limit(), [this] { parking.wake(longest_queue); }) {
-    std::string host = listener.host();
-    if (listener.is_wildcard()) host = server.hosts.empty() ? "127.0.0.1" : server.hosts.front();
-    url = fmt::format("http://{}:{}/", host, listener.port());
-    if (!access.token().empty()) url += fmt::format("t/{}/", access.token());
+    const std::string token = access.token().empty() ? "" : fmt::format("t/{}/", access.token());
+    std::vector<std::string> hosts =
+        listener.hosts().empty() ? std::vector<std::string>{"127.0.0.1"} : listener.hosts();
+    if (!listener.is_loopback()) hosts.insert(hosts.begin(), server.hosts.begin(), server.hosts.end());
+    for (const std::string& host : hosts) urls.push_back(fmt::format("http://{}:{}/{}", host, listener.port(), token));
     daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr, nullptr, &serve::on_request,
         this, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
         MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
         MHD_OPTION_URI_LOG_CALLBACK, &on_uri, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_encoded, nullptr,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
     if (daemon == nullptr) throw Error(ErrorCode::io, "the server could not be started");
 }
 
@@ -379,7 +448,10 @@ Server::Server(const std::vector<std::string>& paths, const ServedOptions& serve
 Server::~Server() = default;
 
 const std::string& Server::url() const {
-    return state_->url;
+    return state_->urls.front();
+}
+const std::vector<std::string>& Server::urls() const {
+    return state_->urls;
 }
 int Server::port() const {
     return state_->listener.port();

@@ -11,10 +11,11 @@
 namespace tessera::serve {
 
 struct ServerOptions {
-    std::string bind = "127.0.0.1";         ///< an address of this machine
-    int port = 0;                           ///< 0: one that the system chooses
-    bool token = true;                      ///< whether URLs begin with a random token
-    std::vector<std::string> hosts = {};    ///< names beside the loopback ones that a Host header may have
+    std::string bind = "127.0.0.1";  ///< an address of this machine
+    int port = 0;                    ///< 0: one that the system chooses
+    bool token = true;               ///< whether URLs begin with a random token
+    /// Names that a Host header may have, beside the loopback ones and those of the addresses listened on.
+    std::vector<std::string> hosts = {};
     std::vector<std::string> origins = {};  ///< whose pages may read: "https://viewer.example"
     int workers = 0;                        ///< threads that answer; 0: as many as cores, at least 4
 };
@@ -32,6 +33,8 @@ public:
     Server& operator=(const Server&) = delete;
 
     [[nodiscard]] const std::string& url() const;  ///< "http://127.0.0.1:4711/t/TOKEN/"
+    /// The same by every address of this machine, and by its name, if it listens on all of them; url() is the first.
+    [[nodiscard]] const std::vector<std::string>& urls() const;
     [[nodiscard]] int port() const;
     /// Whether only programs of this machine reach it.
     [[nodiscard]] bool is_loopback() const;

@@ -56,7 +56,7 @@ bool parse_query(std::string_view text, Target& target) {
 }  // namespace
 
 std::optional<Target> parse_target(std::string_view text) {
-    if (!text.starts_with('/')) return std::nullopt;
+    if (!text.starts_with('/') || text.find(' ') != text.npos) return std::nullopt;
     const std::size_t question = std::min(text.find('?'), text.size());
     std::string_view path = text.substr(1, question - 1);
     Target target;
@@ -70,6 +70,19 @@ std::optional<Target> parse_target(std::string_view text) {
         if (last) return target;
         path.remove_prefix(end + 1);
     }
+}
+
+std::ptrdiff_t count_parameters(std::string_view target) {
+    const std::size_t question = std::min(target.find('?'), target.size());
+    return question == target.size() ? 0 : std::ranges::count(target.substr(question), '&') + 1;
+}
+
+bool is_token(std::string_view text) {
+    static constexpr std::string_view others = "!#$%&'*+-.^_`|~";
+    return !text.empty() && std::ranges::all_of(text, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               others.find(c) != others.npos;
+    });
 }
 
 std::string percent_encoded(std::string_view text) {

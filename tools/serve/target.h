@@ -1,6 +1,7 @@
 // The request line's target: path and query, decoded once.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,9 +17,17 @@ struct Target {
 };
 
 /// nullopt for targets that can name no file, or that would mean something else if they were decoded again: a target
-/// that does not begin with '/', an invalid %xx, a part that is "." or "..", an empty part in the middle, and NUL, '/'
-/// or '\\' within a part.
+/// that does not begin with '/', a space, an invalid %xx, a part that is "." or "..", an empty part in the middle, and
+/// NUL, '/' or '\\' within a part.
 [[nodiscard]] std::optional<Target> parse_target(std::string_view target);
+
+/// The most parameters of a query.
+constexpr std::ptrdiff_t most_parameters = 500;
+/// How many parameters there are.
+[[nodiscard]] std::ptrdiff_t count_parameters(std::string_view target);
+
+/// Whether a text can be the name of a header.
+[[nodiscard]] bool is_token(std::string_view text);
 
 /// The text with everything but letters, digits and "-._~" as %XX.
 [[nodiscard]] std::string percent_encoded(std::string_view text);

@@ -1,6 +1,7 @@
 // Threads that answer requests, with queues of bounded length.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,14 @@
 
 namespace tessera::serve {
 
-/// `soon` is for what a person is looking at: it waits neither behind bulk jobs nor for the threads that these occupy.
-enum class Urgency : std::uint8_t { soon, bulk };
+/// The most urgent first. A job waits for no less urgent one: some threads are kept free of each urgency for those
+/// above it, as far as there are enough threads.
+enum class Urgency : std::uint8_t {
+    page,      ///< the files of the page
+    document,  ///< metadata documents
+    soon,      ///< what a person looks at, which may take long to compute
+    bulk,      ///< chunks
+};
 
 /// Thread rule: any thread calls add(); one calls close().
 class Workers {
@@ -30,18 +37,20 @@ public:
 
 private:
     using Queue = std::deque<std::function<void()>>;
+    struct Class {
+        Queue queue = {};
+        int running = 0;
+        int most = 0;  ///< threads that it and the classes below it may have
+    };
 
     void work();
-    /// The queue to take a job from; null if there is nothing to do now.
-    [[nodiscard]] Queue* next();
+    /// The class to take a job from; null if there is nothing to do now.
+    [[nodiscard]] Class* next();
 
     std::size_t longest_;
-    std::size_t most_bulk_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    Queue soon_;
-    Queue bulk_;
-    std::size_t bulk_running_ = 0;
+    std::array<Class, 4> classes_;  ///< by urgency
     bool closed_ = false;
     std::vector<std::thread> threads_;
 };

@@ -234,14 +234,14 @@ std::optional<Index> ZarrArray::index(std::string_view key) const {
 
 HttpResponse ZarrArray::chunk(const ServedNode& node, const Index& index, const HttpRequest& request,
                               const IoOptions& io) const {
-    const auto stamp = [&]() -> std::optional<ValueStamp> {
-        if (how_ == How::values) return node.values->stamp(index);
-        return node.stamp_of(index);
+    const auto stamp = [&]() -> std::string {
+        const auto now = how_ == How::values ? node.values->stamp(index) : node.stamp_of(index);
+        return now ? stamp_text(*now) : "";
     };
     HttpResponse response;
     for (int tries = 1;; ++tries) {
-        const auto before = stamp();
-        response.etag = before ? fmt::format("{}-{}", version_, stamp_text(*before)) : version_;
+        const std::string before = stamp();
+        response.etag = before.empty() ? version_ : fmt::format("{}-{}", version_, before);
         if (is_known(request, response.etag)) return response;
         bool present = true;
         response.body = read(node, index, io, present);

@@ -21,6 +21,10 @@ const std::string& Server::url() const {
     static const std::string none;
     return none;
 }
+const std::vector<std::string>& Server::urls() const {
+    static const std::vector<std::string> none;
+    return none;
+}
 int Server::port() const {
     return 0;
 }

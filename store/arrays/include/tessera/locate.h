@@ -34,6 +34,7 @@ struct PathFacts {
     std::uint64_t device = 0, inode = 0;
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< nanoseconds since 1970
+    std::int64_t changed = 0;   ///< the same, of anything about it: its content, its times, its links
 };
 /// nullopt if nothing is there, or the system does not say.
 [[nodiscard]] std::optional<PathFacts> path_facts(const std::filesystem::path& path);

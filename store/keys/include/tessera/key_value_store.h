@@ -85,6 +85,9 @@ struct ValueStamp {
     std::uint64_t id = 0;       ///< of the file: its inode; 0 if there is none
     /// The file's time is too coarse to tell versions apart: `id` is then a hash of its bytes, and the time is ignored.
     bool by_content = false;
+    /// When anything of the file changed, as `modified`. It tells a file that was rewritten in place with its old time.
+    /// Not compared, because another link to the file changes it, too.
+    std::int64_t changed = 0;
 
     friend bool operator==(const ValueStamp& a, const ValueStamp& b) {
         return a.size == b.size && a.id == b.id && a.by_content == b.by_content &&
