@@ -296,11 +296,11 @@ private:
     std::vector<std::int64_t> counts_;
 };
 
-/// Welford's mean and squares; columns are merged by Chan's formula.
+/// The variance, or its root, by Welford's mean and squares; columns are merged by Chan's formula.
 class Deviation final : public Pieces<Deviation, double> {
 public:
-    Deviation(const DType& dtype, bool skip_nan, std::int64_t columns)
-        : Pieces<Deviation, double>(dtype, columns), skip_(skip_nan) {
+    Deviation(const DType& dtype, bool root, bool skip_nan, std::int64_t columns)
+        : Pieces<Deviation, double>(dtype, columns), root_(root), skip_(skip_nan) {
         reset();
     }
     void reset() override {
@@ -335,11 +335,15 @@ public:
         counts_[i] = count;
     }
     void results(std::byte* out) const override {
-        for (std::size_t i = 0; i < columns(); ++i) store(out, i, std::sqrt(squares_[i] / counts_[i]));
+        for (std::size_t i = 0; i < columns(); ++i) {
+            const double variance = squares_[i] / counts_[i];
+            store(out, i, root_ ? std::sqrt(variance) : variance);
+        }
     }
     [[nodiscard]] DType result_dtype() const override { return DType::of<double>(); }
 
 private:
+    bool root_;
     bool skip_;
     std::vector<double> counts_, means_, squares_;
 };
@@ -402,7 +406,9 @@ bool is_unsigned_integer(const DType& dtype) {
 std::unique_ptr<Accumulator> Accumulator::make(const DType& dtype, Reduction with, bool skip_nan,
                                                std::int64_t columns) {
     const bool sum = with == Reduction::sum;
-    if (with == Reduction::deviation) return std::make_unique<Deviation>(dtype, skip_nan, columns);
+    if (with == Reduction::deviation || with == Reduction::variance) {
+        return std::make_unique<Deviation>(dtype, with == Reduction::deviation, skip_nan, columns);
+    }
     if (sum && dtype.kind() == Kind::unsigned_integer) {
         return std::make_unique<IntegerSum<std::uint64_t>>(dtype, columns);
     }

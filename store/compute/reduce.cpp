@@ -26,15 +26,16 @@ struct Named {
     std::string_view name;
     Reduction reduction;
 };
-constexpr std::array<Named, 9> reduction_names{{{"min", Reduction::min},
-                                                {"max", Reduction::max},
-                                                {"sum", Reduction::sum},
-                                                {"mean", Reduction::mean},
-                                                {"std", Reduction::deviation},
-                                                {"count", Reduction::count},
-                                                {"argmin", Reduction::argmin},
-                                                {"argmax", Reduction::argmax},
-                                                {"median", Reduction::median}}};
+constexpr std::array<Named, 10> reduction_names{{{"min", Reduction::min},
+                                                 {"max", Reduction::max},
+                                                 {"sum", Reduction::sum},
+                                                 {"mean", Reduction::mean},
+                                                 {"std", Reduction::deviation},
+                                                 {"var", Reduction::variance},
+                                                 {"count", Reduction::count},
+                                                 {"argmin", Reduction::argmin},
+                                                 {"argmax", Reduction::argmax},
+                                                 {"median", Reduction::median}}};
 
 bool orders(Reduction with) {
     return with == Reduction::min || with == Reduction::max || with == Reduction::argmin || with == Reduction::argmax;
@@ -354,7 +355,7 @@ Reduction parse_reduction(std::string_view word) {
         if (one.name == word) return one.reduction;
     }
     throw invalid_argument(
-        fmt::format("expected min, max, sum, mean, std, count, argmin, argmax or median, found '{}'", word));
+        fmt::format("expected min, max, sum, mean, std, var, count, argmin, argmax or median, found '{}'", word));
 }
 
 std::string_view reduction_name(Reduction reduction) {
@@ -363,8 +364,8 @@ std::string_view reduction_name(Reduction reduction) {
 
 DType reduced_dtype(const DType& dtype, Reduction with) {
     const bool complex = dtype.kind() == Kind::complex;
-    const bool known = (is_number(dtype) &&
-                        !(complex && (orders(with) || with == Reduction::median || with == Reduction::deviation))) ||
+    const bool for_complex = with == Reduction::sum || with == Reduction::mean || with == Reduction::count;
+    const bool known = (is_number(dtype) && (!complex || for_complex)) ||
                        (is_time(dtype) && (orders(with) || with == Reduction::count));
     if (!known) {
         throw unsupported(fmt::format("there is no {} of elements of {}", reduction_name(with), dtype.to_string()));

@@ -71,14 +71,14 @@ class Reduce(Computing):
         names = {"min": "nanmin", "max": "nanmax", "argmin": "nanargmin", "argmax": "nanargmax"}
         function = getattr(np, "nan" + word if skip else word)
         exact = values
-        if word in ("mean", "std", "sum") and values.dtype.kind in "fc":
+        if word in ("mean", "std", "var", "sum") and values.dtype.kind in "fc":
             exact = values.astype("c16" if values.dtype.kind == "c" else "f8")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return function(exact, axis=axis, keepdims=keep)
 
     def test_random_cases(self):
-        words = ["min", "max", "sum", "mean", "std", "count", "argmin", "argmax", "median"]
+        words = ["min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "median"]
         done = 0
         for n in range(200 // FEWER):
             kind = KINDS[n % len(KINDS)]
@@ -108,7 +108,7 @@ class Reduce(Computing):
                 got = self.result("reduce", path, "out.npy", *given, "--with", word, *(["--keep-dims"] if keep else []),
                                   *(["--skip-nan"] if skip else []))
                 self.assertEqual(got.shape, wanted.shape)
-                if word in ("mean", "std", "median") or word == "sum" and kind in "fc":
+                if word in ("mean", "std", "var", "median") or word == "sum" and kind in "fc":
                     expected = values.dtype.newbyteorder("=") if kind in "fc" else np.dtype("f8")
                     self.assertEqual(got.dtype, expected)
                     limit = {2: 2e-3, 4: 1e-6, 8: 1e-12}[np.finfo(expected).dtype.itemsize]
@@ -128,7 +128,7 @@ class Reduce(Computing):
         values = some("f4", (1200, 40, 30))
         self.save("a.npy", values)
         self.tessera("import", "a.npy", "a.zarr", "--chunks", "100,10,10", "--quiet")
-        for word, axis in ("median", 0), ("mean", 0), ("std", 2), ("max", 1):
+        for word, axis in ("median", 0), ("mean", 0), ("std", 2), ("var", 1), ("max", 1):
             wanted = getattr(np, word)(values.astype("f8"), axis=axis)
             got = self.result("reduce", "a.zarr", "out.npy", "--axis", axis, "--with", word, "--max-memory", "4M")
             np.testing.assert_allclose(got, wanted, rtol=1e-6)

@@ -275,7 +275,7 @@ def test_one_list_among_slices_reads_as_numpy():
     for key in ([2, 0, 0], (slice(None), [3, -1]), (..., np.array([1, 4])), (slice(0, 2), np.array([], int), ...),
                 (..., np.array([True, False, True, False, True])), ([0], slice(None, None, -1), ...)):
         assert np.array_equal(a[key], values[key]), key
-    for key in ([[0, 1]], ([0], [1]), (0, [1]), ([1.5],), ["x"]):
+    for key in ([1.5],), ["x"], ([0], [1], [2], [0]), {0}:
         with raises(IndexError):
             a[key]
     with raises(IndexError, "out of bounds"):
@@ -296,10 +296,10 @@ def test_errors_are_built_in_ones():
         tessera.create("b.zarr", (3, 3), "i4", (2,))
     with raises(TypeError, "unexpected argument 'chunk'"):
         tessera.save("c.zarr", [1], chunk=3)
-    with raises(IndexError, "vindex"):
-        a[[[0, 1]]]
-    with raises(IndexError, "vindex"):
-        a[[0, 1]] = 3
+    with raises(IndexError, "integer (or boolean) type, found float64"):
+        a[[0.0, 1.0]]
+    with raises(IndexError, "index 3 is out of bounds for axis 0 with size 3"):
+        a[[0, 3]] = 3
     with raises(tessera.InvalidArgument, "r+"):
         tessera.open("a.zarr")[0] = 1
     with raises(ValueError, "mode"):

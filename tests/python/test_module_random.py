@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python module against NumPy: random keys on random arrays, read and assigned, results and errors alike.
+"""The Python module against NumPy: keys on arrays, most of them random, read and assigned, results and errors alike.
 
 TESSERA_MODULE_DRAWS and TESSERA_MODULE_SEED draw more, or others; what differs is shown with the seed of its array.
 """
@@ -10,7 +10,7 @@ import warnings
 
 import module
 import numpy as np
-from module import tessera
+from module import raises, tessera
 
 DTYPES = ["b1", "i1", "u2", "<i4", ">i4", "<i8", "u8", "f2", "<f4", ">f8", "c8", "c16", "S3", "U2", "M8[D]", "m8[10ns]",
           "V3", [("a", "<i4"), ("b", "<f8", (2,))]]
@@ -57,6 +57,59 @@ def random_key(rng, shape):
             items.insert(int(rng.integers(len(items) + 1)), extra)
     if len(items) == 1 and rng.random() < 0.5:
         return items[0]
+    return tuple(items)
+
+
+def random_places(rng, length, shape):
+    """Indices of a dimension as NumPy takes them: an array, a list, a range; rarely one that lies outside."""
+    if not length:
+        return np.zeros((*shape[:-1], 0), int)
+    places = rng.integers(-length, length + (rng.random() < 0.01), shape)
+    if places.ndim == 1 and rng.random() < 0.1:
+        return range(int(rng.integers(0, length + 1)))
+    kind = rng.integers(5)
+    if kind == 0:
+        return np.sort(places)
+    if kind == 1:
+        return places.astype("i2")
+    return places.tolist() if kind == 2 and places.size else places
+
+
+def random_advanced(rng, shape):
+    """A key of lists, arrays, ranges and masks, mixed with basic items."""
+    if rng.random() < 0.15:
+        mask = rng.random(shape) < rng.random()
+        return mask.tolist() if rng.random() < 0.1 and mask.ndim else mask
+    lengths = [(3,), (2, 3), (1,), (0,), (40,), (2, 1), (1, 3)]
+    one = lengths[rng.integers(len(lengths))]
+    items = []
+    axis = 0
+    while axis < len(shape) + (rng.random() < 0.02):
+        length = shape[axis] if axis < len(shape) else 3
+        kind = rng.random()
+        if kind < 0.45:
+            drawn = one if rng.random() < 0.7 else lengths[rng.integers(len(lengths))]
+            items.append(random_places(rng, length, drawn))
+        elif kind < 0.55 and axis < len(shape):
+            rank = int(rng.integers(1, len(shape) - axis + 1))
+            mask = rng.random(shape[axis:axis + rank]) < 0.3
+            if rng.random() < 0.03:
+                mask = np.ones([n + 1 for n in mask.shape], bool)
+            items.append(mask)
+            axis += rank - 1
+        elif kind < 0.6:
+            items.append([True, False, np.True_, 1.5, "x", None][rng.choice(6, p=[0.3, 0.2, 0.3, 0.05, 0, 0.15])])
+            axis -= 1
+        else:
+            items.append(random_item(rng, length))
+        axis += 1
+    if items and rng.random() < 0.4:
+        at = int(rng.integers(len(items) + 1))
+        items[at:at + int(rng.integers(0, 3))] = [...]
+    if len(items) == 1 and rng.random() < 0.5:
+        return items[0]
+    if rng.random() < 0.1 and len(shape) > 1 and min(shape):
+        return np.ix_(*[rng.integers(0, n, int(rng.integers(0, 6))) for n in shape])
     return tuple(items)
 
 
@@ -170,8 +223,15 @@ class Draw:
         key = random_key(self.rng, self.values.shape)
         self.check(f"reading {key!r}", outcome(lambda: self.array[key]), outcome(lambda: self.values[key].copy()))
 
-    def assign(self):
-        key = random_key(self.rng, self.values.shape)
+    def read_advanced(self):
+        key = random_advanced(self.rng, self.values.shape)
+        self.check(f"reading {key!r}", outcome(lambda: self.array[key]), outcome(lambda: self.values[key].copy()))
+
+    def assign_advanced(self):
+        self.assign(random_advanced(self.rng, self.values.shape))
+
+    def assign(self, key=None):
+        key = random_key(self.rng, self.values.shape) if key is None else key
         part = outcome(lambda: self.values[key])
         shape = () if isinstance(part, type) else np.shape(part)
         value = random_assigned(self.rng, self.dtype, shape)
@@ -180,7 +240,8 @@ class Draw:
         expected = outcome(lambda: self.values.__setitem__(key, value))
         if expected is not None:
             self.values = before  # NumPy may have stored a part of it
-        assert got is expected, f"{self.about}: [{key!r}] = {value!r}: got {got}, expected {expected}"
+        both = isinstance(got, type) and isinstance(expected, type) and IndexError in (got, expected)  # either comes first
+        assert got is expected or both, f"{self.about}: [{key!r}] = {value!r}: got {got}, expected {expected}"
         self.check(f"after [{key!r}] = {value!r}", self.array[...], np.asarray(self.values))
 
     def points(self):
@@ -215,9 +276,80 @@ class Draw:
             self.check(f"after oindex[{key!r}] = {value!r}", self.array[...], self.values)
 
     def run(self):
-        steps = [self.read] * 4 + [self.assign] * 3 + [self.points, self.outer]
+        steps = [self.read] * 4 + [self.assign] * 3 + [self.read_advanced, self.assign_advanced] * 4 + [self.points, self.outer]
         for _ in range(DRAWS_OF_ONE_ARRAY):
             steps[self.rng.integers(len(steps))]()
+
+
+def test_lists_and_masks():
+    values = np.arange(60).reshape(3, 4, 5)
+    a = tessera.create("a.zarr", (3, 4, 5), "i8", (2, 2, 2), format="v3")
+    np.save("b.npy", values)
+    for array in a, tessera.open("b.npy", "r+"):
+        array[...] = values
+        mask = values % 7 == 3
+        keys = ([0, 2], mask, (1, [0, 1]), ([0, 1], [2, 3]), range(2), ([0, 1], slice(None), [[1], [2]]),
+                (slice(None), [0, 1], None, [1, 2]), (..., [4, 0], None), (mask[:, :, 0], ...), (0, [1, 2], slice(None, None, -2)),
+                (0, slice(None), [1, 1]), ([0, 2], ..., 1), np.ix_([2, 0], [1], [3, 0, 3]), True, (False, 0), [[[1, 2]]], [])
+        for key in (*keys, (mask[:, 0, 0], slice(None), 2), (slice(None), mask[0, :, 0])):
+            expected = values[key]
+            assert array[key].shape == expected.shape and (array[key] == expected).all(), (array, key)
+            changed = values.copy()
+            changed[key] = -1 - np.arange(expected.size).reshape(expected.shape)
+            array[key] = -1 - np.arange(expected.size).reshape(expected.shape)
+            assert (array[...] == changed).all(), (array, key)
+            array[...] = values
+        array[[0, 2]] = 0
+        array[array[...] == 25] = 7
+        assert not array[[0, 2]].any() and array[1, [1, 0], [0, 4]].tolist() == [7, 24]
+        assert array.vindex[[0, 1], :, [3, 4]].tolist() == array[...][[0, 1], :, [3, 4]].tolist()
+        assert array.vindex[:, [0, 1], [3, 4]].shape == (2, 3) and array[:, [0, 1], [3, 4]].shape == (3, 2)
+        array.vindex[:, [0, 1], [3, 4]] = [[1], [2]]
+        assert array[:, 1, 4].tolist() == [2, 2, 2]
+        for key in ([0, 3], mask[:2], ([0, 1], [1, 2, 3]), (0, 0, 0, [0]), [1.0], "x", ([0], 1.5), (..., [0], ...), {"x"}):
+            for call in lambda: array[key], lambda: array.__setitem__(key, 0):
+                try:
+                    call()
+                except IndexError as error:
+                    assert 0 < len(str(error)) < 160, error
+                else:
+                    raise AssertionError(f"{array} took {key!r}")
+    with a.cached() as fast:
+        fast[[0, 2], 1:3, [4, 0]] = 5
+        fast[fast[...] == 7] = 8
+    assert a[0, 1:3, 4].tolist() == [5, 5] and a[2, 2, 0] == 5 and a[1, 1, 0] == 8
+    table = tessera.create("t.zarr", 6, [("x", "i4"), ("y", "f8", (2,))], 4, format="v2")
+    table["x", [4, 0]] = [1, 2]
+    table["y", [5, 1]] = [[1, 2], [3, 4]]
+    assert table["x"].tolist() == [2, 0, 0, 0, 1, 0] and table[[1, 5]]["y"].tolist() == [[3, 4], [1, 2]]
+    with raises(IndexError):
+        a["x"]
+    words = tessera.create("w.zarr", (3, 3), str, 2, format="v3")
+    words[[0, 2], [1, 2]] = ["a", "b"]
+    words[np.eye(3, dtype=bool)] = "e"
+    assert words[[2, 0]].tolist() == [["", "", "e"], ["e", "a", ""]] and words[words[...] == "e"].tolist() == ["e"] * 3
+
+
+def test_lists_and_masks_touch_only_their_chunks():
+    a = tessera.create("a.zarr", (8, 8), "i4", (2, 2), format="v2")
+    a[...] = 1
+    stamps = {}
+    for name in os.listdir("a.zarr"):
+        if name[0].isdigit() and name not in ("0.3", "3.0", "3.3"):
+            with open(os.path.join("a.zarr", name), "wb") as file:
+                file.write(b"damaged")
+            stamps[name] = os.stat(file.name).st_mtime_ns
+    mask = np.zeros((8, 8), bool)
+    mask[7, :2] = mask[0, 6] = True
+    half = np.zeros((8, 8), bool)
+    half[6:, 6:] = True
+    for key in ([0, 7, 6], [7, 0, 6]), mask, half, ([6, 7], slice(6, 8)), ([[0], [1]], [6, 7]), (slice(0, 2), [7, 6, 7]):
+        assert a[key].all()
+        a[key] = 2
+        assert (a[key] == 2).all()
+    assert stamps == {name: os.stat(os.path.join("a.zarr", name)).st_mtime_ns for name in stamps}
+    with raises(tessera.Corrupt):
+        a[[0, 7], [0, 0]]
 
 
 def test_random():

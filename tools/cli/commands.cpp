@@ -277,7 +277,7 @@ constexpr Command table[] = {
      "  tessera calc x.zarr 'where(isnan(x), 0, x)' x=x.zarr --in-place --sel ':100'",
      declare_calc},
     {"reduce", compute, "minimum, mean, median … along dimensions", "reduce SRC DST --with WORD [options]",
-     "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std has N as divisor. Sums of "
+     "NaN and NaT make their result NaN or NaT, as in NumPy, unless --skip-nan. std and var have N as divisor. Sums of "
      "integers\n"
      "are 64-bit integers, means of them float64. argmin and argmax give indices along the reduced dimensions.\n\n"
      "Example:\n"

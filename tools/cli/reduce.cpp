@@ -78,7 +78,7 @@ Run declare_reduce(CLI::App& app) {
         ->option_text(" ");
     app.add_option("--axis", o->axes, "the dimensions to reduce: 0 or 0,2; -1 is the last (default: all)")
         ->option_text("N");
-    app.add_option("--with", o->with, "min, max, sum, mean, std, count, argmin, argmax or median")
+    app.add_option("--with", o->with, "min, max, sum, mean, std, var, count, argmin, argmax or median")
         ->required()
         ->option_text("WORD (required)");
     app.add_flag("--keep-dims", o->keep_dims, "dimensions that go stay as length 1");

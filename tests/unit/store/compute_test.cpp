@@ -104,6 +104,16 @@ TEST(Reduce, AlongAnAxis) {
               (std::vector<std::int64_t>{5}));
 }
 
+TEST(Reduce, VariancesOfLargeNumbersThatDifferLittle) {
+    const std::vector<double> values{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16};
+    const auto variance = [&](const ReduceOptions& options) {
+        return all_of<double>(*reduce_source(view_source(view(values, {2, 2}), "values"), options));
+    };
+    EXPECT_EQ(variance({.with = Reduction::variance}), (std::vector<double>{22.5}));
+    EXPECT_EQ(variance({.with = Reduction::variance, .axes = {1}}), (std::vector<double>{2.25, 2.25}));
+    EXPECT_EQ(reduction_name(parse_reduction("var")), "var");
+}
+
 TEST(Coarsen, EdgeBlocksHoldWhatIsLeft) {
     EXPECT_EQ(all_of<std::int32_t>(*coarsen_source(grid(), {2, 2}, Coarsening::mean)),
               (std::vector<std::int32_t>{3, 302}));  // 12 / 4, and 603 / 2 to the even one

@@ -1,4 +1,5 @@
 // Elements at many indices.
+#include <tessera/copy_elements.h>
 #include <tessera/error.h>
 
 #include <fmt/format.h>
@@ -77,15 +78,36 @@ void read_points(ArrayHandle& handle, const Places& places, const py::array& out
     if (dtype.is_variable()) slots_to_objects(slots.view(), out);
 }
 
+/// Into a file or a cache, neither of which has locks for its chunks.
+void write_singly(ArrayParts& to, const Points& points, const ArrayView& from, const IoOptions& io) {
+    for (std::size_t i = 0; i < points.count; ++i) {
+        ArrayView one = from;
+        one.data += static_cast<std::int64_t>(i) * from.strides[0];
+        one.shape = Shape::filled(points.rank, 1);
+        one.strides = Strides::filled(points.rank, from.dtype.size());
+        const Region place(points.index(i), one.shape);
+        if (to.mapped) {
+            copy_elements(one, to.mapped->mutable_view().part(place));
+        } else {
+            to.cached->write(place, one, io);
+        }
+    }
+}
+
 void write_points(ArrayHandle& handle, const Places& places, const py::array& values, const WorkOptions& options) {
-    Array array = handle.array();
-    const Points points = points_of(places, array.shape());
-    std::vector<Index> indices;
-    indices.reserve(points.count);
-    for (std::size_t i = 0; i < points.count; ++i) indices.push_back(points.index(i));
+    const auto parts = handle.parts();
+    const Points points = points_of(places, parts->readable().info().shape);
     const bool variable = handle.dtype().is_variable();
     const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
     const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));
+    if (parts->mapped || parts->cached != nullptr) {
+        Work(options).run([&](const IoOptions& io) { write_singly(*parts, points, from, io); });
+        return;
+    }
+    Array array = handle.array();
+    std::vector<Index> indices;
+    indices.reserve(points.count);
+    for (std::size_t i = 0; i < points.count; ++i) indices.push_back(points.index(i));
     Work(options).run([&](const IoOptions& io) { array.write_points(indices, from, io); });
 }
 

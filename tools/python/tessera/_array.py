@@ -23,9 +23,9 @@ BRIEF = _tessera.WorkOptions()
 class Array:
     """An array whose elements lie in chunks or in a file, and are read and written by indexing.
 
-    Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Basic indexing reads and assigns as
-    NumPy does. A read returns an array in memory; an assignment is written when it returns. Threads and processes may
-    use one array at once: writers of one chunk take turns.
+    Arrays are opened by :func:`tessera.open` and made by :func:`tessera.create`. Indexing reads and assigns as NumPy
+    does: by integers, slices, lists, arrays and masks. A read returns an array in memory; an assignment is written when
+    it returns. Threads and processes may use one array at once: writers of one chunk take turns.
 
     Examples
     --------
@@ -33,8 +33,11 @@ class Array:
     >>> a[1:3, ::2] = [[1, 2, 3], [4, 5, 6]]
     >>> a[1]
     array([1, 7, 2, 7, 3, 7], dtype=int32)
-    >>> a.vindex[[1, 2], [0, 4]]
+    >>> a[[1, 2], [0, 4]]
     array([1, 6], dtype=int32)
+    >>> a[a[:] < 3] = 0
+    >>> a[1]
+    array([0, 7, 0, 7, 3, 7], dtype=int32)
     """
 
     def __init__(self, handle: _tessera.ArrayHandle, path: str, mode: str, options: dict[str, Any]):
@@ -157,10 +160,9 @@ class Array:
         if picked is None:
             fields, rest = _indexing.split_fields(key)
             if fields is not None:
+                _indexing.require_fields(self, fields)
                 return self[rest][fields]
-            if _indexing.has_one_list(key):
-                return self.oindex[key]
-            raise _indexing.not_basic(key)
+            return _indexing.read_key(self, key)
         out = np.empty(picked.shape, self._dtype)
         handle.read(picked, out, BRIEF)
         return out[()] if picked.element else out
@@ -220,8 +222,8 @@ class Array:
     def vindex(self) -> "_indexing.VIndex":
         """Elements at many places: ``a.vindex[rows, columns]``, or selected by a mask of the array's shape.
 
-        Integer arrays for all dimensions are broadcast against each other, as in ``numpy_array[rows, columns]``. Each
-        chunk that they touch is read and decoded once, whatever their order.
+        The index is NumPy's, as in ``a[rows, columns]``. Among slices, the dimensions of lists and arrays always come
+        first in the result: ``a.vindex[:, rows, columns]`` has shape ``(len(rows), a.shape[0])``.
         """
         return _indexing.VIndex(self)
 
@@ -328,7 +330,7 @@ class Array:
         self._require_writable()
         picked = self._handle.pick(key)
         if picked is None:
-            self._assign_fields(key, value)
+            self._assign_otherwise(key, value)
             return
         self._handle.write(picked, self._values(value, picked.shape, picked.element), BRIEF)
 
@@ -532,13 +534,12 @@ class Array:
             value = _bfloat16.encode(value, self._bfloat16)
         return _indexing.stored(value, self._dtype, shape, element)
 
-    def _assign_fields(self, key: Any, value: Any) -> None:
+    def _assign_otherwise(self, key: Any, value: Any) -> None:
         fields, rest = _indexing.split_fields(key)
-        if fields is None:
-            raise _indexing.not_basic(key)
-        picked = self._handle.pick(rest)
+        picked = None if fields is None else self._handle.pick(rest)
         if picked is None:
-            raise _indexing.not_basic(rest)
+            _indexing.write_key(self, rest, value, fields)
+            return
         part = np.empty(0, self._dtype)[fields]  # the errors of unknown names
         shape = picked.shape + part.shape[1:]
         values = _indexing.stored(value, part.dtype, shape, False)

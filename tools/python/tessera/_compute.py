@@ -148,7 +148,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     array : path, Array or numpy.ndarray
     destination, dtype, cast, overwrite, threads, max_memory, progress, **options
         As in :func:`calc`.
-    how : {"min", "max", "sum", "mean", "std", "count", "argmin", "argmax", "median"}
+    how : {"min", "max", "sum", "mean", "std", "var", "count", "argmin", "argmax", "median"}
     axis : int or tuple of int, optional
         The dimensions to reduce; by default all.
     keepdims : bool

@@ -1,18 +1,18 @@
-"""Keys beyond basic indexing: fields, vindex and oindex; and the conversion of assigned values."""
+"""Reading and assigning by keys beyond basic ones; and the conversion of assigned values."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 import threading
 import warnings
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import numpy as np
 
 from . import _tessera
 from ._errors import InvalidArgument
+from ._picks import Box, Picks, is_full_mask, masked
 
 if TYPE_CHECKING:
     from ._array import Array
@@ -25,21 +25,15 @@ _BOXES = 64 << 20
 
 
 def not_basic(key: Any) -> IndexError:
-    """The error for a key that is not basic."""
-    return IndexError(
-        f"{key!r:.200}: only integers, slices (`:`), ellipsis (`...`), None and names of fields are valid indices here; "
-        "lists, arrays and masks go to .vindex (places) or .oindex (each dimension by itself)"
-    )
+    """The error for a key that is not basic, where only such a key is possible."""
+    text = repr(key)
+    return IndexError("only integers, slices (`:`), ellipsis (`...`) and None are valid indices here, found "
+                      + (text if len(text) <= 60 else text[:57] + "..."))
 
 
-def has_one_list(key: Any) -> bool:
-    """Whether a key is slices, ``...`` and one list or array of one dimension: NumPy and oindex agree on these."""
-    items = key if isinstance(key, tuple) else (key,)
-    lists = [item for item in items if not (isinstance(item, slice) or item is Ellipsis)]
-    if len(lists) != 1 or not isinstance(lists[0], (list, np.ndarray)):
-        return False
-    one = np.asarray(lists[0])
-    return one.ndim == 1 and (one.dtype.kind in "iub" or one.size == 0)
+def require_fields(array: "Array", fields: Any) -> None:
+    """Raises as NumPy does for fields that the elements do not have, before anything is read."""
+    np.empty(0, array.dtype)[fields]
 
 
 def read_only(path: str) -> Exception:
@@ -148,28 +142,187 @@ def with_dropped(picked: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return spread
 
 
-def _integers(index: np.ndarray[Any, Any], length: int, axis: int) -> np.ndarray[Any, Any]:
-    """Indices within a dimension, negative ones counted from its end."""
-    if index.dtype.kind not in "iu" and index.size:
-        raise IndexError("arrays used as indices must be of integer (or boolean) type")
-    bad = (index < -length) | (index >= length)
-    if bad.any():
-        raise IndexError(f"index {index[bad].flat[0]} is out of bounds for axis {axis} with size {length}")
-    index = index.astype(np.int64)
-    return np.where(index < 0, index + length, index)
-
-
-def _mask(mask: np.ndarray[Any, Any], axis: int, length: int) -> np.ndarray[Any, Any]:
-    if mask.shape != (length,):
-        raise IndexError(f"boolean index did not match indexed array along dimension {axis}; dimension is {length} "
-                         f"but corresponding boolean dimension is {mask.shape[0] if mask.ndim else 0}")
-    return np.flatnonzero(mask)
-
-
 def _block(array: "Array") -> tuple[int, ...]:
-    """What is read together: chunks, or of a plain file a few thousand elements in each dimension."""
-    chunks = array.chunks
-    return chunks if chunks is not None else tuple(4096 for _ in array.shape)
+    """What is read together: a chunk, or a contiguous piece of a plain file."""
+    if array.chunks is not None:
+        return array.chunks
+    shape = array.shape
+    block = [1] * len(shape)
+    left = 1 << 18
+    for axis in range(len(shape)) if array._handle.layout()["order"] == "F" else reversed(range(len(shape))):
+        block[axis] = max(1, min(shape[axis], left))
+        left //= block[axis]
+    return tuple(block)
+
+
+def _in_batches(array: "Array", places: np.ndarray[Any, Any]) -> Iterator[Any]:
+    """Rows of places in batches, those of one chunk together."""
+    if len(places) <= _POINTS:
+        yield slice(None)
+        return
+    chunks = places // np.asarray(_block(array))
+    order = np.lexsort(chunks.T[::-1])
+    for first in range(0, len(order), _POINTS):
+        yield order[first:first + _POINTS]
+
+
+def _read_points(array: "Array", places: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
+    handle = array._handle
+    if handle.is_chunked and not handle.is_variable:
+        handle.read_points(places, out, _WORK)  # which puts those of one chunk together
+        return
+    for batch in _in_batches(array, places):
+        part = out if isinstance(batch, slice) else np.empty(len(batch), out.dtype)
+        handle.read_points(places[batch], part, _WORK)
+        if part is not out:
+            out[batch] = part
+
+
+def _write_points(array: "Array", places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+    for batch in _in_batches(array, places):
+        array._handle.write_points(places[batch], values[batch], _WORK)
+
+
+def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None:
+    waiting: list[tuple[Box, np.ndarray[Any, Any]]] = []
+    held = 0
+
+    def read() -> None:
+        if out.dtype == object:  # has no memory that could be read into
+            waiting[:] = [(box, array[box.key]) for box, _ in waiting]
+        else:
+            array._handle.read_boxes([(box.start, elements) for box, elements in waiting], _WORK)
+        for box, elements in waiting:
+            if out.dtype == object or not box.is_plain():
+                view, local = box.of_box(elements)
+                out[box.of_table()] = view[local]
+        waiting.clear()
+
+    for box in picks.boxes(_block(array)):
+        if out.dtype != object and box.is_plain():
+            waiting.append((box, out[box.of_table()]))
+        else:
+            waiting.append((box, np.empty(box.shape, out.dtype)))
+            held += waiting[-1][1].nbytes
+        if held > _BOXES or len(waiting) > 4096:
+            read()
+            held = 0
+    read()
+
+
+def read_picks(array: "Array", picks: Picks) -> np.ndarray[Any, Any]:
+    """What a key with lists, arrays or masks picks."""
+    out = np.empty(picks.table, array.dtype)
+    basic = picks.basic()
+    if basic is not None:
+        array.read(basic, out)
+    elif out.size and picks.are_points():
+        _read_points(array, picks.rows(0, out.size)[1], out.reshape(-1))
+    elif out.size:
+        _read_boxes(array, picks, out)
+    return picks.arranged(out)
+
+
+def _assigner(box: Box, fields: Any, part: np.ndarray[Any, Any]) -> Callable[[np.ndarray[Any, Any]], None]:
+    def assign(elements: np.ndarray[Any, Any]) -> None:
+        view, local = box.of_box(elements if fields is None else elements[fields])
+        view[local] = part
+
+    return assign
+
+
+def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) -> None:
+    """Assigns to what a key with lists, arrays or masks picks, or to fields of it. Each chunk changes in one step."""
+    if isinstance(value, (list, tuple)) and np.ndim(value) > len(picks.shape):
+        value = np.asarray(value)  # has leading dimensions of 1, or does not fit
+    if fields is None:
+        values = array._values(value, picks.shape, False)
+    else:
+        part = np.empty(0, array.dtype)[fields]
+        values = stored(value, part.dtype, picks.shape + part.shape[1:], False)
+    values = picks.tabled(values)
+    size = int(np.prod(picks.table, dtype=np.int64))
+    if size == 0:
+        return
+    basic = picks.basic()
+    if basic is not None and fields is None:
+        array._handle.write(_picked(array, basic), values, _WORK)
+    elif fields is None and picks.are_points():
+        _write_points(array, picks.rows(0, size)[1], values.reshape(-1))
+    elif fields is None and not array._handle.is_chunked:  # a file, or a cache: neither is changed in steps
+        for first in range(0, size, _POINTS):
+            at, rows = picks.rows(first, min(first + _POINTS, size))
+            array._handle.write_points(rows, values[at], _WORK)
+    else:
+        for box in picks.boxes(_block(array)):
+            if fields is None and box.is_plain():
+                array._handle.write(_picked(array, box.key), values[box.of_table()], _WORK)
+            else:
+                array.update(box.key, _assigner(box, fields, values[box.of_table()]))
+
+
+def _picked(array: "Array", key: tuple[slice, ...]) -> Any:
+    picked = array._handle.pick(key)
+    assert picked is not None
+    return picked
+
+
+def read_mask(array: "Array", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements where a mask of all dimensions is true, in C order."""
+    out = np.empty(int(np.count_nonzero(mask)), array.dtype)
+    for box in masked(mask, _block(array)):
+        dense, rest = ([], box.part) if out.dtype == object else box.divided(_block(array), 1, 32)
+        places = box.places(rest)
+        found = np.empty(len(places), out.dtype)
+        _read_points(array, places, found)
+        if dense:
+            elements = np.empty(box.part.shape, out.dtype)
+            array._handle.read_boxes([([item.start for item in box.moved(part)], elements[part]) for part in dense],
+                                     _WORK)
+            elements[rest] = found
+            found = elements[box.part]
+        out[box.positions] = found
+    return out
+
+
+def _where(mask: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> Callable[[np.ndarray[Any, Any]], None]:
+    def assign(elements: np.ndarray[Any, Any]) -> None:
+        elements[mask] = values
+
+    return assign
+
+
+def write_mask(array: "Array", mask: np.ndarray[Any, Any], value: Any) -> None:
+    """Assigns where a mask of all dimensions is true."""
+    values = array._values(value, (int(np.count_nonzero(mask)),), False)
+    for box in masked(mask, _block(array)):
+        dense, rest = box.divided(_block(array), 64, 4096) if array._handle.is_chunked else ([], box.part)
+        positions = np.empty(box.part.shape, np.int64)
+        positions[box.part] = box.positions
+        for part in dense:
+            chosen = box.part[part]
+            array.update(box.moved(part), _where(chosen, values[positions[part][chosen]]))
+        _write_points(array, box.places(rest), values[positions[rest]])
+
+
+def read_key(array: "Array", key: Any, first: bool = False) -> Any:
+    """``array[key]`` for a key that is not basic. With `first`, as vindex orders the result."""
+    mask = is_full_mask(key, array.shape)
+    if mask is not None:
+        return read_mask(array, mask)
+    return read_picks(array, Picks.of(key, array.shape, first))
+
+
+def write_key(array: "Array", key: Any, value: Any, fields: Any = None, first: bool = False) -> None:
+    """``array[key] = value`` for a key that is not basic."""
+    mask = is_full_mask(key, array.shape) if fields is None else None
+    of_all = mask is not None or (array.shape == () and isinstance(key, (bool, np.bool_)))
+    if of_all and isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 1:
+        raise TypeError(f"values for a mask have at most one dimension, found {np.ndim(value)}")
+    if mask is not None:
+        write_mask(array, mask, value)
+    else:
+        write_picks(array, Picks.of(key, array.shape, first), value, fields)
 
 
 class VIndex:
@@ -185,78 +338,28 @@ class VIndex:
            [0, 0, 0, 6]], dtype=int32)
     >>> a.vindex[a[:] > 5]
     array([6], dtype=int32)
+    >>> a.vindex[[0, 2], :].shape
+    (2, 4)
     """
 
     def __init__(self, array: "Array"):
         self._array = array
 
-    def _places(self, key: Any) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-        """An (n, ndim) array of places, and the shape of the result."""
-        shape = self._array.shape
-        items = key if isinstance(key, tuple) else (key,)
-        arrays = [np.asarray(item) for item in items]
-        if len(arrays) == 1 and arrays[0].dtype == bool:
-            if arrays[0].shape != shape:
-                raise IndexError(f"a mask of shape {arrays[0].shape} for an array of shape {shape}")
-            places = np.argwhere(arrays[0])
-            return places, (len(places),)
-        if len(arrays) != len(shape) or any(isinstance(item, slice) or item is None or item is ... for item in items):
-            raise IndexError(f"vindex takes an integer array for each of the {len(shape)} dimensions, or a mask")
-        indices = [_integers(index, length, axis) for axis, (index, length) in enumerate(zip(arrays, shape))]
-        together = np.broadcast_arrays(*indices) if indices else []
-        result = together[0].shape if together else ()
-        return np.stack([index.ravel() for index in together], axis=-1), result
-
-    def _batches(self, places: np.ndarray[Any, Any]) -> Iterator[Any]:
-        """The places, those of one chunk together where they are many."""
-        if len(places) <= _POINTS:
-            yield slice(None)
-            return
-        chunks = places // np.asarray(_block(self._array))
-        order = np.lexsort(chunks.T[::-1])
-        for first in range(0, len(order), _POINTS):
-            yield order[first:first + _POINTS]
-
     def __getitem__(self, key: Any) -> Any:
         fields, rest = split_fields(key)
         if fields is not None:
-            return self[rest if len(rest) > 1 else rest[0]][fields]
-        places, shape = self._places(key)
-        out = np.empty(len(places), self._array.dtype)
-        handle = self._array._handle
-        if handle.is_chunked and not handle.is_variable:
-            handle.read_points(places, out, _WORK)  # which puts those of one chunk together
-            return out.reshape(shape)[()]
-        for batch in self._batches(places):
-            part = out if isinstance(batch, slice) else np.empty(len(batch), out.dtype)
-            handle.read_points(places[batch], part, _WORK)
-            if part is not out:
-                out[batch] = part
-        return out.reshape(shape)[()]
+            require_fields(self._array, fields)
+            return self[rest][fields]
+        picked = self._array._handle.pick(key)
+        return self._array[key] if picked is not None else read_key(self._array, key, first=True)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._array._require_writable()
-        places, shape = self._places(key)
-        values = self._array._values(value, shape, False).reshape(-1)
-        for batch in self._batches(places):
-            self._array._handle.write_points(places[batch], values[batch], _WORK)
-
-
-class _Group:
-    """Of one dimension: the picks that lie in one block."""
-
-    __slots__ = ("start", "length", "local", "positions")
-
-    def __init__(self, picks: np.ndarray[Any, Any], positions: np.ndarray[Any, Any]):
-        self.start = int(picks.min())
-        self.length = int(picks.max()) - self.start + 1
-        self.local = picks - self.start
-        self.positions = positions
-
-    def plain(self) -> bool:
-        """Whether a slice of the result gets a slice of the array."""
-        steps = np.arange(len(self.local))
-        return np.array_equal(self.local, steps) and np.array_equal(self.positions, steps + self.positions[0])
+        fields, rest = split_fields(key)
+        if self._array._handle.pick(rest) is not None:
+            self._array[key] = value
+        else:
+            write_key(self._array, rest, value, fields, first=True)
 
 
 class OIndex:
@@ -277,112 +380,14 @@ class OIndex:
     def __init__(self, array: "Array"):
         self._array = array
 
-    def _picks(self, key: Any) -> tuple[list[np.ndarray[Any, Any]], list[int]]:
-        """Of each dimension the indices, and which dimensions stay."""
-        shape = self._array.shape
-        items = list(key) if isinstance(key, tuple) else [key]
-        if sum(item is Ellipsis for item in items) > 1:
-            raise IndexError("an index can only have a single ellipsis ('...')")
-        missing = len(shape) - sum(item is not Ellipsis for item in items)
-        if missing < 0:
-            raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but "
-                             f"{len(items)} were indexed")
-        at = next((i for i, item in enumerate(items) if item is Ellipsis), None)
-        if at is None:
-            items += [slice(None)] * missing
-        else:
-            items[at:at + 1] = [slice(None)] * missing
-        picks = []
-        kept = []
-        for axis, (item, length) in enumerate(zip(items, shape)):
-            if isinstance(item, slice):
-                index = np.arange(*item.indices(length))
-            else:
-                index = np.asarray(item)
-                if index.dtype == bool:
-                    index = _mask(index, axis, length)
-                index = _integers(index, length, axis)
-            if index.ndim > 1:
-                raise IndexError("oindex takes integers, slices and arrays of one dimension")
-            if index.ndim == 1:
-                kept.append(axis)
-            picks.append(index.reshape(-1))
-        return picks, kept
-
-    def _groups(self, picks: list[np.ndarray[Any, Any]]) -> Iterator[tuple[_Group, ...]]:
-        """The picks of each block that any lie in."""
-        axes = []
-        for index, block in zip(picks, _block(self._array)):
-            blocks = index // block
-            order = np.argsort(blocks, kind="stable")
-            cuts = np.flatnonzero(np.diff(blocks[order])) + 1
-            axes.append([_Group(index[part], part) for part in np.split(order, cuts)] if len(index) else [])
-        return itertools.product(*axes)
-
     def __getitem__(self, key: Any) -> Any:
         fields, rest = split_fields(key)
         if fields is not None:
+            require_fields(self._array, fields)
             return self[rest][fields]
-        picks, kept = self._picks(key)
-        out = np.empty([len(index) for index in picks], self._array.dtype)
-        if out.dtype == object or not picks:
-            return self._read_small(out, picks, kept)
-        waiting: list[Any] = []
-        held = 0
-        for groups in self._groups(picks):
-            if all(group.plain() for group in groups):
-                target = out[tuple(slice(g.positions[0], g.positions[0] + g.length) for g in groups)]
-                waiting.append(([g.start for g in groups], target, None))
-            else:
-                box = np.empty([g.length for g in groups], out.dtype)
-                waiting.append(([g.start for g in groups], box, groups))
-                held += box.nbytes
-            if held > _BOXES or len(waiting) > 4096:
-                self._read(out, waiting)
-                waiting, held = [], 0
-        self._read(out, waiting)
-        return self._dropped(out, kept)
-
-    def _read(self, out: np.ndarray[Any, Any], waiting: list[Any]) -> None:
-        self._array._handle.read_boxes([(start, box) for start, box, _ in waiting], _WORK)
-        for _, box, groups in waiting:
-            if groups is not None:
-                out[np.ix_(*[g.positions for g in groups])] = box[np.ix_(*[g.local for g in groups])]
-
-    def _read_small(self, out: np.ndarray[Any, Any], picks: list[np.ndarray[Any, Any]], kept: list[int]) -> Any:
-        """Objects have no memory that could be read into; and an array without dimensions needs no boxes."""
-        for groups in self._groups(picks):
-            box = self._array[tuple(slice(g.start, g.start + g.length) for g in groups)]
-            if groups:
-                out[np.ix_(*[g.positions for g in groups])] = box[np.ix_(*[g.local for g in groups])]
-            else:
-                out[()] = box
-        return self._dropped(out, kept)
-
-    def _dropped(self, out: np.ndarray[Any, Any], kept: list[int]) -> Any:
-        return out.reshape([out.shape[axis] for axis in kept])[()]
+        return read_picks(self._array, Picks.orthogonal(key, self._array.shape))[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._array._require_writable()
-        picks, kept = self._picks(key)
-        shape = tuple(len(picks[axis]) for axis in kept)
-        values = self._array._values(value, shape, False)
-        values = values[tuple(slice(None) if axis in kept else None for axis in range(len(picks)))]
-        for groups in self._groups(picks):
-            box = tuple(slice(g.start, g.start + g.length) for g in groups)
-            if not groups or all(group.plain() for group in groups):
-                part = values[tuple(slice(g.positions[0], g.positions[0] + g.length) for g in groups)]
-                picked = self._array._handle.pick(box)
-                assert picked is not None
-                self._array._handle.write(picked, part, _WORK)
-                continue
-            part = values[np.ix_(*[g.positions for g in groups])]
-            self._array.update(box, _assigner(np.ix_(*[g.local for g in groups]), part))
-
-
-def _assigner(places: Any, part: np.ndarray[Any, Any]) -> Any:
-    def assign(elements: np.ndarray[Any, Any]) -> None:
-        elements[places] = part
-
-    return assign
-
+        fields, rest = split_fields(key)
+        write_picks(self._array, Picks.orthogonal(rest, self._array.shape), value, fields)

@@ -10,9 +10,10 @@
 
 namespace tessera {
 
-enum class Reduction : std::uint8_t { min, max, sum, mean, deviation, count, argmin, argmax, median };
+enum class Reduction : std::uint8_t { min, max, sum, mean, deviation, variance, count, argmin, argmax, median };
 
-/// "std" is deviation; all others have the names of their enumerators. Throws invalid_argument for another word.
+/// "std" is deviation and "var" is variance; all others have the names of their enumerators. Throws invalid_argument
+/// for another word.
 [[nodiscard]] Reduction parse_reduction(std::string_view word);
 [[nodiscard]] std::string_view reduction_name(Reduction reduction);
 
@@ -33,11 +34,11 @@ struct ReduceOptions {
 
 /// The reduction of an array, computed as it is read. If the requested blocks end where the array's chunks end, every
 /// chunk is decoded once. `count` counts elements that are neither NaN nor NaT. argmin and argmax along several
-/// dimensions give the position in C order. std divides by N.
+/// dimensions give the position in C order. std and var divide by N.
 ///
 /// Accuracy: min, max, count, argmin, argmax, the median, and sums of integers (modulo 2^64) are NumPy's bit for bit.
-/// Sums and means of floats use compensated summation in doubles and are rounded once at the end. std is Welford's, in
-/// doubles.
+/// Sums and means of floats use compensated summation in doubles and are rounded once at the end. std and var are
+/// Welford's, in doubles.
 ///
 /// Throws invalid_argument for missing or repeated axes, and for min, max, argmin or argmax of no elements.
 [[nodiscard]] std::unique_ptr<ArraySource> reduce_source(std::unique_ptr<ArraySource> array,
