@@ -324,7 +324,7 @@ def test_lists_and_masks():
     assert table["x"].tolist() == [2, 0, 0, 0, 1, 0] and table[[1, 5]]["y"].tolist() == [[3, 4], [1, 2]]
     with raises(IndexError):
         a["x"]
-    words = tessera.create("w.zarr", (3, 3), str, 2, format="v3")
+    words = tessera.create("w.zarr", (3, 3), str, (2, 2), format="v3")
     words[[0, 2], [1, 2]] = ["a", "b"]
     words[np.eye(3, dtype=bool)] = "e"
     assert words[[2, 0]].tolist() == [["", "", "e"], ["e", "a", ""]] and words[words[...] == "e"].tolist() == ["e"] * 3

@@ -9,6 +9,7 @@ import numpy as np
 from module import tessera
 
 try:
+    import numcodecs
     import xarray
     import zarr  # noqa: F401
 except ImportError:
@@ -74,6 +75,24 @@ def test_is_lazy_and_indexes():
     points = {"y": xarray.DataArray([0, 3], dims="p"), "x": xarray.DataArray([1, 2], dims="p")}
     assert found["t"].isel(points).load().identical(data["t"].isel(points))
     assert found["t"].encoding["preferred_chunks"] == {"y": 4, "x": 6}
+
+
+def test_encoding_keeps_how_it_is_stored():
+    coding = {"t": {"chunks": (3, 4), "compressor": numcodecs.Zstd(3)},
+              "n": {"compressor": None, "filters": [numcodecs.Delta("i2")]}}
+    dataset().to_zarr("a.zarr", encoding=coding)
+    ours, theirs = opened("a.zarr"), xarray.open_zarr("a.zarr", chunks=None)
+    for name in theirs.variables:
+        for kept in "chunks", "preferred_chunks", "compressor", "filters":
+            expected = None if (name, kept) == ("name", "filters") else theirs[name].encoding[kept]
+            assert ours[name].encoding[kept] == expected, (name, kept, ours[name].encoding)
+        assert ours[name].encoding["shards"] is None
+    ours.to_zarr("b.zarr")
+    assert opened("b.zarr").load().identical(dataset())
+    assert (tessera.open("b.zarr/t").codec, tessera.open("b.zarr/n").codec) == ("zstd:3", "delta") and tessera.open("b.zarr/t").chunks == (3, 4)
+    tessera.create("s.zarr", (8, 8), "i4", (2, 2), shards=(4, 4), format="v3", codec="zstd:1")
+    found = opened("s.zarr")["s"].encoding
+    assert found["chunks"] == (2, 2) and found["shards"] == (4, 4)
 
 
 def test_groups_files_and_names():

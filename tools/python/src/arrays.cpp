@@ -7,6 +7,7 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+
 #include <algorithm>
 
 #include "convert.h"
@@ -169,6 +170,35 @@ std::string codec_of(ArrayHandle& handle) {
     return text.empty() ? "none" : text;
 }
 
+/// Whether a codec turns all dimensions round, which is what order F means.
+bool reverses(const CodecConfig& codec, int rank) {
+    Value axes = Value::array();
+    for (int d = rank; d-- > 0;) axes.push_back(d);
+    return codec.name == "transpose" && codec.configuration.at("order") == axes;
+}
+
+/// The order of elements, and the chain of codecs without what follows from order and dtype, as `create` takes both.
+py::tuple order_and_codec(ArrayHandle& handle) {
+    const auto parts = handle.parts();
+    const ArrayInfo info = parts->readable().info();
+    if (!parts->array) return py::make_tuple(info.order == Order::F ? "F" : "C", py::none());
+    std::vector<CodecConfig> codecs = chunk_layout(handle.array().metadata()).codecs;
+    const bool fortran = !codecs.empty() && reverses(codecs.front(), info.shape.rank());
+    if (fortran) codecs.erase(codecs.begin());
+    std::string text;
+    bool in_short = true;
+    Value json = Value::array();
+    for (const CodecConfig& codec : codecs) {
+        if (codec.name == "bytes" || codec.name == "vlen-utf8" || codec.name == "vlen-bytes") continue;
+        const std::string one = codec_text(codec);
+        in_short = in_short && !one.starts_with('{');
+        text += (text.empty() ? "" : ",") + one;
+        json.push_back(codec_to_json(codec));
+    }
+    if (text.empty()) text = "none";
+    return py::make_tuple(fortran ? "F" : "C", in_short ? text : json.dump());
+}
+
 py::dict described(ArrayHandle& handle) {
     const ArrayMetadata metadata = handle.array().metadata();
     py::dict facts;
@@ -221,6 +251,7 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
                                  [](ArrayHandle& h) { return shape_to_python(h.parts()->readable().info().shape); });
     handle.def_property_readonly("item_size", [](ArrayHandle& h) { return h.dtype().size(); });
     handle.def_property_readonly("name", [](ArrayHandle& h) { return py::bytes(h.parts()->readable().name()); });
+    handle.def_property_readonly("closed", &ArrayHandle::closed);
     handle.def_property_readonly("is_chunked", [](ArrayHandle& h) { return h.parts()->array.has_value(); });
     handle.def_property_readonly("is_variable", [](ArrayHandle& h) { return h.dtype().is_variable(); });
     handle.def("layout", &layout_of);
@@ -229,6 +260,7 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def("format", &format_of);
     handle.def("stored", &stored_of);
     handle.def("described", &described);
+    handle.def("order_and_codec", &order_and_codec);
     handle.def("chunk_key", &chunk_key);
     handle.def("set_dimension_names", &set_dimension_names);
     handle.def("refresh", [](ArrayHandle& h) {

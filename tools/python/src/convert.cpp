@@ -22,10 +22,10 @@ DType structure_from_numpy(const py::dtype& dtype) {
         field.offset = py::cast<std::int64_t>(entry[1]);
         if (entry.size() > 2 && py::isinstance<py::str>(entry[2])) field.title = py::cast<std::string>(entry[2]);
         auto element = py::reinterpret_borrow<py::dtype>(entry[0]);
-        const py::object subtype = element.attr("subdtype");
-        if (!subtype.is_none()) {
+        // An array of arrays is one with the dimensions of both.
+        for (py::object subtype = element.attr("subdtype"); !subtype.is_none(); subtype = element.attr("subdtype")) {
             const py::tuple pair = subtype;
-            field.shape = shape_from_python(pair[1]);
+            for (const std::int64_t length : shape_from_python(pair[1])) field.shape.push_back(length);
             element = py::reinterpret_borrow<py::dtype>(pair[0]);
         }
         field.dtype = dtype_from_numpy(element);
@@ -135,7 +135,23 @@ py::object value_to_python(const Value& value) {
     return py::reinterpret_steal<py::object>(PyLong_FromString(value.dump().c_str(), nullptr, 10));
 }
 
+namespace {
+
+/// One level of Python's own limit of depth: a list may hold itself.
+class Depth {
+public:
+    Depth() {
+        if (Py_EnterRecursiveCall(" in the JSON of an object") != 0) throw py::error_already_set();
+    }
+    ~Depth() { Py_LeaveRecursiveCall(); }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+};
+
+}  // namespace
+
 Value value_from_python(const py::handle& object) {
+    const Depth depth;
     if (object.is_none()) return {};
     if (py::isinstance<py::bool_>(object)) return py::cast<bool>(object);
     if (py::isinstance<py::int_>(object)) return Value::parse(py::cast<std::string>(py::str(object)));
@@ -144,7 +160,11 @@ Value value_from_python(const py::handle& object) {
     if (py::isinstance<py::dict>(object)) {
         Value value = Value::object();
         for (const auto& [name, item] : py::reinterpret_borrow<py::dict>(object)) {
-            if (!py::isinstance<py::str>(name)) throw py::type_error("JSON has only str as names of members");
+            if (!py::isinstance<py::str>(name)) {
+                throw py::type_error(
+                    fmt::format("the names of attributes, and of members of a JSON object, are str; found {}",
+                                py::cast<std::string>(py::repr(name))));
+            }
             value.set(py::cast<std::string>(name), value_from_python(item));
         }
         return value;
@@ -225,14 +245,17 @@ NDArray objects_to_slots(const py::array& objects, const DType& dtype) {
     const bool text = dtype.kind() == Kind::variable_text;
     for_each_element(objects, [&](const char* at) {
         PyObject* const object = *reinterpret_cast<PyObject* const*>(at);
-        const py::handle element(object == nullptr ? Py_None : object);
+        auto element = py::reinterpret_borrow<py::object>(object == nullptr ? Py_None : object);
+        if (py::isinstance<py::array>(element) && py::reinterpret_borrow<py::array>(element).ndim() == 0) {
+            element = element.attr("item")();  // NumPy keeps a 0-d array of objects as an element of its own
+        }
         if (text ? !py::isinstance<py::str>(element) : !py::isinstance<py::bytes>(element)) {
             throw py::type_error(fmt::format("an element is {}, the array holds {}",
                                              py::cast<std::string>(py::repr(element)), text ? "str" : "bytes"));
         }
         const py::object bytes = text ? py::reinterpret_steal<py::object>(
                                             PyUnicode_AsEncodedString(element.ptr(), "utf-8", "surrogateescape"))
-                                      : py::reinterpret_borrow<py::object>(element);
+                                      : element;
         if (!bytes) throw py::error_already_set();
         *slot++ =
             v.arena->add({PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))});

@@ -47,7 +47,8 @@ void create_array_in(GroupHandle& handle, const py::object& path, const py::dict
     Work().run([&](const IoOptions&) { group.create_array(text, wanted); });
 }
 
-void create_group_in(GroupHandle& handle, const py::object& path, const py::dict& attributes, const std::string& format) {
+void create_group_in(GroupHandle& handle, const py::object& path, const py::dict& attributes,
+                     const std::string& format) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
     const Value values = value_from_python(attributes);
@@ -88,6 +89,8 @@ void bind_attributes(py::class_<GroupHandle>& handle) {
 void bind_groups(py::module_& module) {
     py::class_<GroupHandle> handle(module, "GroupHandle");
     bind_attributes(handle);
+    handle.def("close", &GroupHandle::close);
+    handle.def_property_readonly("closed", &GroupHandle::closed);
     handle.def("nodes", &nodes);
     handle.def("remove", &remove);
     handle.def("move", &move);

@@ -22,7 +22,10 @@ std::shared_ptr<ArrayParts> ArrayHandle::parts() {
         }
         parts_ = Held<ArrayParts>(reopen_());
     }
-    if (!parts_.usable()) throw invalid_argument("the batch of edits or the cache is closed");
+    if (!parts_.usable()) {
+        throw invalid_argument(reopen_ ? "the array is closed; open it again"
+                                       : "the batch of edits or the cache is closed");
+    }
     return parts_.share();
 }
 

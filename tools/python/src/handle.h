@@ -101,8 +101,9 @@ public:
     void read(const Picked& picked, const py::array& out, const WorkOptions& options);
     void write(const Picked& picked, const py::array& values, const WorkOptions& options);
 
-    /// Ends a cache or the handle of a batch.
+    /// Releases what is open. parts() throws from then on.
     void close() { parts_.reset(); }
+    [[nodiscard]] bool closed() const { return !parts_.usable() && !parts_.inherited(); }
 
     /// The library's dtype of `array`: this array's dtype, in any byte order.
     [[nodiscard]] DType dtype_of(const py::array& array) const;
@@ -122,8 +123,11 @@ public:
     /// This process's group: a forked child reopens it.
     [[nodiscard]] Group& group() {
         if (group_.inherited()) group_ = Held<Group>(open_());
+        if (!group_.usable()) throw invalid_argument("the group is closed; open it again");
         return *group_;
     }
+    void close() { group_.reset(); }
+    [[nodiscard]] bool closed() const { return !group_.usable() && !group_.inherited(); }
 
 private:
     Open open_;

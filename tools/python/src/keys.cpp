@@ -3,6 +3,8 @@
 
 #include <tessera/key_value_store.h>
 
+#include <fmt/format.h>
+
 #include "convert.h"
 #include "handle.h"
 
@@ -14,6 +16,10 @@ namespace {
 class Bytes {
 public:
     explicit Bytes(const py::object& object) {
+        if (PyObject_CheckBuffer(object.ptr()) == 0) {
+            throw py::type_error(fmt::format("a value is bytes or another buffer, found {}",
+                                             py::cast<std::string>(py::repr(py::type::of(object)))));
+        }
         if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
             PyErr_Clear();  // not contiguous
             packed_ = py::reinterpret_steal<py::object>(PyBytes_FromObject(object.ptr()));

@@ -93,14 +93,18 @@ py::object open_path(const py::object& path, const PlaceOptions& options) {
         std::make_unique<ArrayHandle>(std::move(found.array), [text, options] { return find(text, options).array; }));
 }
 
+/// The options of a new array. As in the program, its format is that of the group around it, unless one is given.
+ArrayOptions options_at(const std::string& path, const py::dict& options) {
+    ArrayOptions wanted = array_options(options);
+    if (options.contains("format")) return wanted;
+    const Place around = enclosing_place(path, {.read_only = true});
+    if (const Dialect* const dialect = probe_group_dialect(*around.store, "")) wanted.format = dialect->name;
+    return wanted;
+}
+
 py::object create_array(const py::object& path, const py::dict& options, const PlaceOptions& place, bool overwrite) {
     const std::string text = path_from_python(path);
-    ArrayOptions wanted = array_options(options);
-    if (!options.contains("format")) {
-        // As in the program: the format of the group around it.
-        const Place around = enclosing_place(text, {.read_only = true});
-        if (const Dialect* const dialect = probe_group_dialect(*around.store, "")) wanted.format = dialect->name;
-    }
+    const ArrayOptions wanted = options_at(text, options);
     auto parts = Work().run([&](const IoOptions&) {
         NewArray made(text, wanted, {.overwrite = overwrite, .store = place.store()}, "tessera.create");
         made.commit();
@@ -121,7 +125,7 @@ py::object create_group(const py::object& path, const std::string& format, const
 void save(const py::object& path, const py::array& values, const py::dict& options, const PlaceOptions& place,
           bool overwrite, const WorkOptions& work) {
     const std::string text = path_from_python(path);
-    const ArrayOptions wanted = array_options(options);
+    const ArrayOptions wanted = options_at(text, options);
     const bool variable = wanted.dtype.is_variable();
     const NDArray slots = variable ? objects_to_slots(values, wanted.dtype) : NDArray();
     const ArrayView v = variable ? slots.view() : view_to_read(values, wanted.dtype);

@@ -32,8 +32,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._array import Array, Converted
+from ._array import Array
 from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
+from ._converted import Converted
 from ._editing import Cached, Edit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)

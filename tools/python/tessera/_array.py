@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _bfloat16, _indexing, _tessera
 from ._attrs import Attributes
+from ._converted import Converted, require_copy
 from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
@@ -106,6 +107,27 @@ class Array:
         return shards
 
     @property
+    def nchunks(self) -> int:
+        """The number of chunks that cover the array, stored or not; 1 for a plain file."""
+        return self._count(self.chunks)
+
+    def _count(self, chunks: Optional[tuple[int, ...]]) -> int:
+        count = 1
+        for length, chunk in zip(self.shape, chunks or self.shape):
+            count *= -(-length // max(chunk, 1))
+        return count
+
+    @property
+    def codec(self) -> Optional[str]:
+        """The codecs of a chunk as :func:`tessera.create` takes them: ``"blosc:lz4:5:shuffle"``; None for files."""
+        return self._handle.order_and_codec()[1]
+
+    @property
+    def order(self) -> str:
+        """The order of the elements in a chunk, or in a file: ``"C"`` or ``"F"``."""
+        return self._handle.order_and_codec()[0]
+
+    @property
     def fill_value(self) -> Any:
         """The value of elements that were never written; None if it is undefined, and for files."""
         return self._handle.fill_value()
@@ -141,6 +163,8 @@ class Array:
         return self.shape[0]
 
     def __repr__(self) -> str:
+        if self._handle.closed:
+            return f"<tessera.Array {self._path!r}, closed>"
         layout = self._handle.layout()
         text = f"<tessera.Array {self._path!r} {self.shape} {self._handle.dtype_text}"
         if layout["chunks"] is not None:
@@ -203,7 +227,8 @@ class Array:
         self._handle.read(picked, out, work(threads, max_memory, progress))
         return out[()] if picked.element and not given else out
 
-    def __array__(self, dtype: Any = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
+        require_copy(copy)
         values = np.asarray(self[...])
         return values if dtype is None else np.asarray(_bfloat16.astype(values, self._bfloat16, dtype))
 
@@ -318,10 +343,7 @@ class Array:
         if chunks is None:
             yield tuple(slice(0, length, 1) for length in self.shape)
             return
-        count = 1
-        for length, chunk in zip(self.shape, chunks):
-            count *= -(-length // chunk)
-        for number in range(count):
+        for number in range(self._count(chunks)):
             yield self._handle.chunk_key(number, shards)
 
     # ---- writing
@@ -489,6 +511,20 @@ class Array:
 
     # ---- other
 
+    def close(self) -> None:
+        """Release what the array holds open, such as the file of an ``.npy``. It is of no use afterwards.
+
+        An array that is not closed does so when it is no longer referenced. ``with tessera.open(path) as a:`` closes it
+        at the end of the block.
+        """
+        _tessera.close(self._handle)
+
+    def __enter__(self) -> "Array":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.close()
+
     def __reduce__(self) -> Any:
         from . import open as reopen
 
@@ -504,6 +540,9 @@ class Array:
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, Array):
             return (self._path, self._mode) == (other._path, other._mode)
+        if isinstance(other, (bool, int, float, complex, str, bytes, list, tuple, np.generic, np.ndarray)):
+            raise TypeError(f"{self._path}: an array in chunks is not compared with values; a[...] == value compares its "
+                            "elements")
         return NotImplemented
 
     def __hash__(self) -> int:
@@ -549,33 +588,3 @@ class Array:
             elements[fields] = whole[place]
 
         self._handle.update(picked, assign, True, BRIEF)
-
-
-class Converted:
-    """An array with its elements converted when they are read; see :meth:`Array.astype`."""
-
-    def __init__(self, array: Array, dtype: Any):
-        self._array = array
-        self.dtype = np.dtype(dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the array."""
-        return self._array.shape
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self._array.ndim
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, key: Any) -> Any:
-        return _bfloat16.astype(self._array[key], self._array._bfloat16, self.dtype)
-
-    def __array__(self, dtype: Any = None) -> np.ndarray[Any, Any]:
-        return np.asarray(self[...], dtype=dtype)
-
-    def __repr__(self) -> str:
-        return f"<{self._array!r} as {self.dtype}>"

@@ -36,11 +36,13 @@ class Attributes(MutableMapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._require_writable()
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an attribute is a str; found {name!r}")
         self._handle.set_attribute(name, value)
 
     def __delitem__(self, name: str) -> None:
         self._require_writable()
-        if not self._handle.erase_attribute(name):
+        if not isinstance(name, str) or not self._handle.erase_attribute(name):
             raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:

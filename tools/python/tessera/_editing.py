@@ -31,6 +31,10 @@ class Edit(Array):
         _tessera.close(self._handle)
         self._batch.close()
 
+    def close(self) -> None:
+        """As :meth:`discard`."""
+        self.discard()
+
     def __enter__(self) -> "Edit":
         return self
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from typing import Any, Iterator, Optional, Union
+from typing import Any, Iterable, Iterator, Optional, Union
 
 from . import _tessera
 from ._array import Array
 from ._attrs import Attributes
-from ._errors import Error, InvalidArgument, NotFound
+from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
+from ._options import work
 
 Node = Union[Array, "Group", "Members"]
 
@@ -142,18 +143,67 @@ class Group(Mapping[str, Any]):
 
     # ---- changes
 
-    def create_array(self, name: str, shape: Any, dtype: Any, **options: Any) -> Array:
+    def create_array(self, name: str, shape: Any = None, dtype: Any = None, *, data: Any = None,
+                     **options: Any) -> Array:
         """Make an array below this group, in its format, with any missing groups in between.
 
-        The arguments are those of :func:`tessera.create`.
+        The arguments are those of :func:`tessera.create`; with `data`, `shape` and `dtype` may be left out.
         """
         from ._verbs import creation_options
 
         self._require_writable()
-        wanted = creation_options(shape, dtype, options)
-        self._handle.create_array(name, wanted)
+        if data is None:
+            if shape is None or dtype is None:
+                raise TypeError("create_array() needs shape and dtype, or data")
+            self._handle.create_array(name, creation_options(shape, dtype, options))
+        else:
+            self._save(name, data, shape, dtype, options, False)
         made: Array = self[name]
         return made
+
+    def require_array(self, name: str, shape: Any, dtype: Any, **options: Any) -> Array:
+        """The array of this name, created as by :meth:`create_array` if it does not exist.
+
+        Raises
+        ------
+        InvalidArgument
+            Something else is there, or an array of another shape or dtype. The options are used only to create it.
+        """
+        found = self._found(name)
+        if found is None:
+            try:
+                return self.create_array(name, shape, dtype, **options)
+            except AlreadyExists:  # by another process meanwhile
+                found = self[name]
+        wanted = _tessera.numpy_dtype(dtype)
+        lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        if not isinstance(found, Array):
+            raise InvalidArgument(f"{self._place(name)}: expected an array, found a group")
+        kept = "bytes" if dtype in (bytes, "bytes") else "string" if wanted == object else found._handle.dtype_text
+        if found.shape != lengths or found.dtype.newbyteorder("=") != wanted.newbyteorder("=") \
+                or found._handle.dtype_text != kept:
+            raise InvalidArgument(f"{found.path}: is an array of {found._handle.dtype_text} and shape {found.shape}; "
+                                  f"expected {kept if wanted == object else wanted} and {lengths}")
+        return found
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """``group["x"] = values`` makes an array, as :meth:`create_array` does, or replaces one in one step.
+
+        An :class:`Array` is copied block by block, with its attributes and names of dimensions.
+        """
+        self._require_writable()
+        if isinstance(value, (Group, Members)):
+            raise TypeError("a group is copied by tessera.copy; an array or values can be assigned")
+        if not isinstance(value, Array):
+            self._save(name, value, None, None, {}, True)
+            return
+        from ._verbs import copy
+
+        place = self._place(name)
+        if os.path.realpath(place) == os.path.realpath(value.path):
+            return
+        self._make_groups_above(name)
+        copy(value, place + "/", overwrite=True, format=self.format)
 
     def create_group(self, name: str, attrs: Optional[dict[str, Any]] = None, format: str = "v3") -> "Group":
         """Make a group below this group, in its format (`format` is used only below a plain folder)."""
@@ -164,7 +214,14 @@ class Group(Mapping[str, Any]):
 
     def require_group(self, name: str) -> "Group":
         """The group of this name, created if it does not exist."""
-        found: Group = self[name] if name in self else self.create_group(name)
+        found = self._found(name)
+        if found is None:
+            try:
+                return self.create_group(name)
+            except AlreadyExists:  # by another process meanwhile
+                found = self[name]
+        if not isinstance(found, Group):
+            raise InvalidArgument(f"{self._place(name)}: expected a group, found an array")
         return found
 
     def move(self, old: str, new: str) -> None:
@@ -187,7 +244,19 @@ class Group(Mapping[str, Any]):
 
     # ---- other
 
+    def close(self) -> None:
+        """Release what the group holds open, such as a zip. Arrays and groups that it gave stay open."""
+        self._handle.close()
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.close()
+
     def __repr__(self) -> str:
+        if self._handle.closed:
+            return f"<tessera.Group {self._path!r}, closed>"
         return f"<tessera.Group {self._path!r} {self.format or 'plain folder'}, {self._mode}>"
 
     def _repr_html_(self) -> str:
@@ -206,7 +275,29 @@ class Group(Mapping[str, Any]):
     def __hash__(self) -> int:
         return hash((self._path, self._mode))
 
+    def _found(self, name: str) -> Optional[Node]:
+        try:
+            found: Node = self[name]
+        except NotFound:
+            return None
+        return found
+
+    def _make_groups_above(self, name: str) -> None:
+        above = name.strip("/").rpartition("/")[0]
+        if above and self.format is not None:
+            self.require_group(above)
+
+    def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: dict[str, Any], overwrite: bool) -> None:
+        from ._verbs import as_stored, creation_options
+
+        place = self._place(name)
+        values, dtype = as_stored(data, dtype, shape)
+        wanted = creation_options(values.shape, dtype, {"format": self.format, **options})
+        self._make_groups_above(name)
+        _tessera.save(place, values, wanted, _tessera.PlaceOptions(False, **self._options), overwrite, work())
+
     def _place(self, name: str) -> str:
+        self._handle.format()  # raises if it is closed
         parts = name.strip("/").split("/")
         if any(part in ("", ".", "..") for part in parts):
             raise NotFound(f"{name!r} is no name of an array or group")
@@ -266,6 +357,15 @@ class Members(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+    def close(self) -> None:
+        """Does nothing: each member that is asked for opens the file by itself."""
+
+    def __enter__(self) -> "Members":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self.close()
 
     def __repr__(self) -> str:
         return f"<tessera.Members {self._path!r}: {', '.join(self._names)}>"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 import json
 import os
-from typing import Any, Optional, Union
+from typing import Any, Iterable, Optional, Union
 
 import numpy as np
 
 from . import _tessera
-from ._array import Array, Converted
+from ._array import Array
+from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
 from ._options import ProgressCallback, work
@@ -153,8 +154,33 @@ class _Default:
 _DEFAULT: Any = _Default()
 
 
-def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value: Any = _DEFAULT,
-           shards: Any = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[Any, Any], Any]:
+    """Values in memory as they are stored in a new array, broadcast to `shape`, and the dtype that is asked for."""
+    if isinstance(values, (Array, Converted)):
+        values = values[...]
+    array = np.asanyarray(values)
+    if dtype is not None:
+        shown = _tessera.numpy_dtype(dtype)
+        if shown == np.dtype("V2") and dtype != shown:
+            from . import _bfloat16
+
+            array = _bfloat16.encode(array, ">" if str(dtype).startswith(">") else "<")
+        else:
+            array = array.astype(shown, copy=False)
+    wanted = array.dtype if dtype is None else dtype
+    if array.dtype == object and wanted == object:
+        wanted = bytes if array.size and isinstance(array.flat[0], bytes) else str
+    if shape is not None:
+        lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+        try:
+            array = np.broadcast_to(array, lengths)
+        except ValueError:
+            raise InvalidArgument(f"data of shape {array.shape} does not broadcast to shape {lengths}") from None
+    return array, wanted
+
+
+def create(path: Path, shape: Any = None, dtype: Any = None, chunks: Any = None, *, data: Any = None,
+           fill_value: Any = _DEFAULT, shards: Any = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
            separator: Optional[str] = None, dims: Any = None, attrs: Optional[dict[str, Any]] = None,
            overwrite: bool = False, durability: str = "commit", locks: bool = True) -> Array:
     """Make a new array.
@@ -164,10 +190,14 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
     path : str or os.PathLike
         A directory that does not exist yet. The name of a file (``grid.npy``, ``grid.tif``) is refused.
     shape : int or tuple of int
+        By default that of `data`.
     dtype : dtype_like
-        NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements of any length.
+        By default that of `data`. NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements of any length.
     chunks : int or tuple of int, optional
         The lengths of a chunk; by default a chunk has about 1 MiB.
+    data : array_like, optional
+        The elements, broadcast to `shape` and converted to `dtype`, if these are given. The array appears together with
+        them. :func:`copy` copies an array that does not fit into memory.
     fill_value : optional
         The value of elements that were never written; None leaves it undefined. The default is the format's: 0, or an
         empty text.
@@ -209,10 +239,17 @@ def create(path: Path, shape: Any, dtype: Any, chunks: Any = None, *, fill_value
                "separator": separator, "dims": dims, "attrs": attrs}
     if fill_value is not _DEFAULT:
         options["fill_value"] = fill_value
+    if data is None and (shape is None or dtype is None):
+        raise TypeError("create() needs shape and dtype, or data")
     place = _new_place(path, file=False)
-    handle = _tessera.create_array(place, creation_options(shape, dtype, options),
-                                   _tessera.PlaceOptions(False, durability, locks, False), overwrite)
-    return Array(handle, place, "r+", {})
+    around = _tessera.PlaceOptions(False, durability, locks, False)
+    if data is None:
+        return Array(_tessera.create_array(place, creation_options(shape, dtype, options), around, overwrite), place,
+                     "r+", {})
+    values, dtype = as_stored(data, dtype, shape)
+    _tessera.save(place, values, creation_options(values.shape, dtype, options), around, overwrite, work())
+    made: Array = open(place, "r+", durability=durability, locks=locks)
+    return made
 
 
 def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None) -> Group:
@@ -258,20 +295,7 @@ def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None,
     array([[0, 1, 2],
            [3, 4, 5]])
     """
-    if isinstance(values, (Array, Converted)):
-        values = values[...]
-    array = np.asanyarray(values)
-    if dtype is not None:
-        shown = _tessera.numpy_dtype(dtype)
-        if shown == np.dtype("V2") and dtype != shown:
-            from . import _bfloat16
-
-            array = _bfloat16.encode(array, ">" if str(dtype).startswith(">") else "<")
-        else:
-            array = array.astype(shown, copy=False)
-    wanted = array.dtype if dtype is None else dtype
-    if array.dtype == object and wanted == object:
-        wanted = bytes if array.size and isinstance(array.flat[0], bytes) else str
+    array, wanted = as_stored(values, dtype)
     place = _new_place(path)
     running = work(0, 0, progress)
     if _tessera.is_array_file(place):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import os
 import struct
+import sys
 from typing import Any, Iterable, Optional
 
 import numpy as np
@@ -15,6 +16,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from xarray.coding import strings
 from xarray.core import indexing
 
+from . import _tessera
 from ._array import Array
 from ._errors import Unsupported
 from ._group import Group, Members
@@ -61,6 +63,31 @@ def _fill(array: Array, attributes: dict[str, Any]) -> Any:
     return fill
 
 
+def _numcodecs(configuration: Optional[dict[str, Any]]) -> Any:
+    try:
+        import numcodecs
+    except ImportError:
+        return configuration
+    return None if configuration is None else numcodecs.get_codec(dict(configuration))
+
+
+def _codecs(array: Array) -> dict[str, Any]:
+    """Codecs and shards as xarray's engine for Zarr keeps them beside zarr-python 2, so that `to_zarr` writes the same.
+
+    zarr-python 3 refuses these codecs in its default format, and gets only the shards.
+    """
+    stored = _tessera.zarray(array._handle)
+    modern = "zarr" in sys.modules and not sys.modules["zarr"].__version__.startswith("2.")
+    if stored is None or modern:
+        return {"shards": array.shards}
+    try:
+        # zarr adds the codec of text and bytes by itself: twice, if it is among the filters.
+        filters = [_numcodecs(one) for one in stored["filters"] or [] if not one["id"].startswith("vlen-")]
+        return {"compressor": _numcodecs(stored["compressor"]), "filters": filters or None, "shards": array.shards}
+    except (TypeError, ValueError):  # a codec that is not installed
+        return {"shards": array.shards}
+
+
 def _variable(name: str, array: Array) -> Variable:
     attributes = array.attrs.asdict()
     fill = _fill(array, attributes)
@@ -71,7 +98,7 @@ def _variable(name: str, array: Array) -> Variable:
         attributes["_FillValue"] = fill
     encoding: dict[str, Any] = {}
     if array.chunks is not None:
-        encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks))}
+        encoding = {"chunks": array.chunks, "preferred_chunks": dict(zip(names, array.chunks)), **_codecs(array)}
     return Variable(names, indexing.LazilyIndexedArray(_Elements(array)), attributes, encoding)
 
 
