@@ -57,5 +57,50 @@ def test_types():
     assert done.returncode == 0, done.stdout
 
 
+RIGHT = """
+import numpy as np
+import tessera
+
+a = tessera.create("a.zarr", shape=(3, 3), dtype="i4", chunks=(2, 2), format="v3")
+a[[0, 2]] = 1
+node = tessera.open("a.zarr")
+if isinstance(node, tessera.Array):
+    print(node[a[:] > 0], node.codec)
+found = tessera.verify("a.zarr")
+print(found.sound, found["sound"], tessera.stats(a).mean, a.info.codec, tessera.diff(a, tessera.open_array("a.zarr")).equal)
+with tessera.open_group("g") as g:
+    g["x"] = np.arange(3)
+    g.create_array("y", (2,), "f4", codec="zstd:3")
+tessera.save("b.zarr", np.zeros(3), chunks=2, overwrite=True)
+"""
+WRONG = """
+import tessera
+tessera.create("a.zarr", shape=3, dtype="i4", chunk=3)
+tessera.save("a.zarr", [1], chunk=3)
+tessera.reduce("a.zarr", "b.zarr", how="max", chunk=3)
+tessera.convert("a.zarr", "b.zarr", "v3", codecs="zstd")
+tessera.open_group("g").create_array("x", (3,), "i4", fill=3)
+tessera.open("a.zarr").chunks
+tessera.verify("a.zarr").sond
+tessera.unstack("a", "b{}", chunk=(1,))
+"""
+
+
+def test_types_of_a_users_script():
+    """mypy --strict passes what is right, and names each line that is wrong."""
+    if shutil.which("mypy") is None:
+        print("  left out: no mypy", file=sys.stderr)
+        return
+    for name, text in ("right.py", RIGHT), ("wrong.py", WRONG):
+        with open(name, "w") as file:
+            file.write(text)
+    folder = os.path.join(os.environ["TESSERA_SOURCE"], "tools/python")
+    done = subprocess.run(["mypy", "--strict", "--no-error-summary", "--cache-dir", os.getcwd(), "right.py", "wrong.py"],
+                          env={**os.environ, "MYPYPATH": folder}, stdout=subprocess.PIPE, text=True, check=False)
+    errors = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
+    assert {error[0] for error in errors} == {"wrong.py"}, done.stdout
+    assert sorted({int(error[1]) for error in errors}) == list(range(3, 3 + WRONG.count("tessera."))), done.stdout
+
+
 if __name__ == "__main__":
     module.run(dict(globals()))

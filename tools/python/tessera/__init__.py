@@ -14,7 +14,7 @@ Open an array, index it like a NumPy array, and write to it safely from many pro
 ``.ra`` and MLDF. The result is an :class:`Array`, a :class:`Group`, or the :class:`Members` of a file.
 
 =====================  ==========================================================
-opening and making     open, create, create_group, save, load
+opening and making     open, open_array, open_group, create, create_group, save, load
 copying                copy, convert, refs
 computing              calc, reduce, coarsen, pyramid, stack, concat, unstack
 checking               verify, repair, seal, digest, diff, stats, info
@@ -42,18 +42,22 @@ from ._group import Group, Members
 from ._picture import Picture
 from ._serve import Server, serve
 from ._tessera import version as __version__
+from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repair, Result, Seal, Statistics,
+                       Verification)
 from ._upkeep import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
-from ._verbs import convert, copy, create, create_group, diff, digest, info, load, open, refs, save, stats
+from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
+                     refs, save, stats)
 
 if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
     "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
+    "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
     "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open",
-    "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore", "save", "seal", "serve", "snapshot", "snapshots",
+    "open_array", "open_group", "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore", "save", "seal", "serve", "snapshot", "snapshots",
     "stack", "stats", "undo", "unstack", "verify", "zarr_view",
 ]
 

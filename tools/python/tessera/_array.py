@@ -14,6 +14,7 @@ from ._converted import Converted, require_copy
 from ._describe import array_facts, html_table
 from ._options import ProgressCallback, memory, work
 from ._picture import Picture, selection_text
+from ._results import ArrayInfo
 
 if TYPE_CHECKING:
     from ._editing import Cached, Edit
@@ -153,8 +154,8 @@ class Array:
         return Attributes(self._handle, self._require_writable)
 
     @property
-    def info(self) -> dict[str, Any]:
-        """The output of ``tessera info --json`` as a dict."""
+    def info(self) -> ArrayInfo:
+        """The output of ``tessera info --json``: a dict whose members are attributes, too."""
         return array_facts(self)
 
     def __len__(self) -> int:

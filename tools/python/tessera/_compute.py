@@ -1,22 +1,26 @@
+# mypy: enable-incomplete-feature=Unpack
 """Arrays that are computed from others, or assembled from them."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
-from ._options import ProgressCallback, work
-from ._verbs import _absolute, _json_fill, _new_place, copy, open
+from ._options import ComputedOptions, LevelOptions, ProgressCallback, StepOptions, work
+from ._verbs import _absolute, _json_fill, _new_place, copy, open, open_array
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
 Operand = Union[Path, Array, np.ndarray[Any, Any]]
-_KNOWN = ("chunks", "shards", "codec", "format", "order", "separator", "fill_value", "dims", "deflate")
+_KNOWN = tuple(ComputedOptions.__annotations__)
 
 
 def _operand(given: Operand) -> Any:
@@ -41,7 +45,7 @@ def _require_apart(place: str, operands: Sequence[Operand]) -> None:
 
 
 def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any, cast: str,
-         options: dict[str, Any]) -> Any:
+         options: Mapping[str, Any]) -> Any:
     for name in options:
         if name not in _KNOWN:
             raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(_KNOWN)}")
@@ -75,7 +79,7 @@ def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, 
 def calc(destination: Union[None, Path, Array], expression: str, operands: Mapping[str, Operand], *, dtype: Any = None,
          cast: str = "same_kind", overwrite: bool = False, in_place: bool = False, sel: Any = None, threads: int = 0,
          max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-         **options: Any) -> Optional[np.ndarray[Any, Any]]:
+         **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Evaluate an expression over arrays, block by block.
 
     Parameters
@@ -140,7 +144,7 @@ def calc(destination: Union[None, Path, Array], expression: str, operands: Mappi
 def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis: Union[None, int, Sequence[int]] = None,
            keepdims: bool = False, skip_nan: bool = False, dtype: Any = None, cast: str = "same_kind",
            overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None,
-           **options: Any) -> Optional[np.ndarray[Any, Any]]:
+           **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Minimum, mean, median and so on along dimensions, block by block.
 
     Parameters
@@ -173,7 +177,7 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
 
 def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how: str = "mean", dtype: Any = None,
             cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
+            progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Downsample by whole factors: one element for each block.
 
     Parameters
@@ -199,7 +203,7 @@ def coarsen(array: Operand, destination: Optional[Path] = None, *, by: Any, how:
 
 
 def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axis: int, new_axis: bool, dtype: Any,
-          cast: str, overwrite: bool, running: Any, options: dict[str, Any]) -> Optional[np.ndarray[Any, Any]]:
+          cast: str, overwrite: bool, running: Any, options: Mapping[str, Any]) -> Optional[np.ndarray[Any, Any]]:
     if isinstance(arrays, (str, bytes, os.PathLike, Array)):
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
     way = _way(destination, arrays, overwrite, dtype, cast, options)
@@ -210,7 +214,7 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
 
 def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
           cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
+          progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays of one shape and dtype along a new axis, like numpy.stack.
 
     Parameters
@@ -235,7 +239,7 @@ def stack(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = No
 
 def concat(arrays: Sequence[Union[Path, Array]], destination: Optional[Path] = None, *, axis: int = 0, dtype: Any = None,
            cast: str = "same_kind", overwrite: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None, **options: Any) -> Optional[np.ndarray[Any, Any]]:
+           progress: ProgressCallback = None, **options: Unpack[ComputedOptions]) -> Optional[np.ndarray[Any, Any]]:
     """Join arrays along an existing axis, like numpy.concatenate; otherwise as :func:`stack`.
 
     Examples
@@ -281,9 +285,10 @@ def _is_complete(path: str) -> bool:
 
 def _require_step(array: Array, axis: int, number: int, path: str) -> None:
     """What is there already has to be the step of the array. It is compared row by row, within little memory."""
-    found = open(path)
+    there = open(path)
+    found = there if isinstance(there, Array) else array
     shape = array.shape[:axis] + array.shape[axis + 1:]
-    same = isinstance(found, Array) and found.shape == shape
+    same = found is there and found.shape == shape
     if same and not path.endswith(".csv"):  # which keeps values, but not the dtype
         same = found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
     row = max(1, int(np.prod(shape[1:], dtype="i8"))) * array.dtype.itemsize
@@ -296,14 +301,14 @@ def _require_step(array: Array, axis: int, number: int, path: str) -> None:
         if shape:
             key[1 if axis == 0 else 0] = slice(first, first + count)
         wanted = np.asarray(array[tuple(key)])
-        there = np.asarray(found[first:first + count] if shape else found[()]).astype(wanted.dtype)
-        same = np.array_equal(wanted, there) or (wanted.dtype != object and wanted.tobytes() == there.tobytes())
+        values = np.asarray(found[first:first + count] if shape else found[()]).astype(wanted.dtype)
+        same = np.array_equal(wanted, values) or (wanted.dtype != object and wanted.tobytes() == values.tobytes())
     if not same:
         raise AlreadyExists(f"{path} exists and is not step {number} of {array.path}; overwrite=True replaces it")
 
 
 def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite: bool = False,
-            resume: bool = False, **options: Any) -> list[str]:
+            resume: bool = False, **options: Unpack[StepOptions]) -> list[str]:
     """Write each step along an axis as a file or an array of its own; the reverse of :func:`stack`.
 
     Parameters
@@ -375,7 +380,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
             how: str = "mean", axes: Optional[Sequence[str]] = None, scale: Optional[Sequence[float]] = None,
             units: Optional[Sequence[Optional[str]]] = None, format: str = "v3", overwrite: bool = False,
             dry_run: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
-            progress: ProgressCallback = None, **options: Any) -> Optional[list[str]]:
+            progress: ProgressCallback = None, **options: Unpack[LevelOptions]) -> Optional[list[str]]:
     """Make an OME-Zarr image: a new group with the array, its overviews and multiscales metadata.
 
     Parameters
@@ -416,13 +421,13 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     [(600, 500), (300, 250), (150, 125)]
     """
     for name in options:
-        if name not in ("chunks", "codec", "fill_value"):
-            raise TypeError(f"unexpected argument {name!r}; there are: chunks, codec, fill_value")
+        if name not in LevelOptions.__annotations__:
+            raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(LevelOptions.__annotations__)}")
     if format not in ("v2", "v3"):
         raise InvalidArgument(f"format {format!r}: OME-NGFF is v2 (0.4) or v3 (0.5)")
     place = _new_place(destination, file=False)
     _require_apart(place, [array])
-    opened = array if isinstance(array, (Array, np.ndarray)) else open(array)
+    opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
     shape = opened.shape
     rank = len(shape)
     dims = opened.dims if isinstance(opened, Array) else None
@@ -440,7 +445,7 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     while len(factors) < (levels or 30) and (levels or any(
             step > 1 and -(-n // f) > 256 for n, f, step in zip(shape, factors[-1], steps))):
         factors.append(tuple(f * step for f, step in zip(factors[-1], steps)))
-    made = {"format": format, **{name: value for name, value in options.items() if value is not None}}
+    made: dict[str, Any] = {"format": format, **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
         made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
     named = os.path.splitext(os.path.basename(_place_of(array)))[0] or "image"

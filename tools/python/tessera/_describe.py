@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from ._results import ArrayInfo
+
 if TYPE_CHECKING:
     from ._array import Array
 
@@ -12,11 +14,11 @@ if TYPE_CHECKING:
 _EXACT_SIZES = 50_000
 
 
-def array_facts(array: "Array") -> dict[str, Any]:
+def array_facts(array: "Array") -> ArrayInfo:
     """The members of ``tessera info --json``."""
     handle = array._handle
     layout = handle.layout()
-    facts: dict[str, Any] = {"path": array.path, "kind": "array"}
+    facts = ArrayInfo(path=array.path, kind="array")
     if not handle.is_chunked:
         facts.update(format=None, dtype=handle.dtype_text, shape=array.shape, order=layout["order"],
                      logical_bytes=array.nbytes, attributes=array.attrs.asdict())

@@ -7,6 +7,7 @@ from typing import Any, Optional
 
 from . import _tessera
 from ._array import BRIEF, Array
+from ._results import ArrayInfo
 
 
 class Edit(Array):
@@ -81,7 +82,7 @@ class Cached(Array):
         return self._array.format
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> ArrayInfo:
         return self._array.info
 
     def __enter__(self) -> "Cached":

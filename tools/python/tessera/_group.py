@@ -1,3 +1,4 @@
+# mypy: enable-incomplete-feature=Unpack
 """tessera.Group: a mapping of names to arrays and groups."""
 
 from __future__ import annotations
@@ -5,13 +6,17 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from typing import Any, Iterable, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
 
 from . import _tessera
 from ._array import Array
 from ._attrs import Attributes
 from ._errors import AlreadyExists, Error, InvalidArgument, NotFound
-from ._options import work
+from ._options import CreationOptions, Lengths, work
+from ._results import GroupInfo
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Node = Union[Array, "Group", "Members"]
 
@@ -63,10 +68,10 @@ class Group(Mapping[str, Any]):
         return Attributes(self._handle, self._require_writable)
 
     @property
-    def info(self) -> dict[str, Any]:
-        """The output of ``tessera info --json`` for a group."""
+    def info(self) -> GroupInfo:
+        """The output of ``tessera info --json`` for a group: a dict whose members are attributes, too."""
         nodes = self._handle.nodes(True)
-        return {
+        return GroupInfo({
             "path": self._path,
             "kind": "group" if self.format is not None else "directory",
             "format": self.format,
@@ -74,7 +79,7 @@ class Group(Mapping[str, Any]):
             "children": len(self._handle.nodes(False)),
             "arrays": sum(kind == "array" for _, kind, _ in nodes),
             "consolidated": self._handle.consolidated()["consolidated"],
-        }
+        })
 
     # ---- a mapping
 
@@ -143,8 +148,8 @@ class Group(Mapping[str, Any]):
 
     # ---- changes
 
-    def create_array(self, name: str, shape: Any = None, dtype: Any = None, *, data: Any = None,
-                     **options: Any) -> Array:
+    def create_array(self, name: str, shape: Lengths = None, dtype: Any = None, *, data: Any = None,
+                     **options: Unpack[CreationOptions]) -> Array:
         """Make an array below this group, in its format, with any missing groups in between.
 
         The arguments are those of :func:`tessera.create`; with `data`, `shape` and `dtype` may be left out.
@@ -161,7 +166,7 @@ class Group(Mapping[str, Any]):
         made: Array = self[name]
         return made
 
-    def require_array(self, name: str, shape: Any, dtype: Any, **options: Any) -> Array:
+    def require_array(self, name: str, shape: Lengths, dtype: Any, **options: Unpack[CreationOptions]) -> Array:
         """The array of this name, created as by :meth:`create_array` if it does not exist.
 
         Raises
@@ -287,7 +292,7 @@ class Group(Mapping[str, Any]):
         if above and self.format is not None:
             self.require_group(above)
 
-    def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: dict[str, Any], overwrite: bool) -> None:
+    def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: Mapping[str, Any], overwrite: bool) -> None:
         from ._verbs import as_stored, creation_options
 
         place = self._place(name)
@@ -345,12 +350,11 @@ class Members(Mapping[str, Array]):
         return self._path
 
     def __getitem__(self, name: str) -> Array:
-        from . import open as open_path
+        from . import open_array
 
         if name not in self._names:
             raise NotFound(f"{name}: not in {self._path}; there are: {', '.join(self._names)}")
-        member: Array = open_path(f"{self._path}::{name}", "r", **self._options)
-        return member
+        return open_array(f"{self._path}::{name}", "r", **self._options)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -3,11 +3,81 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Union
+from typing import Any, Callable, Optional, Sequence, TypedDict, Union
 
 from . import _tessera
 
 ProgressCallback = Union[None, bool, Callable[[int, int], Any]]
+
+Lengths = Union[None, int, Sequence[int]]
+
+
+class CreationOptions(TypedDict, total=False):
+    """Options of new arrays; see :func:`tessera.create`."""
+
+    chunks: Lengths
+    shards: Lengths
+    fill_value: Any
+    codec: Optional[str]
+    format: Optional[str]
+    order: Optional[str]
+    separator: Optional[str]
+    dims: Optional[Sequence[Optional[str]]]
+    attrs: Optional[dict[str, Any]]
+
+
+class ComputedOptions(TypedDict, total=False):
+    """Options of arrays that are computed from others; see :func:`tessera.calc`."""
+
+    chunks: Lengths
+    shards: Lengths
+    fill_value: Any
+    codec: Optional[str]
+    format: Optional[str]
+    order: Optional[str]
+    separator: Optional[str]
+    dims: Optional[Sequence[Optional[str]]]
+    deflate: int
+
+
+class LevelOptions(TypedDict, total=False):
+    """Options of the arrays of a pyramid; see :func:`tessera.pyramid`."""
+
+    chunks: Lengths
+    codec: Optional[str]
+    fill_value: Any
+
+
+class _HowToCopy(TypedDict, total=False):
+    chunks: Lengths
+    shards: Lengths
+    codec: Optional[str]
+    order: Optional[str]
+    separator: Optional[str]
+    fill_value: Any
+    deflate: int
+    link: bool
+    dry_run: bool
+    break_seal: bool
+    threads: int
+    max_memory: Union[int, str]
+    progress: ProgressCallback
+
+
+class StepOptions(_HowToCopy, total=False):
+    """Options of each step of :func:`tessera.unstack`; see :func:`tessera.copy`."""
+
+    format: Optional[str]
+
+
+class ConversionOptions(_HowToCopy, total=False):
+    """Options of :func:`tessera.convert`; see :func:`tessera.copy`."""
+
+    sel: Any
+    overwrite: bool
+    resume: bool
+    skip_unreadable: bool
+
 
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
 

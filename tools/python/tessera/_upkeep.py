@@ -7,31 +7,32 @@ from typing import Any, Optional, Sequence, Union
 from . import _tessera
 from ._array import Array
 from ._options import ProgressCallback, work
-from ._verbs import Path, _absolute, _path_of, _place, open
+from ._results import Finding, Repair, Seal, Verification, verification
+from ._verbs import Path, _absolute, _path_of, _place, open_array
 
 
 def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
-           progress: ProgressCallback = None) -> dict[str, Any]:
+           progress: ProgressCallback = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
 
     Returns
     -------
-    dict
-        The members of ``tessera verify --json``: `sound`, `findings` (each with `kind`, `node`, `key`, `chunk`,
+    Verification
+        A dict, with the members of ``tessera verify --json`` also as attributes: `sound`, `findings` (each with `kind`, `node`, `key`, `chunk`,
         `text`), counts.
 
     Examples
     --------
     >>> a = tessera.create("small.zarr", shape=3, dtype="<i2", overwrite=True)
-    >>> tessera.verify(a)["sound"]
+    >>> tessera.verify(a).sound
     True
     """
-    return _tessera.verify(_path_of(path), seals, False, work(threads, max_memory, progress))
+    return verification(_tessera.verify(_path_of(path), seals, False, work(threads, max_memory, progress)))
 
 
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
            to_seal: Union[bool, Sequence[str]] = False, break_seal: bool = False, threads: int = 0,
-           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+           max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Repair:
     """Repair those findings of :func:`verify` that have a remedy. Damaged chunks are set aside, not deleted.
 
     Parameters
@@ -48,13 +49,14 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
         Whether sealed arrays and groups may be changed, as in :func:`open`.
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
-    return _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
-                           _place(break_seal), work(threads, max_memory, progress))
+    report = _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
+                             _place(break_seal), work(threads, max_memory, progress))
+    return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
 def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unchecked: bool = False,
          parity: Union[str, int, None] = None, accept: Sequence[str] = (), check: bool = False,
-         progress: ProgressCallback = None) -> dict[str, Any]:
+         progress: ProgressCallback = None) -> Seal:
     """Write a manifest of SHA-256 sums, which shows later whether a file was changed.
 
     Parameters
@@ -84,7 +86,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     --------
     >>> a = tessera.create("archive.zarr", shape=1000, dtype="<i2", format="v2", overwrite=True)
     >>> a[...] = 7
-    >>> tessera.seal(a, parity="5%")["parity_bytes"] > 0
+    >>> tessera.seal(a, parity="5%").parity_bytes > 0
     True
     """
     place = _path_of(path)
@@ -99,9 +101,9 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     options = _tessera.PlaceOptions(False)
     redundancy = "" if parity is None else str(parity)
     if bag is not None:
-        return _tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress))
-    return _tessera.seal(place, overwrite, redundancy, list(accept), check, options,
-                         work(0, 0, progress))
+        return Seal(_tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress)))
+    return Seal(_tessera.seal(place, overwrite, redundancy, list(accept), check, options,
+                              work(0, 0, progress)))
 
 
 def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
@@ -169,7 +171,8 @@ def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
     >>> tessera.undo(a), a[0]
     (1, 0)
     """
-    opened = array if isinstance(array, Array) and not break_seal else open(_path_of(array), "r+", break_seal=break_seal)
+    opened = array if isinstance(array, Array) and not break_seal else open_array(_path_of(array), "r+",
+                                                                                 break_seal=break_seal)
     opened._require_writable()
     changed = _tessera.undo(opened._handle)
     opened.refresh()

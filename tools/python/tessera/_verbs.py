@@ -1,3 +1,4 @@
+# mypy: enable-incomplete-feature=Unpack
 """The program's commands as functions."""
 
 from __future__ import annotations
@@ -5,7 +6,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
-from typing import Any, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -14,7 +15,11 @@ from ._array import Array
 from ._converted import Converted
 from ._errors import InvalidArgument
 from ._group import Group, Members
-from ._options import ProgressCallback, work
+from ._options import ConversionOptions, CreationOptions, Lengths, ProgressCallback, work
+from ._results import ArrayInfo, Difference, FileInfo, GroupInfo, Statistics
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
 Opened = Union[Array, Group, Members]
@@ -45,7 +50,7 @@ def _place(break_seal: bool) -> _tessera.PlaceOptions:
 
 
 def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
-         follow_links: bool = False, break_seal: bool = False) -> Any:
+         follow_links: bool = False, break_seal: bool = False) -> Opened:
     """Open the array, group or file at a path.
 
     Parameters
@@ -68,7 +73,8 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     Returns
     -------
     Array, Group or Members
-        For a file of several arrays: Members, a mapping.
+        For a file of several arrays: Members, a mapping. :func:`open_array` and :func:`open_group` take only one kind,
+        which checkers of types then know.
 
     Raises
     ------
@@ -94,6 +100,22 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
     if isinstance(found, _tessera.GroupHandle):
         return Group(found, place, mode, options)
     return Array(found, place, mode, options)
+
+
+def open_array(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+               follow_links: bool = False, break_seal: bool = False) -> Array:
+    """Open an array, as :func:`open` does; raises InvalidArgument for a group, and for a file of several arrays."""
+    return _array(open(path, mode, durability=durability, locks=locks, follow_links=follow_links,
+                       break_seal=break_seal))
+
+
+def open_group(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
+               follow_links: bool = False, break_seal: bool = False) -> Group:
+    """Open a group, as :func:`open` does; raises InvalidArgument for anything else."""
+    found = open(path, mode, durability=durability, locks=locks, follow_links=follow_links, break_seal=break_seal)
+    if not isinstance(found, Group):
+        raise InvalidArgument(f"{found.path}: expected a group, found an array or a file")
+    return found
 
 
 def _json_fill(value: Any, dtype: Any) -> Any:
@@ -128,9 +150,9 @@ def _json_element(element: Any, given: np.ndarray[Any, Any]) -> Any:
     return exact.item()
 
 
-def creation_options(shape: Any, dtype: Any, options: dict[str, Any]) -> dict[str, Any]:
+def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that the library takes to create an array."""
-    known = {"chunks", "shards", "fill_value", "codec", "format", "order", "separator", "dims", "attrs"}
+    known = set(CreationOptions.__annotations__)
     unknown = sorted(set(options) - known)
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
@@ -179,9 +201,10 @@ def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[An
     return array, wanted
 
 
-def create(path: Path, shape: Any = None, dtype: Any = None, chunks: Any = None, *, data: Any = None,
-           fill_value: Any = _DEFAULT, shards: Any = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
-           separator: Optional[str] = None, dims: Any = None, attrs: Optional[dict[str, Any]] = None,
+def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths = None, *, data: Any = None,
+           fill_value: Any = _DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
+           separator: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
+           attrs: Optional[dict[str, Any]] = None,
            overwrite: bool = False, durability: str = "commit", locks: bool = True) -> Array:
     """Make a new array.
 
@@ -248,8 +271,7 @@ def create(path: Path, shape: Any = None, dtype: Any = None, chunks: Any = None,
                      "r+", {})
     values, dtype = as_stored(data, dtype, shape)
     _tessera.save(place, values, creation_options(values.shape, dtype, options), around, overwrite, work())
-    made: Array = open(place, "r+", durability=durability, locks=locks)
-    return made
+    return open_array(place, "r+", durability=durability, locks=locks)
 
 
 def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]] = None) -> Group:
@@ -266,7 +288,7 @@ def create_group(path: Path, format: str = "v3", attrs: Optional[dict[str, Any]]
 
 
 def save(path: Path, values: Any, *, overwrite: bool = False, dtype: Any = None, deflate: int = 0,
-         object_strings: bool = False, progress: ProgressCallback = None, **options: Any) -> None:
+         object_strings: bool = False, progress: ProgressCallback = None, **options: Unpack[CreationOptions]) -> None:
     """Write a NumPy array as a new array of chunks, or as an array file by its extension.
 
     Parameters
@@ -320,8 +342,8 @@ def load(path: Path, progress: ProgressCallback = None) -> np.ndarray[Any, Any]:
     return np.asarray(_array(path).read(..., progress=progress))
 
 
-def _array(array: Union[Path, Array]) -> Array:
-    opened = array if isinstance(array, Array) else open(array)
+def _array(array: Union[Path, Array, Group, Members]) -> Array:
+    opened = array if isinstance(array, (Array, Group, Members)) else open(array)
     if not isinstance(opened, Array):
         raise InvalidArgument(f"{opened.path}: expected an array; it holds: {', '.join(opened)}")
     return opened
@@ -414,7 +436,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
                          work(threads, max_memory, progress))
 
 
-def convert(source: Union[Path, Array, Group, Members], destination: Path, format: str, **options: Any) -> list[str]:
+def convert(source: Union[Path, Array, Group, Members], destination: Path, format: str,
+            **options: Unpack[ConversionOptions]) -> list[str]:
     """Copy an array or a hierarchy into another format: ``convert("old.zarr", "new.zarr", "v3")``. Options as in :func:`copy`."""
     return copy(source, destination, format=format, **options)
 
@@ -473,7 +496,7 @@ def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int
 
 
 def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,
-         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> dict[str, Any]:
+         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Difference:
     """Compare two arrays element by element.
 
     Parameters
@@ -485,41 +508,44 @@ def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol:
 
     Returns
     -------
-    dict
-        `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`.
+    Difference
+        A dict, with its members also as attributes: `equal`, `structure` (differences other than elements), `different`, `first`, `largest`, `largest_at`.
     """
-    return _tessera.difference(_array(a)._handle, _array(b)._handle, atol, rtol, places,
-                               work(threads, max_memory, progress))
+    return Difference(_tessera.difference(_array(a)._handle, _array(b)._handle, atol, rtol, places,
+                                          work(threads, max_memory, progress)))
 
 
 def stats(array: Union[Path, Array], *, bins: int = 32, threads: int = 0, max_memory: Union[int, str] = 0,
-          progress: ProgressCallback = None) -> dict[str, Any]:
+          progress: ProgressCallback = None) -> Statistics:
     """Minimum, maximum, mean, deviation and histogram in one parallel pass, without NaN.
 
     Returns
     -------
-    dict
-        The members of ``tessera stats --json``; for structures, `fields` has those of each field.
+    Statistics
+        A dict, with the members of ``tessera stats --json`` also as attributes; for structures, `fields` has those of each field.
 
     Examples
     --------
     >>> np.save("plain.npy", np.arange(5.0))
-    >>> tessera.stats("plain.npy")["mean"]
+    >>> tessera.stats("plain.npy").mean
     2.0
     """
     opened = _array(array)
     found = _tessera.statistics(opened._handle, bins, work(threads, max_memory, progress))
-    whole = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size}
+    whole: dict[str, Any] = {"path": opened.path, "dtype": opened._handle.dtype_text, "count": opened.size}
     if len(found) == 1 and not found[0]["field"]:
         found[0].pop("field")
-        return {**whole, **found[0], "fields": []}
-    nothing = dict.fromkeys(("nan", "fill", "min", "max", "mean", "deviation", "histogram"))
-    return {**whole, **nothing, "fields": found}
+        return Statistics({**whole, **found[0]}, fields=[])
+    nothing: dict[str, Any] = dict.fromkeys(("nan", "fill", "min", "max", "mean", "deviation", "histogram"))
+    return Statistics({**whole, **nothing}, fields=list(map(Statistics, found)))
 
 
-def info(path: Any) -> dict[str, Any]:
-    """The properties of an array, a group or a file, as in ``tessera info --json``. Reads no elements."""
+def info(path: Any) -> Union[ArrayInfo, GroupInfo, FileInfo]:
+    """The properties of an array, a group or a file, as in ``tessera info --json``. Reads no elements.
+
+    The result is a dict whose members are attributes, too.
+    """
     node = path if isinstance(path, (Array, Group, Members)) else open(path)
     if isinstance(node, Members):
-        return {"path": node.path, "kind": "file", "members": {name: node[name].info for name in node}}
-    return dict(node.info)
+        return FileInfo(path=node.path, kind="file", members={name: node[name].info for name in node})
+    return node.info

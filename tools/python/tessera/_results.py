@@ -1,0 +1,171 @@
+"""What functions report: dicts whose members are attributes, too."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Optional
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Result(dict[str, Any]):
+    """A dict whose members are attributes, too: ``report["sound"]`` and ``report.sound``.
+
+    A member that a report leaves out is None as an attribute.
+    """
+
+    if not TYPE_CHECKING:  # a checker of types knows only the members that there are
+
+        def __getattr__(self, name: str) -> Any:
+            if name in self:
+                return self[name]
+            known = [field.name for field in dataclasses.fields(self)]
+            if name not in known:
+                raise AttributeError(f"{type(self).__name__} has no member {name!r}; there are: {', '.join(known)}")
+            return None
+
+
+@dataclass(init=False, repr=False, eq=False)
+class ArrayInfo(Result):
+    """The properties of an array; see :attr:`Array.info`. Of an array file only the first six are known."""
+
+    path: str
+    kind: str
+    format: Optional[str]
+    dtype: str
+    shape: tuple[int, ...]
+    logical_bytes: int
+    attributes: dict[str, Any]
+    order: Optional[str]
+    fields: Optional[list[Any]]
+    chunks: Optional[tuple[int, ...]]
+    shards: Optional[tuple[int, ...]]
+    codec: Optional[str]
+    separator: Optional[str]
+    dimension_names: Optional[list[Optional[str]]]
+    fill_value: Any
+    fill_spelling: Optional[str]
+    unknown_members: Optional[dict[str, Any]]
+    chunks_stored: Optional[int]
+    chunks_possible: Optional[int]
+    stored_bytes: Optional[int]
+    stored_bytes_about: Optional[int]
+    stray_files: Optional[int]
+    ratio: Optional[float]
+    remarks: Optional[list[str]]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class GroupInfo(Result):
+    """The properties of a group; see :attr:`Group.info`."""
+
+    path: str
+    kind: str
+    format: Optional[str]
+    attributes: dict[str, Any]
+    children: int
+    arrays: int
+    consolidated: str
+
+
+@dataclass(init=False, repr=False, eq=False)
+class FileInfo(Result):
+    """The arrays of a file that holds several."""
+
+    path: str
+    kind: str
+    members: dict[str, ArrayInfo]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Finding(Result):
+    """Something that :func:`verify` found: `kind` is damage, unchecked, leftover or note."""
+
+    kind: str
+    node: str
+    key: str
+    chunk: Optional[tuple[int, ...]]
+    inner: Optional[tuple[int, ...]]
+    text: str
+    repairable: bool
+    done: Optional[bool]     # by `repair`
+    outcome: Optional[str]   # of `repair`
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Verification(Result):
+    """What :func:`verify` found."""
+
+    path: str
+    sound: bool
+    arrays: int
+    groups: int
+    chunks: int
+    missing: int
+    bytes: int
+    seals: int
+    files_as_sealed: int
+    findings: list[Finding]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Repair(Result):
+    """What :func:`repair` did, or would do."""
+
+    path: str
+    dry_run: bool
+    mended: bool
+    done: int
+    actions: list[Finding]
+    remaining: list[Finding]
+    set_aside: dict[str, int]
+    dropped: dict[str, int]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Seal(Result):
+    """What :func:`seal` wrote."""
+
+    path: str
+    manifest: str
+    files: int
+    bytes: int
+    written: bool
+    parity_bytes: int
+    outside: list[str]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Difference(Result):
+    """How two arrays differ; see :func:`diff`."""
+
+    equal: bool
+    structure: list[str]
+    elements: int
+    different: int
+    first: list[dict[str, Any]]
+    largest: Optional[float]
+    largest_at: Optional[tuple[int, ...]]
+
+
+@dataclass(init=False, repr=False, eq=False)
+class Statistics(Result):
+    """The numbers of :func:`stats`; of a structure, each of `fields` has them for a field."""
+
+    path: Optional[str]
+    field: Optional[str]
+    dtype: str
+    count: int
+    nan: Optional[int]
+    fill: Optional[int]
+    min: Any
+    max: Any
+    mean: Any
+    deviation: Optional[float]
+    histogram: Optional[dict[str, Any]]
+    fields: list["Statistics"]
+
+
+def verification(found: dict[str, Any]) -> Verification:
+    """A report of the extension with its findings."""
+    return Verification(found, findings=[Finding(finding) for finding in found["findings"]])
