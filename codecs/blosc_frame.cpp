@@ -45,7 +45,7 @@ namespace {
 
 constexpr std::size_t header_size = BLOSC_MIN_HEADER_LENGTH;
 constexpr std::size_t front_bytes = 4096;  // the first read: header and bstarts, or all of a small frame
-constexpr std::size_t short_row = 256;
+constexpr std::size_t short_run = 256;
 constexpr std::size_t most_splits = 16;
 constexpr std::size_t least_split = 128;
 constexpr std::uint32_t stored_piece = 1 << 16;  // a stored frame has no blocks: it is read in such pieces
@@ -126,9 +126,16 @@ public:
         const std::size_t n = runs.size();
         const RunStores stores(runs);
         streaming_ = stores.streaming();
-        // Stores of short rows stall on memory. Unshuffling whole blocks first leaves only plain copies, and few
-        // other stores, to wait in line.
-        unshuffle_blocks_ = !streaming_ && n < short_row && runs.count() * n >= header_.nbytes / 2;
+        unshuffle_blocks_ = !streaming_ && n < short_run && unshuffling_pays(runs);
+        if (stores.plain() && n < short_run) {
+            const RunLoop copy = run_loop(n);
+            return runs.for_each_row([&](const RunRow& row) {
+                if (block_.shuffle || row.from < block_.begin || row.end(n) > block_.end)
+                    return deliver_row(row, n, copy);
+                copy_row(row, n, copy);
+                return true;
+            });
+        }
         const bool done = stores.for_each([&](std::size_t from, std::byte* to) {
             if (block_.shuffle || streaming_ || from < block_.begin || from + n > block_.end)
                 return deliver(from, to, n);
@@ -146,6 +153,17 @@ private:
                header_.typesize == number && header_.blocksize % number == 0 && header_.nbytes % number == 0;
     }
 
+    /// Whether unshuffling whole blocks first, and then copying short runs, takes less time than unshuffling run by
+    /// run. Besides, the stores of short runs stall on memory, and plain copies leave few other stores to wait behind
+    /// them.
+    [[nodiscard]] bool unshuffling_pays(const ByteRuns& runs) const {
+        // Bytes of a block that are unshuffled in the time that one run takes.
+        const std::size_t worth = runs.size() == header_.typesize ? 8 * runs.size() : short_run;
+        const std::size_t touched =
+            needed_.empty() ? runs.span() + header_.blocksize : needed_.size() * std::size_t{header_.blocksize};
+        return runs.count() >= std::min<std::size_t>(touched, header_.nbytes) / worth;
+    }
+
     /// have_ becomes bytes [offset, offset + size) of the source.
     void fetch(std::uint64_t offset, std::uint64_t size) {
         scratch_.encoded.reset(static_cast<std::size_t>(size));
@@ -156,10 +174,16 @@ private:
 
     /// Lists the blocks that will be needed, in order.
     void plan(const ByteRuns& runs) {
-        (void)runs.for_each([&](std::size_t from, const std::byte*) {
-            const std::size_t last = block_of(from + runs.size() - 1);
-            for (std::size_t k = std::max(block_of(from), needed_.empty() ? 0 : needed_.back() + 1); k <= last; ++k)
-                needed_.push_back(k);
+        const std::size_t n = runs.size();
+        std::size_t end = 0;  // of the last block in the list
+        (void)runs.for_each_row([&](RunRow row) {
+            if (row.end(n) <= end) return true;
+            for (; row.n > 0; row.skip(1)) {
+                while (row.from + n > end) {
+                    needed_.push_back(block_of(std::max(row.from, end)));
+                    end = (needed_.back() + 1) * header_.blocksize;
+                }
+            }
             return true;
         });
     }
@@ -196,6 +220,46 @@ private:
             from += piece;
             to += piece;
         }
+    }
+
+    /// Delivers runs of `n` bytes, those in one block by one loop.
+    bool deliver_row(RunRow row, std::size_t n, RunLoop copy) {
+        while (row.n > 0) {
+            if (row.from < block_.begin || row.from + n > block_.end) {
+                if (row.from < block_.begin || row.from >= block_.end) {
+                    if (!decode_block(block_of(row.from))) return false;
+                }
+                if (row.from + n > block_.end) {
+                    if (!deliver(row.from, row.to, n)) return false;
+                    row.skip(1);
+                    continue;
+                }
+            }
+            RunRow here = row;
+            if (row.end(n) > block_.end) here.n = (block_.end - n - row.from) / row.from_step + 1;
+            row.skip(here.n);
+            if (block_.shuffle) {
+                unshuffle_row(here, n);
+            } else {
+                copy_row(here, n, copy);
+            }
+        }
+        return true;
+    }
+
+    void copy_row(const RunRow& row, std::size_t n, RunLoop copy) const {
+        copy(row.to, row.to_step, block_.bytes.data() + (row.from - block_.begin),
+             static_cast<std::int64_t>(row.from_step), row.n, n);
+    }
+
+    void unshuffle_row(RunRow row, std::size_t n) const {
+        row.from -= block_.begin;
+        const ShuffledBlock block{block_.bytes, header_.typesize, swapped_};
+        const std::size_t size = block.typesize;
+        const bool elements = n == size && row.from % size == 0 && row.from_step % size == 0 &&
+                              row.end(n) <= block.bytes.size() / size * size;
+        if (elements) return unshuffle_each(block, row.from, row.from_step, row.n, row.to, row.to_step);
+        for (; row.n > 0; row.skip(1)) unshuffle(block, row.from, n, row.to, false);
     }
 
     [[nodiscard]] bool decode_block(std::size_t k) {
@@ -293,14 +357,16 @@ public:
         end_ = header_size + 4 * blocks;
         if (end_ > out_.size() || end_ != old_.starts()[0]) return false;
         replaced_.resize(blocks);
-        const auto count = [&](std::size_t k, std::size_t, const std::byte*, std::size_t n) {
-            replaced_[k] += n;
+        const RunLoop copy = run_loop(runs.size());
+        const auto count = [&](std::size_t k, const RunRow& row, std::size_t size) {
+            replaced_[k] += row.n * size;
             return true;
         };
-        const auto replace = [&](std::size_t k, std::size_t at, const std::byte* bytes, std::size_t n) {
+        const auto replace = [&](std::size_t k, const RunRow& row, std::size_t size) {
             const bool is_open = !block_.empty() && k == put_;
             if (!is_open && !(close() && keep_until(k) && open(k))) return false;
-            std::memcpy(&block_[at], bytes, n);
+            const RunLoop loop = size == runs.size() ? copy : run_loop(size);
+            loop(block_.data() + row.from, static_cast<std::int64_t>(row.from_step), row.to, row.to_step, row.n, size);
             return true;
         };
         (void)each_piece(runs, count);
@@ -312,21 +378,41 @@ public:
     }
 
 private:
-    /// Calls each(block, offset in the block, bytes, count) for every piece of the runs, until it returns false.
+    /// Calls each(block, row of runs relative to the block, bytes of a run) for every piece of the runs, until it
+    /// returns false. A run that ends beyond its block comes in pieces.
     template <class Each>
     bool each_piece(const ByteRuns& runs, const Each& each) const {
-        return runs.for_each([&](std::size_t from, const std::byte* bytes) {
-            const std::size_t end = from + runs.size();
-            while (from < end) {
-                const std::size_t k = from / header_.blocksize;
-                const std::size_t at = from % header_.blocksize;
-                const std::size_t n = std::min(end - from, header_.blocksize - at);
-                if (!each(k, at, bytes, n)) return false;
-                from += n;
-                bytes += n;
+        const std::size_t size = runs.size();
+        return runs.for_each_row([&](RunRow row) {
+            while (row.n > 0) {
+                const std::size_t k = row.from / header_.blocksize;
+                const std::size_t begin = k * header_.blocksize;
+                const std::size_t end = begin + header_.blocksize;
+                RunRow here = row;
+                here.from -= begin;
+                if (row.from + size > end) {
+                    row.skip(1);
+                    if (!each_part(k, here, size, each)) return false;
+                    continue;
+                }
+                if (row.end(size) > end) here.n = (end - size - row.from) / row.from_step + 1;
+                row.skip(here.n);
+                if (!each(k, here, size)) return false;
             }
             return true;
         });
+    }
+    /// The same for the first run of the row, which begins in block `k` and ends in a later one.
+    template <class Each>
+    bool each_part(std::size_t k, RunRow row, std::size_t size, const Each& each) const {
+        for (row.n = 1; size > 0; ++k) {
+            const std::size_t n = std::min(size, header_.blocksize - row.from);
+            if (!each(k, row, n)) return false;
+            row.from = 0;
+            row.to += n;
+            size -= n;
+        }
+        return true;
     }
 
     /// Opens block `k`, which must be the next one, for new bytes.

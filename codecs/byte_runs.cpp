@@ -6,6 +6,7 @@
 // hardly count. The first line is prefetched even then, because that also loads the translation of the page's address.
 #include "byte_runs.h"
 
+#include <bit>
 #include <cstring>
 
 #include "unshuffle.h"
@@ -25,7 +26,10 @@ constexpr std::int64_t read_again = 1 << 22;  // bytes; a single run may be our 
 RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
     if (runs.spread() < (runs.count() == 1 ? read_again : near_by)) return;
     streaming_ = runs.size() >= long_run || (runs.size() >= few_lines && runs.are_multiples_of(cache_line));
-    ahead_ = std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead);
+    const bool dense = runs.size() < cache_line && std::abs(runs.step_to()) <= 2 * std::int64_t{cache_line};
+    if (dense && !streaming_) return;  // the processor prefetches the lines of a row itself
+    ahead_ =
+        std::bit_floor(std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead));
 }
 
 void RunStores::fetch(const std::byte* to) const {
@@ -41,27 +45,67 @@ void RunStores::fetch(const std::byte* to) const {
 
 namespace {
 
-/// Copies runs of `Size` bytes: one load and one store each.
+/// Runs of a constant size: one load and one store each.
 template <std::size_t Size>
-void copy_short(ByteSpan packed, const RunStores& stores) {
-    (void)stores.for_each([&](std::size_t from, std::byte* to) {
-        std::memcpy(to, packed.data() + from, Size);
-        return true;
-    });
+void loop_over(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::size_t n,
+               std::size_t /*size*/) {
+    for (; n > 0; --n, to += to_step, from += from_step) std::memcpy(to, from, Size);
+}
+
+/// Runs of Size to 2 * Size bytes: two loads and two stores each, which may overlap.
+template <std::size_t Size>
+void loop_around(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::size_t n,
+                 std::size_t size) {
+    const std::size_t rest = size - Size;
+    for (; n > 0; --n, to += to_step, from += from_step) {
+        std::array<std::byte, Size> first;
+        std::array<std::byte, Size> last;
+        std::memcpy(&first, from, Size);
+        std::memcpy(&last, from + rest, Size);
+        std::memcpy(to, &first, Size);
+        std::memcpy(to + rest, &last, Size);
+    }
+}
+
+void loop_of_any(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::size_t n,
+                 std::size_t size) {
+    for (; n > 0; --n, to += to_step, from += from_step) std::memcpy(to, from, size);
 }
 
 }  // namespace
+
+RunLoop run_loop(std::size_t size) {
+    switch (size) {
+        case 1:
+            return loop_over<1>;
+        case 2:
+            return loop_over<2>;
+        case 4:
+            return loop_over<4>;
+        case 8:
+            return loop_over<8>;
+        case 16:
+            return loop_over<16>;
+        default:
+            break;
+    }
+    if (size > 8 && size < 16) return loop_around<8>;
+    if (size > 16 && size <= 32) return loop_around<16>;
+    if (size > 32 && size <= 64) return loop_around<32>;
+    return loop_of_any;
+}
 
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const std::size_t n = runs.size();
     const std::size_t number = runs.swapped();
     const RunStores stores(runs);
-    if (number == 0 && !stores.streaming()) {
-        if (n == 2) return copy_short<2>(packed, stores);
-        if (n == 4) return copy_short<4>(packed, stores);
-        if (n == 8) return copy_short<8>(packed, stores);
-        if (n == 16) return copy_short<16>(packed, stores);
-        if (n == 32) return copy_short<32>(packed, stores);
+    if (number == 0 && stores.plain()) {
+        const RunLoop copy = run_loop(n);
+        (void)runs.for_each_row([&](const RunRow& row) {
+            copy(row.to, row.to_step, packed.data() + row.from, static_cast<std::int64_t>(row.from_step), row.n, n);
+            return true;
+        });
+        return;
     }
     const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
         if (stores.streaming()) {

@@ -13,6 +13,23 @@
 
 namespace tessera {
 
+/// Some runs, the same number of bytes apart in the packed chunk and in memory.
+struct RunRow {
+    std::size_t from;  ///< offset of the first one in the chunk
+    std::byte* to;
+    std::size_t n;
+    std::size_t from_step;  ///< at least 1
+    std::int64_t to_step;
+
+    /// The end of the last one, for runs of `size` bytes.
+    [[nodiscard]] std::size_t end(std::size_t size) const { return from + (n - 1) * from_step + size; }
+    void skip(std::size_t some) {
+        from += some * from_step;
+        to += static_cast<std::int64_t>(some) * to_step;
+        n -= some;
+    }
+};
+
 class ByteRuns {
 public:
     /// Single elements of a packed chunk, sorted by their offsets, whose memory is not for neighbours. nullopt as
@@ -22,28 +39,33 @@ public:
         ByteRuns runs;
         runs.places_ = places;
         runs.size_ = dtype.size();
+        if (!places.empty())
+            runs.span_ = static_cast<std::int64_t>(places.back().from - places.front().from) + runs.size_;
         if (!runs.swaps(dtype, there)) return std::nullopt;
         return runs;
     }
 
-    /// The runs of the part `region` of a chunk of this shape (packed in C order) to `out` (shape region.extent).
+    /// The runs of the part `region` of a chunk of this shape (packed in C order) to `out` (shape region.extent). With
+    /// `steps`, the elements are that far apart in the chunk along each dimension; the region still counts elements.
     /// nullopt if the region is empty, or if adjacent elements of the chunk are not adjacent in `out`: every run would
     /// be one element.
     [[nodiscard]] static std::optional<ByteRuns> of(const Shape& chunk, const Region& region,
-                                                    const MutableArrayView& out) {
+                                                    const MutableArrayView& out, const Dims& steps = {}) {
         ByteRuns runs;
         const std::int64_t item = out.dtype.size();
         runs.to_ = out.data;
         runs.size_ = item;
         runs.spread_ = item;
+        runs.span_ = item;
         std::int64_t step = item;  // of dimension d in the chunk
         for (int d = chunk.rank() - 1; d >= 0; --d) {
-            const Loop loop{region.extent[d], step, out.strides[d]};
+            const Loop loop{region.extent[d], steps.empty() ? step : step * steps[d], out.strides[d]};
             runs.first_ += region.start[d] * step;
             step *= chunk[d];
             if (loop.n == 0) return std::nullopt;
             if (loop.n == 1) continue;
             runs.spread_ += (loop.n - 1) * std::abs(loop.to);
+            runs.span_ += (loop.n - 1) * loop.from;
             const bool innermost = runs.depth_ == 0 && runs.size_ == item;
             if (innermost && loop.from == item && loop.to != item) return std::nullopt;
             if (runs.depth_ == 0 && loop.from == runs.size_ && loop.to == runs.size_) {
@@ -58,8 +80,8 @@ public:
     /// The same for a chunk of `dtype`. Also nullopt if the dtype of `out` differs in more than byte order, or if it
     /// differs in byte order and its elements are not single numbers of at most 8 bytes.
     [[nodiscard]] static std::optional<ByteRuns> of(const DType& dtype, const Shape& chunk, const Region& region,
-                                                    const MutableArrayView& out) {
-        std::optional<ByteRuns> runs = of(chunk, region, out);
+                                                    const MutableArrayView& out, const Dims& steps = {}) {
+        std::optional<ByteRuns> runs = of(chunk, region, out, steps);
         if (runs && !runs->swaps(dtype, out.dtype)) return std::nullopt;
         return runs;
     }
@@ -82,12 +104,29 @@ public:
     /// Bytes of memory from the start of the first run to the end of the last one.
     [[nodiscard]] std::int64_t spread() const { return spread_; }
 
+    /// Bytes of the chunk from the start of the first run to the end of the last one.
+    [[nodiscard]] std::size_t span() const { return static_cast<std::size_t>(span_); }
+    /// Bytes of memory from one run to the next, of those in a row; 0 for single elements.
+    [[nodiscard]] std::int64_t step_to() const { return depth_ == 0 ? 0 : loops_[0].to; }
+
     /// Calls each(offset in the packed chunk, destination) in ascending order of the offsets until it returns false.
     /// Returns whether it never did.
     template <class Each>
     bool for_each(const Each& each) const {
+        return for_each_row([&](RunRow row) {
+            for (; row.n > 0; row.skip(1)) {
+                if (!each(row.from, row.to)) return false;
+            }
+            return true;
+        });
+    }
+    /// The same row by row: each(RunRow).
+    template <class Each>
+    bool for_each_row(const Each& each) const {
         if (places_.empty()) return run(depth_, static_cast<std::size_t>(first_), to_, each);
-        return std::ranges::all_of(places_, [&](const ElementPlace& place) { return each(place.from, place.to); });
+        return std::ranges::all_of(places_, [&](const ElementPlace& place) {
+            return each(RunRow{place.from, place.to, 1, size(), 0});
+        });
     }
 
 private:
@@ -105,10 +144,21 @@ private:
         return there.equal_but_order(dtype) && number == dtype.size() && number <= 8;
     }
 
+    static RunRow row_of(const Loop& loop, std::size_t from, std::byte* to) {
+        return {from, to, static_cast<std::size_t>(loop.n), static_cast<std::size_t>(loop.from), loop.to};
+    }
+
     template <class Each>
     bool run(int depth, std::size_t from, std::byte* to, const Each& each) const {
-        if (depth == 0) return each(from, to);
+        if (depth == 0) return each(RunRow{from, to, 1, size(), 0});
         const Loop& loop = loops_[static_cast<std::size_t>(depth - 1)];
+        if (depth == 1) return each(row_of(loop, from, to));
+        if (depth == 2) {
+            for (std::int64_t i = 0; i < loop.n; ++i, from += static_cast<std::size_t>(loop.from), to += loop.to) {
+                if (!each(row_of(loops_[0], from, to))) return false;
+            }
+            return true;
+        }
         for (std::int64_t i = 0; i < loop.n; ++i) {
             if (!run(depth - 1, from + static_cast<std::size_t>(i * loop.from), to + i * loop.to, each)) return false;
         }
@@ -121,6 +171,7 @@ private:
     std::int64_t first_ = 0;
     std::int64_t size_ = 0;
     std::int64_t spread_ = 0;
+    std::int64_t span_ = 0;
     std::byte* to_ = nullptr;
     std::size_t swapped_ = 0;
 };
@@ -132,6 +183,8 @@ public:
 
     /// Whether to use streaming stores.
     [[nodiscard]] bool streaming() const { return streaming_; }
+    /// Whether the stores need no prefetching: then rows of runs are copied in one loop each.
+    [[nodiscard]] bool plain() const { return ahead_ == 0; }
     /// As ByteRuns::for_each, but prefetches the lines of each run some runs ahead.
     template <class Each>
     bool for_each(const Each& each) const {
@@ -140,13 +193,14 @@ public:
         std::size_t begun = 0;
         const bool all = runs_.for_each([&](std::size_t from, std::byte* to) {
             fetch(to);
-            auto& place = next[begun % ahead_];
+            auto& place = next[begun & (ahead_ - 1)];
             if (begun++ >= ahead_ && !each(place.first, place.second)) return false;
             place = {from, to};
             return true;
         });
         for (std::size_t i = begun - std::min(begun, ahead_); all && i < begun; ++i) {
-            if (!each(next[i % ahead_].first, next[i % ahead_].second)) return false;
+            const auto& place = next[i & (ahead_ - 1)];
+            if (!each(place.first, place.second)) return false;
         }
         return all;
     }
@@ -157,8 +211,14 @@ private:
 
     const ByteRuns& runs_;
     bool streaming_ = false;
-    std::size_t ahead_ = 0;
+    std::size_t ahead_ = 0;  ///< a power of two, or 0
 };
+
+/// Copies n runs of `size` bytes, which are that far apart.
+using RunLoop = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                         std::size_t n, std::size_t size);
+/// The fastest one for runs of this size.
+[[nodiscard]] RunLoop run_loop(std::size_t size);
 
 /// Copies bytes of a packed chunk to the destinations of the runs.
 void copy_runs(ByteSpan packed, const ByteRuns& runs);

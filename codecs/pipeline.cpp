@@ -33,6 +33,29 @@ struct Stage {
     std::unique_ptr<Codec> codec;
 };
 
+/// Elements of a chunk from the start of a region on, `steps` apart along each dimension (empty: 1). The region's
+/// extent counts them.
+struct Part {
+    Region region;
+    Dims steps;
+
+    /// The smallest region that holds them.
+    [[nodiscard]] Region bounds() const {
+        Region all = region;
+        for (int d = 0; d < steps.rank(); ++d) {
+            if (all.extent[d] > 0) all.extent[d] = (all.extent[d] - 1) * steps[d] + 1;
+        }
+        return all;
+    }
+    /// These elements of a view of the whole chunk.
+    [[nodiscard]] ArrayView of(const ArrayView& chunk) const {
+        ArrayView v = chunk.part(bounds());
+        v.shape = region.extent;
+        for (int d = 0; d < steps.rank(); ++d) v.strides[d] *= steps[d];
+        return v;
+    }
+};
+
 /// Runs one call of a codec; errors get the stage's name.
 template <class Codec, class Body>
 decltype(auto) at_stage(const Stage<Codec>& stage, Body&& body) {
@@ -48,6 +71,9 @@ constexpr std::uint64_t working_bytes = std::uint64_t{4} << 20;
 /// Single elements further apart than this are read from an uncompressed chunk one by one. A call costs about as much
 /// as copying so many bytes.
 constexpr std::size_t read_alone = 4096;
+
+/// From one element in so many bytes on, a whole chunk is decoded for single elements.
+constexpr std::size_t sorted_alone = 1024;
 
 const CodecRow& find_row(const CodecConfig& config) {
     if (const CodecRow* row = find_codec(config.name)) return *row;
@@ -199,34 +225,36 @@ struct CodecPipeline::State {
         }
     }
 
-    /// The runs of the part `region` of the array→bytes codec's input; nullopt if its bytes do not match the memory of
-    /// `v`.
-    [[nodiscard]] std::optional<ByteRuns> runs_of(const Region& region, const MutableArrayView& v) const {
+    /// The runs of a part of the array→bytes codec's input; nullopt if its bytes do not match the memory of `v`.
+    [[nodiscard]] std::optional<ByteRuns> runs_of(const Part& part, const MutableArrayView& v) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
-        return memory == nullptr ? std::nullopt : ByteRuns::of(*memory, innermost().shape, region, v);
+        if (memory == nullptr) return std::nullopt;
+        return ByteRuns::of(*memory, innermost().shape, part.region, v, part.steps);
     }
 
-    /// Decodes the part `region` of the array→bytes codec's input, block by block, straight into `out`. Returns false
-    /// if the codecs, the bytes or the memory do not permit that.
-    [[nodiscard]] bool decode_blocks(const ByteSource& in, const Region& region, const MutableArrayView& out,
+    /// Decodes a part of the array→bytes codec's input, block by block, straight into `out`. Returns false if the
+    /// codecs, the bytes or the memory do not permit that.
+    [[nodiscard]] bool decode_blocks(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
         if (bytes_to_bytes.size() != 1) return false;
-        const auto runs = runs_of(region, out);
+        const auto runs = runs_of(part, out);
         const auto& stage = bytes_to_bytes.front();
         return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
     }
 
-    /// Copies the part `region` of uncompressed bytes, reading only from its first byte to its last. Returns false if
-    /// the bytes are compressed or their number is wrong.
-    [[nodiscard]] bool copy_part(const ByteSource& in, const Region& region, const MutableArrayView& out,
+    /// Copies a part of uncompressed bytes, reading only from its first byte to its last. Returns false if the bytes
+    /// are compressed or their number is wrong.
+    [[nodiscard]] bool copy_part(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                  CodecScratch& scratch) const {
         const DType* memory = array_to_bytes.codec->memory_dtype();
+        const Region& region = part.region;
         if (!bytes_to_bytes.empty() || memory == nullptr || in.size() != sizes.front() || region.empty()) return false;
-        const Strides strides = contiguous_strides(innermost().shape, memory->size());
+        Strides strides = contiguous_strides(innermost().shape, memory->size());
         std::int64_t first = 0;
         std::int64_t size = memory->size();
         for (int d = 0; d < strides.rank(); ++d) {
             first += region.start[d] * strides[d];
+            if (!part.steps.empty()) strides[d] *= part.steps[d];
             size += (region.extent[d] - 1) * strides[d];
         }
         ByteSpan bytes = in.mapped();
@@ -238,7 +266,7 @@ struct CodecPipeline::State {
             bytes = bytes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
         }
         const Region from_there{Index::filled(region.rank(), 0), region.extent};
-        if (const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out)) {
+        if (const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out, part.steps)) {
             copy_runs(bytes, *runs);
         } else {
             copy_elements(ArrayView{bytes.data(), *memory, region.extent, strides}, out);
@@ -246,28 +274,30 @@ struct CodecPipeline::State {
         return true;
     }
 
-    /// Decodes the part `region` of the array→bytes codec's input without the rest of the chunk. Returns false if that
-    /// is not possible. Requires a memory_dtype().
-    [[nodiscard]] bool decode_part_alone(const ByteSource& in, const Region& region, const MutableArrayView& out,
+    /// Decodes a part of the array→bytes codec's input without the rest of the chunk. Returns false if that is not
+    /// possible. Requires a memory_dtype().
+    [[nodiscard]] bool decode_part_alone(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                          CodecScratch& scratch) const {
-        if (copy_part(in, region, out, scratch) || decode_blocks(in, region, out, scratch)) return true;
+        if (copy_part(in, part, out, scratch) || decode_blocks(in, part, out, scratch)) return true;
         const DType& memory = *array_to_bytes.codec->memory_dtype();
-        scratch.part.reset(static_cast<std::size_t>(byte_count(region.extent, memory.size())));
-        const MutableArrayView packed = view_bytes(scratch.part.data(), memory, region.extent);
-        if (!decode_blocks(in, region, packed, scratch)) return false;
+        scratch.part.reset(static_cast<std::size_t>(byte_count(part.region.extent, memory.size())));
+        const MutableArrayView packed = view_bytes(scratch.part.data(), memory, part.region.extent);
+        if (!decode_blocks(in, part, packed, scratch)) return false;
         copy_elements(packed, out);
         return true;
     }
 
-    /// The single elements of uncompressed bytes. Returns false if the bytes are compressed or their number is wrong.
+    /// The single elements of uncompressed bytes; `sorted` if there are few. Returns false if the bytes are compressed
+    /// or their number is wrong.
     [[nodiscard]] bool copy_elements_alone(const ByteSource& in, const ByteRuns& runs,
-                                           std::span<const ElementPlace> places, CodecScratch& scratch) const {
+                                           std::span<const ElementPlace> places, bool sorted,
+                                           CodecScratch& scratch) const {
         if (!bytes_to_bytes.empty() || in.size() != sizes.front()) return false;
         if (!in.mapped().empty()) {
             copy_runs(in.mapped(), runs);
             return true;
         }
-        const std::size_t end = places.back().from + runs.size();
+        const std::size_t end = sorted ? places.back().from + runs.size() : static_cast<std::size_t>(sizes.front());
         if (runs.swapped() != 0 || end / places.size() < read_alone) {
             scratch.encoded.reset(end);
             in.read(0, scratch.encoded.span());
@@ -278,12 +308,21 @@ struct CodecPipeline::State {
         return true;
     }
 
+    /// All of the array→bytes codec's input, packed in scratch.part. Requires a memory_dtype().
+    [[nodiscard]] ArrayView decode_packed(ByteSpan in, CodecScratch& scratch) const {
+        scratch.part.reset(static_cast<std::size_t>(sizes.front()));
+        const MutableArrayView all =
+            view_bytes(scratch.part.data(), *array_to_bytes.codec->memory_dtype(), innermost().shape);
+        decode_array(in, all, scratch);
+        return all;
+    }
+
     void decode_array(ByteSpan in, const MutableArrayView& out, CodecScratch& scratch) const {
         if (bytes_to_bytes.empty()) {
             at_stage(array_to_bytes, [&] { array_to_bytes.codec->decode(in, out); });
             return;
         }
-        if (decode_blocks(SpanSource(in, "the chunk"), Region::whole(out.shape), out, scratch)) return;
+        if (decode_blocks(SpanSource(in, "the chunk"), {Region::whole(out.shape), {}}, out, scratch)) return;
         if (is_memory_of(out)) {
             decode_bytes(in, {out.data, static_cast<std::size_t>(sizes.front())}, scratch);
             return;
@@ -368,7 +407,7 @@ std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Regio
     const ArrayView turned = axes->empty() ? elements : elements.transposed(*axes);
     const MutableArrayView from{const_cast<std::byte*>(turned.data), turned.dtype, turned.shape, turned.strides,
                                 nullptr};  // only read
-    const auto runs = s.runs_of({permuted(region.start, *axes), permuted(region.extent, *axes)}, from);
+    const auto runs = s.runs_of({{permuted(region.start, *axes), permuted(region.extent, *axes)}, {}}, from);
     if (!runs || runs->swapped() != 0) return std::nullopt;
     const auto& stage = s.bytes_to_bytes.front();
     const bool done = at_stage(
@@ -401,6 +440,17 @@ void require_part_memory(std::uint64_t decoded, const ByteSource& encoded, const
                [&] { require_memory(decoded + encoded.size()); });
 }
 
+/// From a shard, a part with gaps is read as the region that holds it.
+void decode_part_of_shard(const ShardCodec& shards, const ByteSource& encoded, const Part& part,
+                          const MutableArrayView& out, CodecScratch& scratch) {
+    if (part.steps.empty()) return shards.decode_part(encoded, part.region, out, scratch);
+    const Region bounds = part.bounds();
+    NDArray all(shards.chunk().dtype, bounds.extent);
+    shards.decode_part(encoded, bounds, all, scratch);
+    const Part in_bounds{{Index::filled(bounds.rank(), 0), part.region.extent}, part.steps};
+    copy_elements(in_bounds.of(all), out);
+}
+
 ByteSpan all_bytes(const ByteSource& encoded, CodecScratch& scratch) {
     if (!encoded.mapped().empty()) return encoded.mapped();
     scratch.encoded.reset(static_cast<std::size_t>(encoded.size()));
@@ -429,41 +479,42 @@ std::optional<ArrayView> CodecPipeline::elements_in(ByteSpan encoded) const {
     return steps ? std::optional(ArrayView{encoded.data(), *memory, s.chunk.shape, *steps}) : std::nullopt;
 }
 
-void CodecPipeline::decode_elements(const ByteSource& encoded, std::span<const ElementPlace> places, const DType& dtype,
+void CodecPipeline::decode_elements(const ByteSource& encoded, std::span<ElementPlace> places, const DType& dtype,
                                     CodecScratch& scratch) const {
     const State& s = *state_;
     require_limit(*this, encoded, s.sizes.back());
+    // Many elements touch every block. Then decoding all of them takes less time than sorting the elements.
+    const bool few = places.size() < s.sizes.front() / sorted_alone;
+    if (few) std::ranges::sort(places, {}, &ElementPlace::from);
     const DType* memory = s.array_to_bytes.codec->memory_dtype();
     const auto runs = memory == nullptr ? std::nullopt : ByteRuns::of(*memory, places, dtype);
     if (!runs) throw std::logic_error("decode_elements without element_steps");
-    if (places.empty() || s.copy_elements_alone(encoded, *runs, places, scratch)) return;
-    if (s.bytes_to_bytes.size() == 1) {
+    if (places.empty() || s.copy_elements_alone(encoded, *runs, places, few, scratch)) return;
+    if (few && s.bytes_to_bytes.size() == 1) {
         const auto& stage = s.bytes_to_bytes.front();
         if (at_stage(stage, [&] { return stage.codec->decode_runs(encoded, s.sizes.front(), *runs, scratch); })) return;
     }
     require_part_memory(s.sizes.front(), encoded, scratch);
-    const ByteSpan bytes = all_bytes(encoded, scratch);
-    scratch.part.reset(static_cast<std::size_t>(s.sizes.front()));
-    const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
-    s.decode_from(s.array_to_array.size(), bytes, all, scratch);
+    (void)s.decode_packed(all_bytes(encoded, scratch), scratch);
     copy_runs(scratch.part, *runs);
 }
 
 void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
-                                CodecScratch& scratch) const {
+                                CodecScratch& scratch, const Dims& steps) const {
     const State& s = *state_;
-    require_inside(region, chunk().shape);
+    const Part part{region, steps};
+    require_inside(part.bounds(), chunk().shape);
     if (const ShardCodec* shards = shard()) {
-        at_stage(s.array_to_bytes, [&] { shards->decode_part(encoded, region, out, scratch); });
+        at_stage(s.array_to_bytes, [&] { decode_part_of_shard(*shards, encoded, part, out, scratch); });
         return;
     }
     require_limit(*this, encoded, s.sizes.back());
-    const DType* memory = s.array_to_bytes.codec->memory_dtype();
     const auto axes = s.all_axes();
-    const bool plain = axes && memory != nullptr;
+    const bool plain = axes && s.array_to_bytes.codec->memory_dtype() != nullptr;
     const bool whole = region.extent == chunk().shape;
-    // Region and output as seen by the array→bytes codec.
-    const Region turned = plain ? Region{permuted(region.start, *axes), permuted(region.extent, *axes)} : region;
+    // Part and output as seen by the array→bytes codec.
+    const Part turned{{permuted(region.start, plain ? *axes : Dims()), permuted(region.extent, plain ? *axes : Dims())},
+                      steps.empty() || !plain ? steps : permuted(steps, *axes)};
     const MutableArrayView target = plain && !axes->empty() ? out.transposed(*axes) : out;
     if (plain && !whole && s.decode_part_alone(encoded, turned, target, scratch)) return;
 
@@ -478,19 +529,16 @@ void CodecPipeline::decode_part(const ByteSource& encoded, const Region& region,
     // Decodes the whole chunk, then copies the part. Plain memory decodes in place; other elements may need an arena,
     // and all of scratch.
     if (plain) {
-        scratch.part.reset(static_cast<std::size_t>(s.sizes.front()));
-        const MutableArrayView all = view_bytes(scratch.part.data(), *memory, s.innermost().shape);
-        s.decode_from(s.array_to_array.size(), bytes, all, scratch);
-        copy_elements(all.part(turned), target);
+        copy_elements(turned.of(s.decode_packed(bytes, scratch)), target);
     } else if (chunk().dtype.is_variable() || chunk().dtype.kind() == Kind::object) {
         NDArray all(chunk().dtype, chunk().shape);
         decode(bytes, all, scratch);
-        copy_elements(all.view().part(region), out);
+        copy_elements(part.of(all), out);
     } else {
         scratch.part.reset(static_cast<std::size_t>(byte_count(chunk().shape, chunk().dtype.size())));
         const MutableArrayView all = view_bytes(scratch.part.data(), chunk().dtype, chunk().shape);
         decode(bytes, all, scratch);
-        copy_elements(all.part(region), out);
+        copy_elements(part.of(all), out);
     }
 }
 

@@ -308,13 +308,13 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
 }
 
 void Shard::read(const Index& inner, const ByteSource* encoded, const Region& region, const MutableArrayView& out,
-                 CodecScratch& scratch) const {
+                 CodecScratch& scratch, const Dims& steps) const {
     if (encoded == nullptr) {
         codec_.fill(out);
         return;
     }
     in_context([&] { return fmt::format("inner chunk {}", inner.to_string()); },
-               [&] { codec_.inner().decode_part(*encoded, region, out, scratch); });
+               [&] { codec_.inner().decode_part(*encoded, region, out, scratch, steps); });
 }
 
 // ---- ShardWriter

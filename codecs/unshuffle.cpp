@@ -293,6 +293,20 @@ void unshuffle_elements(const Planes<Size>& planes, std::size_t plane, std::size
 #endif
 }
 
+/// Gathers the bytes of each element from the planes.
+template <std::size_t Size>
+void unshuffle_each_of(const ShuffledBlock& block, std::size_t first, std::size_t step, std::size_t n, std::byte* to,
+                       std::int64_t to_step) {
+    const Planes<Size> planes(block);
+    first /= Size;
+    step /= Size;
+    for (std::size_t i = 0; i < n; ++i, first += step, to += to_step) {
+        std::array<std::byte, Size> element;
+        for (std::size_t j = 0; j < Size; ++j) element[j] = planes[j][first];
+        std::memcpy(to, element.data(), Size);
+    }
+}
+
 /// Unshuffles elements whose size is large or no power of two.
 void unshuffle_odd(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to) {
     const std::size_t plane = block.bytes.size() / block.typesize;
@@ -362,6 +376,20 @@ void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std
             unshuffle_bytes(
                 block, block.typesize, first, n, to,
                 [&](std::size_t from, std::size_t some, std::byte* out) { unshuffle_odd(block, from, some, out); });
+    }
+}
+
+void unshuffle_each(const ShuffledBlock& block, std::size_t first, std::size_t step, std::size_t n, std::byte* to,
+                    std::int64_t to_step) {
+    switch (block.typesize) {
+        case 2:
+            return unshuffle_each_of<2>(block, first, step, n, to, to_step);
+        case 4:
+            return unshuffle_each_of<4>(block, first, step, n, to, to_step);
+        case 8:
+            return unshuffle_each_of<8>(block, first, step, n, to, to_step);
+        default:
+            for (; n > 0; --n, first += step, to += to_step) unshuffle(block, first, block.typesize, to, false);
     }
 }
 

@@ -20,6 +20,11 @@ struct ShuffledBlock {
 /// finish_stores() before another thread may see them.
 void unshuffle(const ShuffledBlock& block, std::size_t first, std::size_t n, std::byte* to, bool streaming);
 
+/// Writes `n` single elements as they were before the shuffle: the one at byte `first` of the block, and each `step`
+/// bytes further, `to_step` bytes apart. `first` and `step` are multiples of typesize; no element is incomplete.
+void unshuffle_each(const ShuffledBlock& block, std::size_t first, std::size_t step, std::size_t n, std::byte* to,
+                    std::int64_t to_step);
+
 /// memcpy that swaps the byte order of each number of `number` bytes (2, 4 or 8); n is a multiple of that.
 void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
 

@@ -165,19 +165,28 @@ inline std::optional<ArrayView> stored_chunk(const ArrayState& array, const Load
     return chunk;
 }
 
-/// Reads the picked elements of a box of shape `whole`, by read(region of the box, memory).
-template <class Read>
-void read_picked(const LoadedArray& loaded, const Request<MutableArrayView>& request, const Picked& part,
-                 const Shape& whole, WorkerScratch& scratch, const Read& read) {
-    const MutableArrayView out = request.elements.part(part.in_request);
-    if (request.selection.is_region()) {
-        read(part.in_box, out);
-        return;
+/// What a selection picks from a box in ascending order, for CodecPipeline::decode_part().
+struct Ascending {
+    Region region;         ///< from the first picked element on; counts them
+    Dims steps;            ///< empty if all are 1
+    MutableArrayView out;  ///< of the picked elements, turned round where the selection descends
+
+    Ascending(const Selection& selection, const Picked& part, const MutableArrayView& elements)
+        : region(part.in_box.start, part.in_request.extent), out(elements) {
+        if (selection.is_region()) return;
+        bool gaps = false;
+        steps = Dims::filled(region.rank(), 1);
+        for (int d = 0; d < region.rank(); ++d) {
+            const std::int64_t step = selection.axes()[static_cast<std::size_t>(d)].step;
+            if (region.extent[d] > 1) steps[d] = std::abs(step);
+            gaps = gaps || steps[d] != 1;
+            if (step > 0) continue;
+            out.data += (out.shape[d] - 1) * out.strides[d];
+            out.strides[d] = -out.strides[d];
+        }
+        if (!gaps) steps = Dims();
     }
-    const MutableArrayView box = chunk_buffer(loaded, whole, scratch).part(part.in_box);
-    read(part.in_box, box);
-    copy_elements(picked(box, part, request.selection), out);
-}
+};
 
 /// Fills `chunk` with the stored chunk, or with the fill if there is none.
 inline bool load_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key,

@@ -133,7 +133,6 @@ public:
         std::vector<ElementPlace> places;
         places.reserve(chosen.size());
         for (const std::size_t i : chosen) places.push_back({place(points_[i], start, *steps_), points_.to(i)});
-        std::ranges::sort(places, {}, &ElementPlace::from);
         pipeline_.decode_elements(*encoded, places, points_.out.dtype, scratch.codec);
     }
 

@@ -65,38 +65,22 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 
 // ---- reading
 
-/// For elements picked with gaps from most of a chunk: decodes all of it in one piece.
-void read_with_gaps(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
-                    const Request<MutableArrayView>& request, WorkerScratch& scratch) {
-    const MutableArrayView out = request.elements.part(part.in_request);
-    const auto chunk = stored_chunk(array, loaded, key, scratch);
-    if (!chunk) {
-        read_absent(array, loaded, out);
-        return;
-    }
-    copy_elements(picked(chunk->part(part.in_box), part, request.selection), out);
-}
-
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
                 const Request<MutableArrayView>& request) {
     ScratchPool::Loan scratch(array.scratch);
-    const Shape& whole = loaded.grid.chunks();
-    if (!request.selection.is_region() && !loaded.metadata.dtype.is_variable() &&
-        2 * part.in_box.count() >= element_count(whole)) {
-        return read_with_gaps(array, loaded, key, part, request, *scratch);
-    }
-    read_picked(loaded, request, part, whole, *scratch, [&](const Region& region, const MutableArrayView& out) {
-        if (region.extent == whole) {
-            if (array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit())) {
-                loaded.pipeline.decode(scratch->encoded, out, scratch->codec);
-                return;
-            }
-        } else if (const auto source = array.store->open(key)) {
-            loaded.pipeline.decode_part(*source, region, out, scratch->codec);
+    const MutableArrayView out = request.elements.part(part.in_request);
+    if (part.in_request.extent == loaded.grid.chunks()) {
+        if (array.store->get(key, scratch->encoded, loaded.pipeline.encoded_limit())) {
+            const Ascending ascending(request.selection, part, out);
+            loaded.pipeline.decode(scratch->encoded, ascending.out, scratch->codec);
             return;
         }
-        read_absent(array, loaded, out);
-    });
+    } else if (const auto source = array.store->open(key)) {
+        const Ascending ascending(request.selection, part, out);
+        loaded.pipeline.decode_part(*source, ascending.region, ascending.out, scratch->codec, ascending.steps);
+        return;
+    }
+    read_absent(array, loaded, out);
 }
 
 // ---- writing

@@ -72,10 +72,9 @@ void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::s
     shard->for_each(chunks, io, [&](std::size_t i, const ByteSource* encoded) {
         const Index inner = codec.grid().index(chunks[i]);
         ScratchPool::Loan scratch(array.scratch);
-        read_picked(loaded, request, part_of(inner), codec.grid().chunks(), *scratch,
-                    [&](const Region& region, const MutableArrayView& out) {
-                        shard->read(inner, encoded, region, out, scratch->codec);
-                    });
+        const Picked part = part_of(inner);
+        const Ascending ascending(request.selection, part, request.elements.part(part.in_request));
+        shard->read(inner, encoded, ascending.region, ascending.out, scratch->codec, ascending.steps);
     });
 }
 

@@ -53,10 +53,11 @@ public:
     void decode(ByteSpan encoded, const MutableArrayView& out, CodecScratch& scratch) const;
     /// The number of bytes after the data of an encoded chunk. decode() ignores them, as the original programs do.
     [[nodiscard]] std::uint64_t trailing_bytes(ByteSpan encoded) const;
-    /// Decodes the part `region` of a chunk into `out` (shape region.extent). From a shard, only the needed inner
-    /// chunks are read.
+    /// Decodes the part `region` of a chunk into `out` (shape region.extent). With `steps`, the elements are that far
+    /// apart along each dimension, from region.start on, and region.extent counts them. From a shard, only the needed
+    /// inner chunks are read.
     void decode_part(const ByteSource& encoded, const Region& region, const MutableArrayView& out,
-                     CodecScratch& scratch) const;
+                     CodecScratch& scratch, const Dims& steps = {}) const;
 
     /// Bytes from one element to the next along each dimension of the chunk, once it is decoded. nullopt if filters
     /// compute the elements, if these have no fixed size, or if they cannot become `dtype` by swapping bytes.
@@ -64,9 +65,9 @@ public:
     /// The elements of an uncompressed chunk where its encoded bytes hold them, in the chunk's dtype and shape. nullopt
     /// if they are encoded in any way beside byte order and the order of dimensions.
     [[nodiscard]] std::optional<ArrayView> elements_in(ByteSpan encoded) const;
-    /// Decodes single elements, sorted by `from`, into elements of `dtype`. Requires element_steps(). Of a codec with
+    /// Decodes single elements into elements of `dtype`. May sort `places`. Requires element_steps(). Of a codec with
     /// blocks only the needed ones are decoded.
-    void decode_elements(const ByteSource& encoded, std::span<const ElementPlace> places, const DType& dtype,
+    void decode_elements(const ByteSource& encoded, std::span<ElementPlace> places, const DType& dtype,
                          CodecScratch& scratch) const;
 
     /// The codec that reads and replaces single inner chunks of a shard. nullptr if a chunk is read and written as a

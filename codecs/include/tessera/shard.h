@@ -96,9 +96,9 @@ public:
     /// nullptr for an absent chunk. Small adjacent chunks are read together.
     void for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
                   const std::function<void(std::size_t i, const ByteSource* encoded)>& each) const;
-    /// As read() above, from the `encoded` that for_each() passed for the chunk.
+    /// As read() above, from the `encoded` that for_each() passed for the chunk; `steps` as for decode_part().
     void read(const Index& inner, const ByteSource* encoded, const Region& region, const MutableArrayView& out,
-              CodecScratch& scratch) const;
+              CodecScratch& scratch, const Dims& steps = {}) const;
 
     [[nodiscard]] const ByteSource& bytes() const { return *bytes_; }
     [[nodiscard]] const std::vector<ShardCodec::Place>& places() const { return places_; }

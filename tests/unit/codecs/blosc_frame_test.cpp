@@ -276,6 +276,23 @@ TEST(Unshuffle, AnyPartOfAnyBlock) {
     }
 }
 
+TEST(Unshuffle, SingleElementsThatLieApart) {
+    for (const std::size_t typesize : {2, 3, 4, 8, 16}) {
+        const Bytes data = sample(typesize * 101 + typesize / 2);
+        const Bytes block = shuffled(data, typesize);
+        for (const std::size_t step : {1, 2, 7, 50}) {
+            const std::size_t n = 100 / step;
+            Bytes out(2 * n * typesize);
+            unshuffle_each({block, typesize}, typesize, step * typesize, n, out.data(),
+                           static_cast<std::int64_t>(2 * typesize));
+            for (std::size_t i = 0; i < n; ++i) {
+                ASSERT_EQ(slice(out, 2 * i * typesize, typesize), slice(data, (1 + i * step) * typesize, typesize))
+                    << typesize << ' ' << step << ' ' << i;
+            }
+        }
+    }
+}
+
 /// Calls body(to, check) with memory that begins at every place of a line; check() sees that n bytes of it are as
 /// expected and none round them was written.
 template <class Body>
