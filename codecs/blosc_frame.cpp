@@ -129,12 +129,15 @@ public:
         unshuffle_blocks_ = !streaming_ && n < short_run && unshuffling_pays(runs);
         if (stores.plain() && n < short_run) {
             const RunLoop copy = run_loop(n);
-            return runs.for_each_row([&](const RunRow& row) {
+            RowWriter writer(runs, stores);
+            const bool done = runs.for_each_row([&](const RunRow& row) {
                 if (block_.shuffle || row.from < block_.begin || row.end(n) > block_.end)
-                    return deliver_row(row, n, copy);
-                copy_row(row, n, copy);
+                    return deliver_row(row, n, copy, writer);
+                writer.write(row, [&](const RunRow& r) { copy_row(r, n, copy); });
                 return true;
             });
+            writer.finish();
+            return done;
         }
         const bool done = stores.for_each([&](std::size_t from, std::byte* to) {
             if (block_.shuffle || streaming_ || from < block_.begin || from + n > block_.end)
@@ -223,7 +226,7 @@ private:
     }
 
     /// Delivers runs of `n` bytes, those in one block by one loop.
-    bool deliver_row(RunRow row, std::size_t n, RunLoop copy) {
+    bool deliver_row(RunRow row, std::size_t n, RunLoop copy, RowWriter& writer) {
         while (row.n > 0) {
             if (row.from < block_.begin || row.from + n > block_.end) {
                 if (row.from < block_.begin || row.from >= block_.end) {
@@ -239,9 +242,9 @@ private:
             if (row.end(n) > block_.end) here.n = (block_.end - n - row.from) / row.from_step + 1;
             row.skip(here.n);
             if (block_.shuffle) {
-                unshuffle_row(here, n);
+                writer.write(here, [&](const RunRow& r) { unshuffle_row(r, n); });
             } else {
-                copy_row(here, n, copy);
+                writer.write(here, [&](const RunRow& r) { copy_row(r, n, copy); });
             }
         }
         return true;

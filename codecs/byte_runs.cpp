@@ -26,8 +26,12 @@ constexpr std::int64_t read_again = 1 << 22;  // bytes; a single run may be our 
 RunStores::RunStores(const ByteRuns& runs) : runs_(runs) {
     if (runs.spread() < (runs.count() == 1 ? read_again : near_by)) return;
     streaming_ = runs.size() >= long_run || (runs.size() >= few_lines && runs.are_multiples_of(cache_line));
-    const bool dense = runs.size() < cache_line && std::abs(runs.step_to()) <= 2 * std::int64_t{cache_line};
-    if (dense && !streaming_) return;  // the processor prefetches the lines of a row itself
+    // The processor prefetches lines itself if runs are adjacent.
+    const auto apart = static_cast<std::size_t>(std::abs(runs.step_to()));
+    if (apart <= runs.size() + cache_line && !streaming_) {
+        assembling_ = runs.adjacent(long_run);
+        return;
+    }
     ahead_ =
         std::bit_floor(std::clamp<std::size_t>(fetched_ahead / std::max<std::size_t>(runs.size(), 1), 1, most_ahead));
 }
@@ -92,7 +96,24 @@ RunLoop run_loop(std::size_t size) {
     if (size > 8 && size < 16) return loop_around<8>;
     if (size > 16 && size <= 32) return loop_around<16>;
     if (size > 32 && size <= 64) return loop_around<32>;
+    if (size > 64 && size <= 128) return loop_around<64>;
     return loop_of_any;
+}
+
+void RowWriter::begin(std::byte* to) {
+    flush();
+    to_ = to;
+    first_ = have_ = reinterpret_cast<std::uintptr_t>(to) % cache_line;
+}
+
+void RowWriter::flush() {
+    if (have_ > first_) stream_copy(to_, bytes_.data() + first_, have_ - first_);
+}
+
+void RowWriter::finish() {
+    if (!assembling_) return;
+    flush();
+    finish_stores();
 }
 
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
@@ -101,10 +122,14 @@ void copy_runs(ByteSpan packed, const ByteRuns& runs) {
     const RunStores stores(runs);
     if (number == 0 && stores.plain()) {
         const RunLoop copy = run_loop(n);
+        RowWriter writer(runs, stores);
         (void)runs.for_each_row([&](const RunRow& row) {
-            copy(row.to, row.to_step, packed.data() + row.from, static_cast<std::int64_t>(row.from_step), row.n, n);
+            writer.write(row, [&](const RunRow& r) {
+                copy(r.to, r.to_step, packed.data() + r.from, static_cast<std::int64_t>(r.from_step), r.n, n);
+            });
             return true;
         });
+        writer.finish();
         return;
     }
     const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {

@@ -108,6 +108,10 @@ public:
     [[nodiscard]] std::size_t span() const { return static_cast<std::size_t>(span_); }
     /// Bytes of memory from one run to the next, of those in a row; 0 for single elements.
     [[nodiscard]] std::int64_t step_to() const { return depth_ == 0 ? 0 : loops_[0].to; }
+    /// Whether the runs of a row are adjacent in memory, and have at least `bytes` together.
+    [[nodiscard]] bool adjacent(std::int64_t bytes) const {
+        return depth_ > 0 && loops_[0].to == size_ && loops_[0].n * size_ >= bytes;
+    }
 
     /// Calls each(offset in the packed chunk, destination) in ascending order of the offsets until it returns false.
     /// Returns whether it never did.
@@ -183,8 +187,10 @@ public:
 
     /// Whether to use streaming stores.
     [[nodiscard]] bool streaming() const { return streaming_; }
-    /// Whether the stores need no prefetching: then rows of runs are copied in one loop each.
+    /// Whether the stores need no prefetching: then rows of runs are copied in one loop each, by a RowWriter.
     [[nodiscard]] bool plain() const { return ahead_ == 0; }
+    /// Whether adjacent short runs are first put together in cache, and then streamed.
+    [[nodiscard]] bool assembling() const { return assembling_; }
     /// As ByteRuns::for_each, but prefetches the lines of each run some runs ahead.
     template <class Each>
     bool for_each(const Each& each) const {
@@ -211,6 +217,7 @@ private:
 
     const ByteRuns& runs_;
     bool streaming_ = false;
+    bool assembling_ = false;
     std::size_t ahead_ = 0;  ///< a power of two, or 0
 };
 
@@ -219,6 +226,49 @@ using RunLoop = void (*)(std::byte* to, std::int64_t to_step, const std::byte* f
                          std::size_t n, std::size_t size);
 /// The fastest one for runs of this size.
 [[nodiscard]] RunLoop run_loop(std::size_t size);
+
+/// Writes rows of runs.
+class RowWriter {
+public:
+    RowWriter(const ByteRuns& runs, const RunStores& stores) : size_(runs.size()), assembling_(stores.assembling()) {}
+
+    /// Calls copy(row) for the row, or for pieces of it whose destination is memory of this writer.
+    template <class Copy>
+    void write(const RunRow& row, const Copy& copy) {
+        if (assembling_) {
+            assemble(row, copy);
+        } else {
+            copy(row);
+        }
+    }
+    /// Call at the end.
+    void finish();
+
+private:
+    template <class Copy>
+    void assemble(RunRow row, const Copy& copy) {
+        while (row.n > 0) {
+            if (row.to != end_ || have_ + size_ > bytes_.size()) begin(row.to);
+            RunRow piece = row;
+            if (row.n * size_ > bytes_.size() - have_) piece.n = (bytes_.size() - have_) / size_;
+            piece.to = bytes_.data() + have_;
+            copy(piece);
+            have_ += piece.n * size_;
+            row.skip(piece.n);
+            end_ = row.to;
+        }
+    }
+    void begin(std::byte* to);
+    void flush();
+
+    std::size_t size_;
+    bool assembling_;
+    std::byte* to_ = nullptr;   ///< the destination of what was put together
+    std::byte* end_ = nullptr;  ///< and its end
+    std::size_t first_ = 0;     ///< where it begins in bytes_, at the same place of a line
+    std::size_t have_ = 0;      ///< where it ends
+    alignas(64) std::array<std::byte, 4096> bytes_;
+};
 
 /// Copies bytes of a packed chunk to the destinations of the runs.
 void copy_runs(ByteSpan packed, const ByteRuns& runs);
