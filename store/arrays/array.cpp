@@ -138,16 +138,7 @@ Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix
 
 Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
     const DestinationLock building(path, store);
-    switch (occupant(path)) {
-        case Occupant::nothing:
-            break;
-        case Occupant::array:
-            throw already_exists(fmt::format("{}: an array is there already", path.string()));
-        case Occupant::unfinished:
-            throw already_exists(fmt::format("{}: an unfinished copy is there", path.string()));
-        case Occupant::other:
-            throw already_exists(fmt::format("{}: something that is no array is there", path.string()));
-    }
+    require_may_replace(path, occupant(path), {});
     Place place = store_kind_of(path).place(path, store);
     return create_whole(std::move(place.store), place.prefix, options);
 }

@@ -213,6 +213,21 @@ Occupant occupant(const fs::path& path) {
     return ours ? Occupant::nothing : Occupant::other;
 }
 
+void require_may_replace(const fs::path& path, Occupant there, const Existing& existing) {
+    const std::string name = path.string();
+    if (there == Occupant::other) {
+        throw already_exists(fmt::format(
+            "{}: something that is no array is there, and is left alone; choose another name or move it away", name));
+    }
+    if (there == Occupant::array && !existing.overwrite) {
+        throw already_exists(fmt::format("{}: an array is there already; --overwrite replaces it", name));
+    }
+    if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
+        throw already_exists(
+            fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
+    }
+}
+
 void remove_unfinished(const fs::path& path, const StoreOptions& options) {
     const DestinationLock lock(path, options);
     if (occupant(path) != Occupant::unfinished) {
@@ -388,18 +403,7 @@ NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata m
     if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
     state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
     const Occupant there = occupant(path);
-    const std::string name = path.string();
-    if (there == Occupant::other) {
-        throw already_exists(fmt::format(
-            "{}: something that is no array is there, and is left alone; choose another name or move it away", name));
-    }
-    if (there == Occupant::array && !existing.overwrite) {
-        throw already_exists(fmt::format("{}: an array is there already; --overwrite replaces it", name));
-    }
-    if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
-        throw already_exists(
-            fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
-    }
+    require_may_replace(path, there, existing);
     const Value marker = make_marker(dialect, metadata, made_from);
     state_->prepare(there, existing, marker);
     state_->begin(dialect, std::move(metadata), existing, marker);

@@ -60,8 +60,10 @@ int create(Session& session, const CreateOptions& o) {
     require_no_other_file(o.path);
     const ArrayOptions options = array_options(o);
     const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty(), "--"); });
-    NewArray made(o.path, options, {.overwrite = o.overwrite, .store = session.store()}, "tessera create");
-    const Array array = made.commit();
+    const Array array =
+        o.overwrite
+            ? NewArray(o.path, options, {.overwrite = true, .store = session.store()}, "tessera create").commit()
+            : Array::create(o.path, options, session.store());
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {
         session.note(
             fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));

@@ -106,9 +106,8 @@ py::object create_array(const py::object& path, const py::dict& options, const P
     const std::string text = path_from_python(path);
     const ArrayOptions wanted = options_at(text, options);
     auto parts = Work().run([&](const IoOptions&) {
-        NewArray made(text, wanted, {.overwrite = overwrite, .store = place.store()}, "tessera.create");
-        made.commit();
-        return find(text, place).array;
+        if (!overwrite) return chunked(Array::create(text, wanted, place.store()));
+        return chunked(NewArray(text, wanted, {.overwrite = true, .store = place.store()}, "tessera.create").commit());
     });
     return py::cast(std::make_unique<ArrayHandle>(std::move(parts), [text, place] { return find(text, place).array; }));
 }

@@ -69,6 +69,9 @@ struct Existing {
     bool together = false;
 };
 
+/// Throws already_exists, naming what is there, unless `existing` allows it.
+void require_may_replace(const std::filesystem::path& path, Occupant there, const Existing& existing);
+
 /// A new array that appears only when it is complete: metadata last, and a marker in `.tessera/` until then. With
 /// `overwrite`, an old array stays until commit() and is then replaced in one step; in stores without folders in
 /// several, between which no array is there. If another run makes the same destination, the constructor waits for it
