@@ -509,6 +509,16 @@ def test_ctrl_c_ends_waits_for_locks():
             with raises(KeyboardInterrupt):
                 wait()
             timer.join()
+        # A handler of somebody else's runs in the midst of the wait, and may end it by what it raises.
+        before = signal.signal(signal.SIGINT, lambda *_: 1 / 0)
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            with raises(ZeroDivisionError):
+                a[0] = 1
+        finally:
+            signal.signal(signal.SIGINT, before)
+        timer.join()
         other.stdin.close()
     cache.flush()
     assert list(a[:]) == [1, 0, 0, 0, 0, 0]
