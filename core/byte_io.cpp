@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/holes.h>
 
 #include "mapped_file.h"
 
@@ -61,6 +62,8 @@ public:
             done += static_cast<std::size_t>(n);
         }
     }
+
+    Extent next_stored(std::uint64_t offset) const override { return tessera::next_stored(file_.get(), offset, size_); }
 
     void drop_cache(std::uint64_t offset, std::uint64_t length) const override {
         ::posix_fadvise(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(length), POSIX_FADV_DONTNEED);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include <tessera/error.h>
 #include <tessera/fork.h>
 #include <tessera/memory_account.h>
+#include <tessera/stop.h>
 
 namespace tessera {
 
@@ -80,6 +82,7 @@ void work(Shared& shared, std::int64_t count, const IoOptions& options, const st
     inside_job = true;
     const MemoryScope scope(shared.account);
     const JobScope jobs(shared.caller);
+    const StopScope stop(options.stop);
     try {
         while (!shared.stopped.load(std::memory_order_relaxed)) {
             const std::int64_t i = shared.next.fetch_add(1, std::memory_order_relaxed);
@@ -109,6 +112,8 @@ int thread_count(const IoOptions& options) {
 void parallel_for(std::int64_t count, const IoOptions& options, const std::function<void(std::int64_t)>& job) {
     const int threads = count > 1 ? static_cast<int>(std::min<std::int64_t>(count, thread_count(options))) : 1;
     if (threads <= 1 || inside_job) {
+        std::optional<StopScope> stop;
+        if (options.stop.stop_possible()) stop.emplace(options.stop);
         for (std::int64_t i = 0; i < count; ++i) {
             if (options.stop.stop_requested()) throw cancelled("stopped on request");
             job(i);

@@ -13,6 +13,7 @@ namespace {
 
 thread_local Caller thread_itself;
 thread_local Caller* innermost_caller = &thread_itself;
+thread_local int finishing = 0;  ///< FinishScopes
 
 }  // namespace
 
@@ -51,6 +52,18 @@ bool stop_requested() {
         if (caller->stop != nullptr && caller->stop->stop_requested()) return true;
     }
     return false;
+}
+
+void require_not_stopped() {
+    if (finishing == 0 && stop_requested()) throw cancelled("stopped on request");
+}
+
+FinishScope::FinishScope() {
+    ++finishing;
+}
+
+FinishScope::~FinishScope() {
+    --finishing;
 }
 
 void throw_if_stopped() {

@@ -34,6 +34,7 @@
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/parallel.h>
+#include <tessera/stop.h>
 
 #include <algorithm>
 #include <random>
@@ -149,6 +150,7 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
 }
 
 void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    const FinishScope finishes;  // what is recorded
     const std::string undo = join_key(prefix, undo_folder);
     for (const std::string_view record : {std::string_view("journal"), changes_name}) {
         store.erase(join_key(undo, record));  // from now on it is outdated

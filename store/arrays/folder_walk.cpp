@@ -1,5 +1,7 @@
 #include <tessera/folder_walk.h>
 
+#include <tessera/stop.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -41,6 +43,7 @@ void FolderWalk::arrive(Folder folder) {
 }
 
 bool FolderWalk::next() {
+    require_not_stopped();
     while (!open_.empty()) {
         Folder folder = std::move(open_.back());
         open_.pop_back();

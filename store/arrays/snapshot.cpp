@@ -188,7 +188,7 @@ private:
             if (is_lock_name(name)) return;
             const std::string key = join_key(folder, name);
             if (left_out_.contains(key)) return;
-            if (!(chunks && share_file(key)) && !copy_file(key)) return;
+            if (!(chunks && share_file(key)) && !copy_file(key, chunks)) return;
             const ValueStamp stamp = to_.stamp(key).value_or(ValueStamp{});
             files[static_cast<std::size_t>(n)] = {key, stamp.size, stamp.modified};
         });
@@ -213,10 +213,16 @@ private:
         return true;
     }
 
-    /// False if it is gone: other programs take no locks.
-    bool copy_file(const std::string& key) {
+    /// False if it is gone: other programs take no locks. Throws corrupt for a document or a list that is not read
+    /// either.
+    bool copy_file(const std::string& key, bool chunk) {
         const auto source = from_.open(key);
         if (source == nullptr) return false;
+        if (key.ends_with(seal_sums_key)) {
+            require_sums(*source);
+        } else if (!chunk) {
+            require_size(source->name(), source->size(), metadata_limit);
+        }
         copy_bytes(*source, to_, key);
         return true;
     }

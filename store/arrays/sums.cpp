@@ -176,12 +176,14 @@ std::optional<std::string> parse_name(std::string_view text, bool escaped) {
     return name;
 }
 
-FileList read_manifest(const ByteSource& text, const std::string& folder) {
+constexpr std::string_view manifest_form = "\"SHA-256, two spaces, a name that was not there before\"";
+
+/// Calls each(file) for every line.
+template <class Each>
+void for_each_sum(const ByteSource& text, const Each& each) {
     constexpr std::size_t digits = 64;
-    constexpr std::string_view form = "\"SHA-256, two spaces, a name that was not there before\"";
-    FileSorter sorter(folder);
     ListedFile file;
-    const auto add = [&](std::string_view line, std::size_t number) {
+    for_each_line(text, manifest_form, [&](std::string_view line, std::size_t number) {
         const bool escaped = line.starts_with('\\');
         if (escaped) line.remove_prefix(1);
         const bool long_enough = line.size() > digits + 2 && line.substr(digits, 2) == "  ";
@@ -192,12 +194,16 @@ FileList read_manifest(const ByteSource& text, const std::string& folder) {
         file.path = std::move(*name);
         file.sum = *sum;
         file.origin = number;
-        sorter.add(file);
+        each(file);
         return true;
-    };
-    for_each_line(text, form, add);
+    });
+}
+
+FileList read_manifest(const ByteSource& text, const std::string& folder) {
+    FileSorter sorter(folder);
+    for_each_sum(text, [&](const ListedFile& file) { sorter.add(file); });
     return sorter.sort_unique([&](const ListedFile& /*kept*/, const ListedFile& again) {
-        throw corrupt(fmt::format("line {} is not {}", again.origin, form));
+        throw corrupt(fmt::format("line {} is not {}", again.origin, manifest_form));
     });
 }
 
@@ -243,6 +249,10 @@ std::optional<FileList> load_sums(const KeyValueStore& store, const std::string&
     if (text == nullptr) return std::nullopt;
     return in_context([&] { return join_key(store.name(), key); },
                       [&] { return read_manifest(*text, spool_folder(store)); });
+}
+
+void require_sums(const ByteSource& list) {
+    in_context([&] { return list.name(); }, [&] { for_each_sum(list, [](const ListedFile&) {}); });
 }
 
 std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key) {

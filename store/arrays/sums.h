@@ -20,6 +20,8 @@ namespace tessera {
 /// Loads the list at `key`, with the sums, sorted by path; nullopt if there is none. Throws corrupt for an invalid
 /// list.
 [[nodiscard]] std::optional<FileList> load_sums(const KeyValueStore& store, const std::string& key);
+/// Throws corrupt, naming the first such line, if a list is none. Reads no more than that.
+void require_sums(const ByteSource& list);
 /// The present sum of one file; nullopt if there is none.
 [[nodiscard]] std::optional<Sha256> sum_of(const KeyValueStore& store, const std::string& key);
 /// Everything that a seal covers, with the sizes, sorted by path.

@@ -219,7 +219,8 @@ std::string Restorer::keep_old(const std::string& path) {
         const auto old = store_.open(key(path));
         if (old == nullptr) return "";
         copy_bytes(*old, store_, aside);
-    } catch (const Error&) {
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
         (void)store_.replace(key(path), aside);  // an unreadable file is moved
     }
     return aside;

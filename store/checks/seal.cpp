@@ -60,7 +60,8 @@ SealState seal_state(const KeyValueStore& store, std::string_view prefix, const 
         [&](const ListedFile& file, char& same) {
             try {
                 same = sum_of(store, join_key(prefix, file.path)) == file.sum;
-            } catch (const Error&) {
+            } catch (const Error& e) {
+                if (e.code() == ErrorCode::cancelled) throw;
                 same = 0;  // an unreadable file counts as changed
             }
         },

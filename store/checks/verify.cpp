@@ -336,6 +336,7 @@ void Verifier::check_batch(const std::string& node, const std::string& key) {
                 "writing finishes it: {}",
                 pending_batch(*store_, place(node)), pending_text(*store_, place(node)));
         } catch (const Error& e) {
+            if (e.code() == ErrorCode::cancelled) throw;
             const bool newer = e.code() == ErrorCode::unsupported;
             finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
             if (e.code() == ErrorCode::corrupt) finding.remedy = Remedy::set_aside_batch;

@@ -3,6 +3,7 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/key_value_store.h>
+#include <tessera/stop.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,12 +12,14 @@
 
 namespace tessera {
 
-/// Calls each(bytes) for the whole content in order, in pieces that take little memory.
+/// Calls each(bytes) for the whole content in order, in pieces that take little memory. Throws cancelled between them
+/// if this thread's work is to stop (StopScope).
 template <class Each>
 void for_each_piece(const ByteSource& value, const Each& each) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 20;
     Buffer bytes;
     for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
+        require_not_stopped();
         bytes.reset(static_cast<std::size_t>(std::min(piece, value.size() - at)));
         value.read(at, bytes.span());
         each(bytes.span());
@@ -34,8 +37,26 @@ void copy_bytes(const ByteSource& value, KeyValueStore& store, std::string_view 
     sink->finish();
 }
 
+/// Likewise; holes of a large file stay holes if the store can leave some.
 inline void copy_bytes(const ByteSource& value, KeyValueStore& store, std::string_view key) {
-    copy_bytes(value, store, key, [](ByteSpan) {});
+    constexpr std::uint64_t large = std::uint64_t{1} << 20;
+    const auto sink = store.create(key);
+    const auto append = [&](ByteSpan bytes) { sink->append(bytes); };
+    if (value.size() <= large || !sink->random_access()) {
+        for_each_piece(value, append);
+        return sink->finish();
+    }
+    Buffer bytes;
+    for (std::uint64_t at = 0; at < value.size(); at += bytes.size()) {
+        require_not_stopped();
+        const ByteSource::Extent stored = value.next_stored(at);
+        at = std::min(stored.begin, value.size() - 1);  // the last byte gives the copy its length
+        bytes.reset(
+            static_cast<std::size_t>(std::clamp<std::uint64_t>(stored.end - std::min(at, stored.end), 1, large)));
+        value.read(at, bytes.span());
+        sink->write_at(at, bytes.span());
+    }
+    sink->finish();
 }
 
 }  // namespace tessera

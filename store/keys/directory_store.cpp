@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
+#include <tessera/holes.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
@@ -66,6 +67,9 @@ public:
         }
     }
 
+    [[nodiscard]] Extent next_stored(std::uint64_t offset) const override {
+        return tessera::next_stored(fd_.get(), offset, size_);
+    }
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:

@@ -56,7 +56,9 @@ public:
     [[nodiscard]] bool random_access() const override { return true; }
     void append(ByteSpan bytes) override { value_.append(bytes); }
     void write_at(std::uint64_t offset, ByteSpan bytes) override {
-        if (offset + bytes.size() > value_.size()) value_.resize(static_cast<std::size_t>(offset + bytes.size()));
+        const std::size_t end = value_.size();
+        if (offset + bytes.size() > end) value_.resize(static_cast<std::size_t>(offset + bytes.size()));
+        if (offset > end) std::memset(value_.data() + end, 0, offset - end);
         if (!bytes.empty()) std::memcpy(value_.data() + offset, bytes.data(), bytes.size());
     }
     void finish() override { store_.put(key_, value_); }

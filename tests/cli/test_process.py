@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -16,6 +17,11 @@ import program
 from program import EXAMPLES, PROGRAM, digest
 
 DEM = f"{EXAMPLES / 'jacksboro_fault_dem.npz'}::elevation"
+
+
+def bytes_read(pid):
+    with open(f"/proc/{pid}/io") as counts:
+        return int(counts.readline().split()[1])
 
 
 def wait_for(condition, seconds=60):
@@ -82,6 +88,28 @@ class Process(program.ProgramTest):
                     self.assertEqual(waiting.returncode, 130)
                 lock(fcntl.F_UNLCK)
         self.tessera("set", "a", "...", "8", "--quiet")
+
+    def test_one_huge_file_is_interrupted(self):
+        """Whatever reads the bytes of a file: a sparse one of 1 TiB takes hours."""
+        self.tessera("create", "a", "--shape", "8", "--chunks", "4", "--dtype", "<i4", "--format", "v2", "--quiet")
+        self.tessera("set", "a", ":", "1", "--quiet")
+        (self.folder / "a/notes").touch()
+        for name in "b", "c":
+            shutil.copytree(self.folder / "a", self.folder / name)
+        self.tessera("seal", "a", "--quiet")
+        for name in "a/notes", "b/notes", "c/0":
+            os.truncate(self.folder / name, 1 << 40)
+        for words in (["verify", "a"], ["repair", "a"], ["seal", "a"], ["seal", "b"], ["seal", "b", "--parity", "5%"],
+                      ["seal", "b", "--bagit", "d"], ["snapshot", "c", "create", "s", "--sums"]):
+            with self.subTest(words=words):
+                running = subprocess.Popen([PROGRAM, *words, "--quiet"], cwd=self.folder, stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, text=True)
+                wait_for(lambda: running.poll() is not None or bytes_read(running.pid) > 64 << 20)
+                running.send_signal(signal.SIGTERM)
+                out, err = running.communicate(timeout=60)
+                self.assertEqual((running.returncode, out), (130, ""), err)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir() if not p.name.endswith(".snapshots")),
+                         ["a", "b", "c"])
 
     def test_killed(self):
         self.large_file(400)

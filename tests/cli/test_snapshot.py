@@ -188,6 +188,24 @@ class Snapshots(ProgramTest):
         self.refused("snapshot", "h.zarr", "restore", "before", says=("1 of its files", "depth/0.0", "tessera copy"))
         self.tessera("snapshot", "h.zarr/sub", "restore", "before")
 
+    def test_documents_and_lists_have_limits(self):
+        """An array that somebody sent does not fill the disk."""
+        self.tessera("create", "a", "--shape", "8", "--dtype", "<i4", "--format", "v2", "--quiet")
+        (self.folder / "a/.tessera").mkdir(exist_ok=True)
+        for name, says in ((".zattrs", "expected at most 67108864"), (".tessera/sha256sums.txt", "line 1 is not")):
+            path = self.folder / "a" / name
+            with open(path, "wb") as file:
+                file.truncate(1 << 40)
+            self.refused("snapshot", "a", "create", "s", says=[name, says])
+            path.unlink()
+        self.assertFalse((self.folder / "a.snapshots").exists() and os.listdir(self.folder / "a.snapshots"))
+        with open(self.folder / "a/.zattrs", "wb") as file:
+            file.truncate(40 << 20)
+        self.tessera("snapshot", "a", "create", "s", "--quiet")
+        copied = (self.folder / "a.snapshots/s/.zattrs").stat()
+        self.assertEqual(copied.st_size, 40 << 20)
+        self.assertLess(copied.st_blocks * 512, 1 << 20)  # a hole stays a hole
+
     def test_refusals(self):
         self.make_hierarchy()
         self.refused("snapshot", "h.zarr", "create", says="no NAME")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/stop.h>
 
 #include <exception>
 #include <new>
@@ -76,6 +77,7 @@ HttpResponse response_for(const Served& served, const Error& error) {
 
 HttpResponse dispatch(Served& served, const HttpRequest& request) {
     const MemoryScope scope(served.memory());
+    const StopScope stop(request.stop);
     try {
         const Route* const route = find_route(request.segments);
         return route == nullptr ? not_found_response() : route->answer(served, request);

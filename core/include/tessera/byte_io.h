@@ -26,6 +26,12 @@ public:
     [[nodiscard]] virtual bool sequential() const { return false; }
     /// The name of these bytes, for messages.
     [[nodiscard]] virtual const std::string& name() const = 0;
+    /// Where the next bytes that are stored begin and end, from `offset` on: {offset, size()} if there are no holes, or
+    /// none are known. What lies between reads as zeros. {size(), size()} if nothing is stored any more.
+    struct Extent {
+        std::uint64_t begin = 0, end = 0;
+    };
+    [[nodiscard]] virtual Extent next_stored(std::uint64_t offset) const { return {offset, size()}; }
     /// A hint that [offset, offset+length) was read and need not be kept in any cache.
     virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };

@@ -1,4 +1,4 @@
-// StopScope: a request to stop that also ends waits for locks.
+// StopScope: a request to stop that also ends waits for locks, and loops over bytes and folders.
 //
 //     std::stop_source stop;
 //     const StopScope scope(stop.get_token());
@@ -35,5 +35,17 @@ private:
 
 /// Whether a scope of this thread is asked to stop.
 [[nodiscard]] bool stop_requested();
+
+/// Throws Error(cancelled) if a scope of this thread is asked to stop. Loops that get no IoOptions call it once a piece.
+void require_not_stopped();
+
+/// While it lives, require_not_stopped() does nothing in this thread: for what has to be finished once it is begun.
+class FinishScope {
+public:
+    FinishScope();
+    ~FinishScope();
+    FinishScope(const FinishScope&) = delete;
+    FinishScope& operator=(const FinishScope&) = delete;
+};
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <tessera/error.h>
 #include <tessera/parallel.h>
+#include <tessera/stop.h>
 
 #include <atomic>
 #include <mutex>
@@ -19,6 +20,28 @@ TEST(ParallelFor, RunsEachJobOnce) {
         for (const auto& n : seen) EXPECT_EQ(n, 1);
     }
     parallel_for(0, {}, [](std::int64_t) { FAIL(); });
+}
+
+TEST(StopScope, EndsLoopsOfAllThreadsThatGetNoOptions) {
+    std::stop_source source;
+    const std::stop_token token = source.get_token();
+    const StopScope scope(token);
+    EXPECT_NO_THROW(require_not_stopped());
+    source.request_stop();
+    EXPECT_THROW(require_not_stopped(), Error);
+    for (const int threads : {1, 4}) {
+        std::atomic<int> ended = 0;
+        parallel_for(8, {.threads = threads}, [&](std::int64_t) {
+            try {
+                require_not_stopped();
+            } catch (const Error& e) {
+                if (e.code() == ErrorCode::cancelled) ++ended;
+            }
+        });
+        EXPECT_EQ(ended, 8) << threads;
+    }
+    const FinishScope finishes;
+    EXPECT_NO_THROW(require_not_stopped());
 }
 
 TEST(ParallelFor, WhatJobsWroteIsSeenByTheCaller) {
