@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include "kind_rows.h"
 #include "python_literal.h"
@@ -102,8 +103,27 @@ DType DType::variable_bytes() {
     return scalar(Kind::variable_bytes, sizeof(VariableSlot), ByteOrder::none);
 }
 
+namespace {
+
+/// Fields with the memory that they take, which counts once they are many: a file may have a million.
+struct CountedFields {
+    explicit CountedFields(std::uint64_t bytes) : held(bytes) {}
+    MemoryHold held;
+    std::vector<Field> fields;
+};
+
+/// Owns the fields of a structure. Throws as MemoryAccount::take.
+std::shared_ptr<CountedFields> room_for_fields(std::size_t count) {
+    constexpr std::size_t few = 256;
+    constexpr std::size_t of_name = 80;  // also in the set that finds names that occur twice
+    return std::make_shared<CountedFields>(count < few ? 0 : count * (sizeof(Field) + of_name));
+}
+
+}  // namespace
+
 DType DType::structure(std::vector<Field> fields, std::int64_t size) {
     require_item_size(size);
+    const auto counted = room_for_fields(fields.size());
     std::set<std::string_view> names;
     std::int64_t end = 0;
     for (const auto& f : fields) {
@@ -134,7 +154,8 @@ DType DType::structure(std::vector<Field> fields, std::int64_t size) {
     DType d;
     d.kind_ = Kind::structure;
     d.size_ = size;
-    d.fields_ = std::make_shared<const std::vector<Field>>(std::move(fields));
+    counted->fields = std::move(fields);
+    d.fields_ = {counted, &counted->fields};
     return d;
 }
 
@@ -152,9 +173,10 @@ DType DType::with_order(ByteOrder order) const {
     DType d = *this;
     if (order_ != ByteOrder::none) d.order_ = order;
     if (fields_) {
-        auto fields = *fields_;
-        for (auto& f : fields) f.dtype = f.dtype.with_order(order);
-        d.fields_ = std::make_shared<const std::vector<Field>>(std::move(fields));
+        const auto counted = room_for_fields(fields_->size());
+        counted->fields = *fields_;
+        for (auto& f : counted->fields) f.dtype = f.dtype.with_order(order);
+        d.fields_ = {counted, &counted->fields};
     }
     return d;
 }
@@ -181,6 +203,9 @@ std::string DType::str() const {
 
 Value DType::descr() const {
     if (kind_ != Kind::structure) return str();
+    constexpr std::size_t few = 256;
+    constexpr std::uint64_t of_field = 400;
+    if (fields().size() > few) require_memory(of_field * fields().size());
     Value::Array list;
     const auto padding = [&](std::int64_t bytes) {
         if (bytes > 0) list.push_back(Value::Array{"", fmt::format("|V{}", bytes)});

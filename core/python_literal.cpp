@@ -238,6 +238,16 @@ PythonLiteral parse_python_literal(std::string_view text) {
     return Parser(text).parse_all();
 }
 
+std::uint64_t literal_memory(std::string_view text) {
+    constexpr std::size_t small = std::size_t{32} << 10;
+    constexpr std::uint64_t of_value = 320;    // as a literal, as a Value and as a part of a field
+    constexpr std::uint64_t of_character = 8;  // copies in other encodings
+    if (text.size() < small) return 0;
+    const auto values =
+        std::ranges::count_if(text, [](char c) { return c == ',' || c == ':' || c == '(' || c == '[' || c == '{'; });
+    return of_value * static_cast<std::uint64_t>(values) + of_character * text.size();
+}
+
 std::string python_repr(std::string_view utf8) {
     const char quote =
         utf8.find('\'') != std::string_view::npos && utf8.find('"') == std::string_view::npos ? '"' : '\'';

@@ -2,6 +2,7 @@
 // and never executes anything. Private to the library.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,9 @@ struct PythonLiteral::Member {
 /// adjacent strings joined, integers (also Python 2's 3L), floats, True, False, None. Throws Error(corrupt) with the
 /// position for anything else, and for nesting deeper than 200.
 [[nodiscard]] PythonLiteral parse_python_literal(std::string_view text);
+
+/// About the most memory that parsing such text takes, for the text and what is made of it. 0 for small texts.
+[[nodiscard]] std::uint64_t literal_memory(std::string_view text);
 
 /// Text as Python 3's repr writes it: 'a', "it's", '\n', '\x7f'; characters that print are kept.
 [[nodiscard]] std::string python_repr(std::string_view utf8);

@@ -3,6 +3,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/byte_io.h>
+#include <tessera/error.h>
 
 #include <cstring>
 #include <memory>
@@ -29,5 +30,16 @@ void require_no_member(const ArrayPath& path);
 void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options);
 [[nodiscard]] std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,
                                                        const IoOptions& io);
+
+/// Runs `body`. Errors about the memory budget get the file's name, unless they have it as other errors do.
+template <class Body>
+decltype(auto) within_memory(const std::string& file, const Body& body) {
+    try {
+        return body();
+    } catch (const Error& e) {
+        const bool nameless = e.code() == ErrorCode::budget && !std::string_view(e.what()).starts_with(file);
+        throw nameless ? e.within(file) : e;
+    }
+}
 
 }  // namespace tessera

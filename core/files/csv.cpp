@@ -1,10 +1,8 @@
 #include <tessera/csv.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -38,8 +36,9 @@ void about_field(const CsvRows& rows, std::size_t i, const Body& body) {
 struct Table {
     DType dtype;
     Shape shape;
-    std::vector<CsvColumn> columns;  ///< of a row
-    std::vector<CsvPlace> places;    ///< of the rows 0, rows_apart, …
+    std::size_t width = 0;             ///< fields of a row
+    CountedVector<CsvColumn> columns;  ///< of a structure; empty for other dtypes
+    CountedVector<CsvPlace> places;    ///< of the rows 0, rows_apart, …
     bool header = false;
 };
 
@@ -50,30 +49,35 @@ public:
     Table read() {
         CsvRows rows(file_, first_row());
         if (!rows.next()) throw corrupt(fmt::format("{}: there is no row in it", file_.name()));
-        width_ = rows.size();
+        table_.width = rows.size();
         require_width();
-        std::vector<std::string> first;
-        for (std::size_t i = 0; i < rows.size(); ++i) first.emplace_back(rows.field(i));
+        const CsvRow first = rows.row();
         const CsvPlace begin = rows.place();
         table_.header = options_.header.value_or(looks_like_header(first));
         const bool unsure = !options_.header && !options_.dtype && table_.header;
-        kinds_.resize(width_);
-        std::vector<CsvKind> of_first(width_);
-        for (std::size_t i = 0; i < width_; ++i) {
-            about_field(rows, i, [&] { of_first[i].add(first[i]); });
+        if (!options_.dtype) kinds_.resize(table_.width);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            about_field(rows, i, [&] { CsvKind().add(first.field(i)); });
         }
         if (!table_.header) add_row(rows);
         while (rows.next()) add_row(rows);
-        if (unsure && count_ > 0 && std::ranges::all_of(kinds_, &CsvKind::is_text)) {
-            // All columns are text: the first row stays a header only if its names are distinct.
-            const std::set<std::string> names(first.begin(), first.end());
-            if (names.size() < width_) take_back_header(begin, of_first);
-        }
+        // All columns are text: the first row stays a header only if its names are distinct.
+        const bool no_header = unsure && count_ > 0 && std::ranges::all_of(kinds_, &CsvKind::is_text) && repeats(first);
+        if (no_header) take_back_header(begin, first);
         settle(first);
         return std::move(table_);
     }
 
 private:
+    /// Whether two fields are the same.
+    static bool repeats(const CsvRow& row) {
+        CountedVector<std::string_view> names;
+        names.reserve(row.size());
+        for (std::size_t i = 0; i < row.size(); ++i) names.push_back(row.field(i));
+        std::ranges::sort(names);
+        return std::ranges::adjacent_find(names) != names.end();
+    }
+
     /// The start of the first row, after the mark that some programs put in front of UTF-8.
     [[nodiscard]] CsvPlace first_row() const {
         if (file_.size() < 3) return {};
@@ -82,41 +86,43 @@ private:
     }
 
     /// Whether the first row has names, and not elements of the given dtype, if any.
-    [[nodiscard]] bool looks_like_header(const std::vector<std::string>& first) const {
-        if (!options_.dtype) return std::ranges::all_of(first, CsvKind::is_word);
+    [[nodiscard]] bool looks_like_header(const CsvRow& first) const {
+        bool words = true;
+        for (std::size_t i = 0; words && i < first.size(); ++i) words = CsvKind::is_word(first.field(i));
+        if (!options_.dtype) return words;
         bool named = !table_.columns.empty();
         bool readable = true;
-        for (std::size_t i = 0; i < width_; ++i) {
+        for (std::size_t i = 0; i < table_.width; ++i) {
             const DType& dtype = table_.columns.empty() ? *options_.dtype : table_.columns[i].dtype;
-            named = named && first[i] == table_.columns[i].name;
+            named = named && first.field(i) == table_.columns[i].name;
             std::vector<std::byte> element(static_cast<std::size_t>(dtype.size()));
             try {
-                parse_csv(dtype, first[i], element.data());
+                parse_csv(dtype, first.field(i), element.data());
             } catch (const Error&) {
                 readable = false;
             }
         }
         // A first row that is neither contains a mistake, which is reported later.
-        return named || (!readable && std::ranges::all_of(first, CsvKind::is_word));
+        return named || (!readable && words);
     }
 
     void require_width() {
         if (!options_.dtype || options_.dtype->kind() != Kind::structure) return;
         table_.columns = csv_columns(*options_.dtype);
-        if (table_.columns.size() == width_) return;
-        throw corrupt(fmt::format("{}: line 1 has {} columns, but {} has {}", file_.name(), width_,
+        if (table_.columns.size() == table_.width) return;
+        throw corrupt(fmt::format("{}: line 1 has {} columns, but {} has {}", file_.name(), table_.width,
                                   options_.dtype->to_string(), table_.columns.size()));
     }
 
     void add_row(const CsvRows& rows) {
-        if (rows.size() != width_) {
+        if (rows.size() != table_.width) {
             throw corrupt(fmt::format("{}: line {}, column {}: the row has {} columns, but the first one has {}",
-                                      file_.name(), rows.place().line, std::min(rows.size(), width_) + 1, rows.size(),
-                                      width_));
+                                      file_.name(), rows.place().line, std::min(rows.size(), table_.width) + 1,
+                                      rows.size(), table_.width));
         }
         if (count_ % rows_apart == 0) table_.places.push_back(rows.place());
         ++count_;
-        for (std::size_t i = 0; i < width_; ++i) check(rows, i);
+        for (std::size_t i = 0; i < table_.width; ++i) check(rows, i);
     }
 
     void check(const CsvRows& rows, std::size_t i) {
@@ -130,10 +136,10 @@ private:
         if (kinds_[i].has_gap() && !gap_) gap_ = {rows.place().line, i};
     }
 
-    void take_back_header(const CsvPlace& begin, const std::vector<CsvKind>& of_first) {
+    void take_back_header(const CsvPlace& begin, const CsvRow& first) {
         table_.header = false;
         ++count_;
-        for (std::size_t i = 0; i < width_; ++i) kinds_[i].add(of_first[i]);
+        for (std::size_t i = 0; i < table_.width; ++i) kinds_[i].add(first.field(i));
         // The places were counted without the first row.
         table_.places.clear();
         CsvRows rows(file_, begin);
@@ -148,7 +154,7 @@ private:
                                   file_.name(), gap_->first, gap_->second + 1));
     }
 
-    void settle(const std::vector<std::string>& names) {
+    void settle(const CsvRow& names) {
         if (!options_.dtype) {
             require_no_gap();
             choose(names);
@@ -161,59 +167,58 @@ private:
             table_.shape = Shape{count_};
             return;
         }
-        const std::int64_t size = table_.dtype.size();
-        for (std::size_t i = 0; i < width_; ++i) {
-            table_.columns.push_back({"", table_.dtype, static_cast<std::int64_t>(i) * size});
-        }
-        table_.shape = width_ == 1 ? Shape{count_} : Shape{count_, static_cast<std::int64_t>(width_)};
+        table_.shape = table_.width == 1 ? Shape{count_} : Shape{count_, static_cast<std::int64_t>(table_.width)};
     }
 
     /// Chooses the dtype if none was given: one for all columns, or a structure if there is a header or they differ in
     /// kind.
-    void choose(const std::vector<std::string>& names) {
+    void choose(const CsvRow& names) {
         if (count_ == 0) {
             throw corrupt(fmt::format("{}: a header and no row; --dtype says what is in such rows", file_.name()));
         }
         const bool alike = std::ranges::all_of(kinds_, [&](const CsvKind& k) { return k.same_kind(kinds_.front()); });
-        in_context([&] { return file_.name(); },
-                   [&] {
-                       if (!table_.header && alike) {
-                           CsvKind all;
-                           for (const CsvKind& kind : kinds_) all.add(kind);
-                           table_.dtype = all.dtype();
-                           return;
-                       }
-                       std::vector<Field> fields;
-                       std::int64_t size = 0;
-                       for (std::size_t i = 0; i < width_; ++i) {
-                           const DType dtype = kinds_[i].dtype();
-                           fields.push_back({.name = table_.header ? names[i] : fmt::format("f{}", i),
-                                             .title = std::nullopt,
-                                             .dtype = dtype,
-                                             .shape = Shape(),
-                                             .offset = size});
-                           size += dtype.size();
-                       }
-                       table_.dtype = DType::structure(std::move(fields), size);
-                   });
+        in_context(
+            [&] { return file_.name(); },
+            [&] {
+                if (!table_.header && alike) {
+                    CsvKind all;
+                    for (const CsvKind& kind : kinds_) all.add(kind);
+                    table_.dtype = all.dtype();
+                    return;
+                }
+                const MemoryHold copies(2 * names.text.size());  // here and in the columns
+                require_memory(table_.width * 2 * (sizeof(Field) + sizeof(CsvColumn)));
+                std::vector<Field> fields;
+                fields.reserve(table_.width);
+                std::int64_t size = 0;
+                for (std::size_t i = 0; i < table_.width; ++i) {
+                    const DType dtype = kinds_[i].dtype();
+                    fields.push_back({.name = table_.header ? std::string(names.field(i)) : fmt::format("f{}", i),
+                                      .title = std::nullopt,
+                                      .dtype = dtype,
+                                      .shape = Shape(),
+                                      .offset = size});
+                    size += dtype.size();
+                }
+                table_.dtype = DType::structure(std::move(fields), size);
+            });
     }
 
     /// A header must match the given structure.
-    void require_names(const std::vector<std::string>& names) const {
+    void require_names(const CsvRow& names) const {
         if (!table_.header) return;
-        for (std::size_t i = 0; i < width_; ++i) {
-            if (names[i] == table_.columns[i].name) continue;
+        for (std::size_t i = 0; i < table_.width; ++i) {
+            if (names.field(i) == table_.columns[i].name) continue;
             throw corrupt(fmt::format("{}: line 1, column {}: the column is called '{}', but the field '{}'",
-                                      file_.name(), i + 1, names[i], table_.columns[i].name));
+                                      file_.name(), i + 1, names.field(i), table_.columns[i].name));
         }
     }
 
     const ByteSource& file_;
     const CsvOptions& options_;
     Table table_;
-    std::size_t width_ = 0;
     std::int64_t count_ = 0;
-    std::vector<CsvKind> kinds_;
+    CountedVector<CsvKind> kinds_;  ///< of the columns, if no dtype is given
     std::vector<std::byte> element_;
     std::optional<std::pair<std::int64_t, std::size_t>> gap_;  ///< the first one: line and column
 };
@@ -234,14 +239,14 @@ public:
         if (region.empty()) return;
         const bool flat = table_.shape.rank() == 2;
         const std::int64_t first = flat ? region.start[1] : 0;
-        const std::int64_t width = flat ? region.extent[1] : std::ssize(table_.columns);
+        const std::int64_t width = flat ? region.extent[1] : static_cast<std::int64_t>(table_.width);
         // Columns in the byte order of `out`.
-        const std::vector<CsvColumn> columns = csv_columns(out.dtype);
+        const CountedVector<CsvColumn> columns = csv_columns(out.dtype);
         const std::int64_t begin = region.start[0];
         CsvRows rows(*file_, table_.places[static_cast<std::size_t>(begin / rows_apart)]);
         for (std::int64_t i = begin / rows_apart * rows_apart; i < begin + region.extent[0]; ++i) {
             if (i % rows_apart == 0 && io.stop.stop_requested()) throw cancelled("stopped on request");
-            if (!rows.next() || rows.size() != table_.columns.size()) {
+            if (!rows.next() || rows.size() != table_.width) {
                 throw corrupt(fmt::format("{} was changed while it was read", file_->name()));
             }
             if (i < begin) continue;
@@ -297,7 +302,7 @@ public:
     }
 
     void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
-        const std::vector<CsvColumn> columns = csv_columns(in.dtype);  // in its byte order
+        const CountedVector<CsvColumn> columns = csv_columns(in.dtype);  // in its byte order
         const std::int64_t width = shape_.rank() == 2 ? region.extent[1] : 1;
         const std::int64_t step = shape_.rank() == 2 ? in.strides[1] : 0;
         for (std::int64_t i = 0; i < region.extent[0]; ++i) {
@@ -312,7 +317,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return sink_->name(); }
 
 private:
-    void put(const std::vector<CsvColumn>& columns, const std::byte* element) {
+    void put(const CountedVector<CsvColumn>& columns, const std::byte* element) {
         for (const CsvColumn& column : columns) {
             if (&column != columns.data() || at_ > 0) text_ += ',';
             append_csv(text_, column.dtype, element + column.offset, alone_);
@@ -332,20 +337,20 @@ private:
     std::unique_ptr<ByteSink> sink_;
     DType dtype_;
     Shape shape_;
-    std::vector<CsvColumn> columns_;
+    CountedVector<CsvColumn> columns_;
     std::int64_t width_ = 1;
     std::int64_t at_ = 0;  ///< the next column
     bool alone_ = false;
     std::string text_;
 };
 
-std::unique_ptr<CsvSource> open_table(std::shared_ptr<const ByteSource> file, const CsvOptions& options) {
+std::unique_ptr<CsvSource> open_table(const std::shared_ptr<const ByteSource>& file, const CsvOptions& options) {
     if (options.dtype && (options.dtype->is_variable() || options.dtype->size() == 0)) {
         throw unsupported(fmt::format("{}: text is read as U n (or found out), not as dtype {}", file->name(),
                                       options.dtype->to_string()));
     }
     if (options.dtype) (void)csv_columns(*options.dtype);
-    return std::make_unique<CsvSource>(std::move(file), options);
+    return within_memory(file->name(), [&] { return std::make_unique<CsvSource>(file, options); });
 }
 
 // ---- as a format of array files
@@ -377,7 +382,7 @@ Value csv_describe(const ArrayPath& path) {
 }  // namespace
 
 std::unique_ptr<ArraySource> open_csv(std::shared_ptr<const ByteSource> file, const CsvOptions& options) {
-    return open_table(std::move(file), options);
+    return open_table(file, options);
 }
 
 std::unique_ptr<ArraySink> create_csv(std::unique_ptr<ByteSink> sink, const DType& dtype, const Shape& shape) {

@@ -19,7 +19,7 @@ namespace tessera {
 
 namespace {
 
-void add_columns(const DType& dtype, const std::string& name, std::int64_t offset, std::vector<CsvColumn>& columns) {
+void add_columns(const DType& dtype, const std::string& name, std::int64_t offset, CountedVector<CsvColumn>& columns) {
     if (dtype.kind() != Kind::structure) {
         if (dtype.kind() == Kind::extended || dtype.kind() == Kind::extended_complex || dtype.kind() == Kind::object) {
             throw unsupported(fmt::format("a .csv cannot hold elements of dtype {}", dtype.to_string()));
@@ -103,7 +103,9 @@ std::optional<T> number_of(std::string_view text, bool* out_of_range = nullptr) 
 }
 
 [[noreturn]] void refuse(const DType& dtype, std::string_view text, std::string_view why = "") {
-    throw invalid_argument(fmt::format("expected {}, found '{}'{}", dtype.to_string(), text, why));
+    constexpr std::size_t most = 200;
+    throw invalid_argument(fmt::format("expected {}, found '{}{}'{}", dtype.to_string(), text.substr(0, most),
+                                       text.size() > most ? "…" : "", why));
 }
 
 template <class T, class Wide>
@@ -200,8 +202,8 @@ void parse_value(const DType& dtype, std::string_view text, std::byte* p) {
 
 }  // namespace
 
-std::vector<CsvColumn> csv_columns(const DType& dtype) {
-    std::vector<CsvColumn> columns;
+CountedVector<CsvColumn> csv_columns(const DType& dtype) {
+    CountedVector<CsvColumn> columns;
     add_columns(dtype, "", 0, columns);
     if (columns.empty()) throw unsupported("a .csv cannot hold structures without fields");
     return columns;

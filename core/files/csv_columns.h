@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include <tessera/counted.h>
 #include <tessera/dtype.h>
 
 namespace tessera {
@@ -19,7 +19,7 @@ struct CsvColumn {
 
 /// The columns for an element: one for itself, or one for each leaf of a structure. Throws unsupported, naming a
 /// kind without a text form.
-[[nodiscard]] std::vector<CsvColumn> csv_columns(const DType& dtype);
+[[nodiscard]] CountedVector<CsvColumn> csv_columns(const DType& dtype);
 
 /// Appends the element at `p`, quoted if necessary. `alone`: it is the only one of its row.
 void append_csv(std::string& out, const DType& dtype, const std::byte* p, bool alone);

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/parallel.h>
 
 namespace tessera {
 
 namespace {
 
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 10U;
-constexpr std::uint64_t free_bytes = std::uint64_t{1} << 20U;  // of a row, before they count as memory
 
 }  // namespace
 
@@ -24,6 +24,7 @@ CsvRows::CsvRows(const ByteSource& file, CsvPlace begin)
 int CsvRows::peek() {
     if (begin_ == end_) {
         if (at_.offset >= file_.size()) return -1;
+        require_not_stopped();
         end_ = static_cast<std::size_t>(std::min<std::uint64_t>(piece_.size(), file_.size() - at_.offset));
         file_.read(at_.offset, piece_.span().subspan(0, end_));
         begin_ = 0;
@@ -48,38 +49,49 @@ void CsvRows::quoted() {
     (void)take();
     for (;;) {
         const int c = take();
-        if (c < 0) refuse(ends_.size(), "a quote is opened and never closed");
+        if (c < 0) refuse(fields_.size(), "a quote is opened and never closed");
         if (c == '"') {
             if (peek() != '"') break;
             (void)take();
         }
-        text_ += static_cast<char>(c);
+        fields_.text += static_cast<char>(c);
     }
     const int next = peek();
     if (next >= 0 && next != ',' && next != '\n' && next != '\r') {
-        refuse(ends_.size(), "there is text behind the closing quote");
+        refuse(fields_.size(), "there is text behind the closing quote");
     }
 }
 
+/// The rest of the piece, none of which is taken.
+std::string_view CsvRows::unread() const {
+    return {reinterpret_cast<const char*>(piece_.data()) + begin_, end_ - begin_};
+}
+
+/// Takes characters of the piece, none of which ends a line.
+void CsvRows::skip(std::size_t count) {
+    begin_ += count;
+    at_.offset += count;
+}
+
 void CsvRows::plain() {
-    for (int c = peek(); c >= 0 && c != ',' && c != '\n' && c != '\r'; c = peek()) {
-        text_ += static_cast<char>(take());
+    while (peek() >= 0) {
+        const std::string_view rest = unread();
+        const auto* const end = std::ranges::find_if(rest, [](char c) { return c == ',' || c == '\n' || c == '\r'; });
+        const auto length = static_cast<std::size_t>(end - rest.begin());
+        fields_.text += rest.substr(0, length);
+        skip(length);
+        if (length < rest.size()) return;
     }
 }
 
 bool CsvRows::next() {
     if (peek() < 0) return false;
     row_ = at_;
-    text_.clear();
-    ends_.clear();
+    fields_.text.clear();
+    fields_.ends.clear();
     for (;;) {
         peek() == '"' ? quoted() : plain();
-        ends_.push_back(text_.size());
-        const std::uint64_t bytes = text_.capacity() + ends_.capacity() * sizeof(std::size_t);
-        if (bytes > std::max(free_bytes, held_bytes_)) {
-            held_.add(bytes - held_bytes_);
-            held_bytes_ = bytes;
-        }
+        fields_.ends.push_back(fields_.text.size());
         const int c = take();
         if (c == ',') continue;
         if (c == '\r' && peek() == '\n') (void)take();

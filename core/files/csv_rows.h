@@ -2,12 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <tessera/byte_io.h>
-#include <tessera/memory_account.h>
+#include <tessera/counted.h>
 
 namespace tessera {
 
@@ -17,6 +15,18 @@ struct CsvPlace {
     std::int64_t line = 1;
 };
 
+/// The fields of a row without their quotes.
+struct CsvRow {
+    CountedString text;               ///< the fields, concatenated
+    CountedVector<std::size_t> ends;  ///< where each ends in it
+
+    [[nodiscard]] std::size_t size() const { return ends.size(); }
+    [[nodiscard]] std::string_view field(std::size_t i) const {
+        const std::size_t begin = i == 0 ? 0 : ends[i - 1];
+        return std::string_view(text).substr(begin, ends[i] - begin);
+    }
+};
+
 /// Thread rule: one thread.
 class CsvRows {
 public:
@@ -24,12 +34,10 @@ public:
     CsvRows(const ByteSource& file, CsvPlace begin);
     /// The next row; false at the end. Throws corrupt, naming line and column, for misplaced quotes.
     bool next();
-    /// Fields without their quotes; valid until the next call of next().
-    [[nodiscard]] std::size_t size() const { return ends_.size(); }
-    [[nodiscard]] std::string_view field(std::size_t i) const {
-        const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
-        return std::string_view(text_).substr(begin, ends_[i] - begin);
-    }
+    /// Valid until the next call of next().
+    [[nodiscard]] const CsvRow& row() const { return fields_; }
+    [[nodiscard]] std::size_t size() const { return fields_.size(); }
+    [[nodiscard]] std::string_view field(std::size_t i) const { return fields_.field(i); }
     [[nodiscard]] const CsvPlace& place() const { return row_; }  ///< of the row
     /// Throws corrupt about column `i` of the row.
     [[noreturn]] void refuse(std::size_t i, std::string_view why) const;
@@ -40,15 +48,14 @@ private:
     int take();
     void quoted();
     void plain();
+    [[nodiscard]] std::string_view unread() const;
+    void skip(std::size_t count);
 
     const ByteSource& file_;
     CsvPlace row_, at_;
     Buffer piece_;
     std::size_t begin_ = 0, end_ = 0;  ///< the unread part of the piece
-    std::string text_;                 ///< the fields of the row, concatenated
-    std::vector<std::size_t> ends_;
-    MemoryHold held_;
-    std::uint64_t held_bytes_ = 0;
+    CsvRow fields_;
 };
 
 }  // namespace tessera

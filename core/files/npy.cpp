@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 
 #include "array_file_row.h"
 #include "convert_source.h"
@@ -125,6 +126,7 @@ NpyHeader read_header(const ByteSource& file) {
     header.data_offset = begin + length;
     const Buffer bytes = read_range(file, begin, length);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const MemoryHold held(literal_memory(text));
     if (header.major == 3 && !from_utf8(text)) throw corrupt("the header of version 3.0 is not UTF-8");
     try {
         parse_header(header.major == 3 ? std::string(text) : latin1_to_utf8(text), header);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
+#include <tessera/memory_account.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
 
@@ -76,6 +77,8 @@ std::unique_ptr<ArraySink> npz_create(const ArrayPath& path, const DType& dtype,
 /// Describes all members, or the named one; for a member that cannot be read, the error.
 Value npz_describe(const ArrayPath& path) {
     const ZipReader zip(path.path);
+    constexpr std::uint64_t facts_memory = 1600;  // of a member
+    if (!path.member) require_memory(facts_memory * zip.members().size());
     Value members = Value::array();
     for (const ZipMember& m : zip.members()) {
         if (path.member && m.name != *path.member && m.name != *path.member + ".npy") continue;

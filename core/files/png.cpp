@@ -20,6 +20,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
+#include <tessera/parallel.h>
 #include <tessera/png.h>
 
 #include "array_file_row.h"
@@ -43,11 +44,12 @@ constexpr int bits_of_byte = 8;
 class Png {
 public:
     Png(std::string name, bool reads) : name_(std::move(name)), reads_(reads) {
-        png_ = reads ? png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning)
-                     : png_create_write_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+        const auto create = reads ? png_create_read_struct_2 : png_create_write_struct_2;
+        png_ = create(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this, on_allocate, on_free);
         info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
         if (info_ == nullptr) {
             destroy();
+            if (thrown_) std::rethrow_exception(thrown_);
             throw std::bad_alloc();
         }
         constexpr png_uint_32 most = 0x7FFFFFFF;
@@ -93,6 +95,22 @@ private:
         png_longjmp(png, 1);
     }
     static void on_warning(png_structp /*png*/, png_const_charp /*message*/) {}
+
+    /// libpng's memory counts as Buffers do: a row is as long as a file says. The size stands before what is allocated.
+    static png_voidp on_allocate(png_structp png, png_alloc_size_t size) {
+        auto* self = static_cast<Png*>(png_get_mem_ptr(png));
+        void* p = nullptr;
+        self->guard([&] {
+            Buffer memory(size + before_memory);
+            p = memory.data() + before_memory;
+            new (memory.data()) Buffer(std::move(memory));
+        });
+        return p;
+    }
+    static void on_free(png_structp /*png*/, png_voidp p) {
+        const Buffer freed = std::move(*reinterpret_cast<Buffer*>(static_cast<std::byte*>(p) - before_memory));
+    }
+
     void destroy() {
         if (reads_) {
             png_destroy_read_struct(&png_, &info_, nullptr);
@@ -100,6 +118,9 @@ private:
             png_destroy_write_struct(&png_, &info_);
         }
     }
+
+    static constexpr std::size_t before_memory = 64;  ///< the Buffer that owns the rest, and keeps it aligned
+    static_assert(sizeof(Buffer) <= before_memory);
 
     std::string name_;
     bool reads_;
@@ -114,6 +135,8 @@ class PngDecoder {
 public:
     explicit PngDecoder(const ByteSource& file) : file_(file), png_(file.name(), true) {
         png_set_read_fn(png_.png(), this, on_read);
+        // Texts, profiles and the like are skipped: they may be many, and elements have nothing of them.
+        png_set_keep_unknown_chunks(png_.png(), PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
         png_.run([&] { begin(); });
         row_.resize(static_cast<std::size_t>(row_bytes_));
         if (!interlaced_) return;
@@ -179,6 +202,7 @@ private:
     static void on_read(png_structp png, png_bytep out, std::size_t size) {
         auto* self = static_cast<PngDecoder*>(png_get_io_ptr(png));
         self->png_.guard([&] {
+            require_not_stopped();
             self->file_.read(self->offset_, {reinterpret_cast<std::byte*>(out), size});
             self->offset_ += size;
         });
@@ -304,7 +328,7 @@ private:
 
 std::unique_ptr<PngSource> open_picture(const ArrayPath& path) {
     require_no_member(path);
-    return std::make_unique<PngSource>(path.bytes());
+    return within_memory(path.path.string(), [&] { return std::make_unique<PngSource>(path.bytes()); });
 }
 
 std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <minizip/unzip.h>
 #include <minizip/zip.h>
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -14,6 +15,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
+#include <tessera/little_endian.h>
+#include <tessera/memory_account.h>
+#include <tessera/parallel.h>
 #include <tessera/zip.h>
 
 #include "mapped_file.h"
@@ -34,6 +38,33 @@ Error zip_failure(std::string_view where, zip_error_t* e) {
     return {code, fmt::format("{}: {}", where, zip_error_strerror(e))};
 }
 
+/// About the memory that libzip and we take for an archive's list of members, as its end record counts them. 0 for
+/// small archives, and for one whose end record libzip will refuse.
+std::uint64_t directory_memory(int file, std::uint64_t size) {
+    constexpr std::uint64_t small = std::uint64_t{256} << 10;
+    constexpr std::uint64_t of_member = 640, of_byte = 4;  // names are kept several times
+    constexpr std::size_t record = 22, locator = 20, record64 = 56;
+    if (size < small || memory_left() == UINT64_MAX) return 0;
+    Buffer end(static_cast<std::size_t>(std::min<std::uint64_t>(size, 0xFFFF + record + locator)));
+    const auto read = [&](std::span<std::byte> out, std::uint64_t offset) {
+        return ::pread(file, out.data(), out.size(), static_cast<off_t>(offset)) == std::ssize(out);
+    };
+    if (!read(end.span(), size - end.size())) return 0;
+    const std::string_view text(reinterpret_cast<const char*>(end.data()), end.size());
+    const std::size_t at = text.rfind("PK\x05\x06");
+    if (at == std::string_view::npos || at + record > end.size()) return 0;
+    std::uint64_t members = load_little<std::uint16_t>(end.data() + at + 10);
+    std::uint64_t bytes = load_little<std::uint32_t>(end.data() + at + 12);
+    if (at >= locator && text.substr(at - locator, 4) == std::string_view("PK\x06\x07")) {
+        std::array<std::byte, record64> large{};
+        if (!read(large, load_little<std::uint64_t>(end.data() + at - locator + 8))) return 0;
+        members = load_little<std::uint64_t>(large.data() + 32);
+        bytes = load_little<std::uint64_t>(large.data() + 40);
+    }
+    if (bytes > size || members > bytes) return 0;  // libzip refuses it
+    return of_member * members + of_byte * bytes;
+}
+
 /// DEFLATE cannot shrink data by more than this, so larger claims are refused.
 constexpr std::uint64_t deflate_limit = 1032;
 
@@ -45,6 +76,7 @@ struct ZipReader::State {
         FileDescriptor file = open_regular(path, O_RDONLY, size);
         // libzip takes an empty file for an empty archive; a real one has at least its end record.
         if (size < 22) throw corrupt(fmt::format("{}: not a zip archive: it has only {} bytes", name, size));
+        in_context([&] { return name; }, [&] { held.add(directory_memory(file.get(), size)); });
         int reason = 0;
         archive = zip_fdopen(file.get(), 0, &reason);
         if (archive == nullptr) {
@@ -73,6 +105,7 @@ struct ZipReader::State {
 
     std::string name;
     std::uint64_t file_size = 0;
+    MemoryHold held;   // for the list of members
     std::mutex mutex;  // libzip's handles share the archive's file position
     zip_t* archive = nullptr;
     std::vector<ZipMember> members;
@@ -144,6 +177,7 @@ private:
         if (offset < position_) rewind();
         std::array<std::byte, 1 << 16> skipped;
         while (position_ < offset) {
+            require_not_stopped();
             next(std::span(skipped).first(std::min<std::uint64_t>(skipped.size(), offset - position_)));
         }
     }

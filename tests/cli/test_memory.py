@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import zipfile
 import zlib
 
 import numcodecs
@@ -322,6 +323,74 @@ class Strings(Attacks):
         self.within(24, "get", "m.zarr", ":300", "--json")
         self.within(24, "append", "copy.zarr", "m.zarr")
         self.within(24, "set", "copy.zarr", "0:720", "m.zarr")
+
+
+class Tables(MemoryTest):
+    """Array files whose rows, headers or lists are as long as they say."""
+
+    def table(self, text, size=0):
+        with open(self.folder / "a.csv", "wb") as file:
+            file.write(text)
+            if size:
+                file.truncate(size)
+
+    def refused_everywhere(self, budget, name, says="--max-memory"):
+        for words in (["info", name], ["get", name, "0"], ["copy", name, "b.zarr"], ["digest", name]):
+            with self.subTest(words=words):
+                self.refused_within(budget, *words, says=[name, says])
+        for words in (["tree", name], ["verify", name]):
+            with self.subTest(words=words):
+                self.within(budget, *words, codes=(1,))
+
+    def test_lines_of_a_table(self):
+        for text, size in ((b"", 8 << 30), (b"1" * (40 * MIB), 0), (b'"' + b"a" * (40 * MIB), 0), (b"," * (12 * MIB), 0),
+                           (b"1," * MIB + b"1\n", 0), (b"a," * MIB + b"b\n" + b"1," * MIB + b"1\n", 0)):
+            with self.subTest(text=text[:3], size=size):
+                self.table(text, size)
+                self.refused_everywhere(16, "a.csv")
+
+    def test_a_wide_table_that_fits(self):
+        columns = 20_000
+        names = ",".join(f"n{i}" for i in range(columns))
+        self.table((names + "\n" + ",".join(["1"] * columns) + "\n").encode())
+        self.within(64, "info", "a.csv", "--json")
+        self.within(64, "get", "a.csv", "0")
+        self.table((",".join(["7"] * 200_000) + "\n").encode() * 3)
+        self.assertEqual(json.loads(self.within(64, "info", "a.csv", "--json").out)["shape"], [3, 200_000])
+        self.assertEqual(self.within(64, "get", "a.csv", "1, 199999").out, "7\n")
+
+    def picture(self, width, parts=b""):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        rows = compressed(zlib.compressobj(9), b"", width + 1)
+        (self.folder / "a.png").write_bytes(
+            b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0))
+            + b"".join(chunk(b"zTXt", b"k\0\0" + part) for part in parts) + chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+    def test_a_picture_with_one_long_row(self):
+        self.picture(150 * MIB)
+        self.refused_everywhere(24, "a.png")
+
+    def test_texts_in_a_picture(self):
+        """They are skipped, however many there are."""
+        self.picture(4, [zlib.compress(b"a" * (7 * MIB))] * 12)
+        self.assertEqual(self.within(24, "get", "a.png", "0").out, "[0 0 0 0]\n")
+
+    def test_headers(self):
+        def header(text):
+            return b"\x93NUMPY\2\0" + struct.pack("<I", len(text)) + text
+        for text in (b"{'descr': [" + b",".join(b"('f%d','<i4')" % i for i in range(200_000))
+                     + b"], 'fortran_order': False, 'shape': (1,), }\n",
+                     b"{'descr': '<i4', 'fortran_order': False, 'shape': (" + b"1," * MIB + b"), }\n"):
+            (self.folder / "a.npy").write_bytes(header(text) + bytes(800_000))
+            self.refused_everywhere(16, "a.npy")
+
+    def test_members(self):
+        with zipfile.ZipFile(self.folder / "a.npz", "w") as archive:
+            for i in range(60_000):
+                archive.writestr(f"m{i}.npy", b"")
+        for words in (["info", "a.npz"], ["get", "a.npz::m1.npy"]):
+            self.refused_within(16, *words, says=["a.npz", "--max-memory"])
 
 
 class Imports(MemoryTest):
