@@ -26,9 +26,14 @@ constexpr std::size_t large = BufferPool::slab_size;
 /// Smaller buffers are not counted, because there are never many at once.
 constexpr std::size_t least_counted = 4096;
 
-/// From this size on, counted memory is mapped separately, so that freeing it returns it to the system. The C library
+/// From this size on, counted memory is mapped separately if freeing it must return it to the system. The C library
 /// would keep it in this thread's heap, where it is not counted.
 constexpr std::size_t least_mapped = std::size_t{256} << 10;
+constexpr std::size_t least_mapped_if_kept = std::size_t{8} << 20;
+
+bool is_mapped(const MemoryAccount& account, std::size_t size) {
+    return size >= (account.freed() == MemoryAccount::Freed::returned ? least_mapped : least_mapped_if_kept);
+}
 
 std::byte* map_bytes(std::size_t size) {
     void* const p = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +61,7 @@ Buffer::Free::Free(std::shared_ptr<MemoryAccount> counted_by, std::size_t bytes)
 
 void Buffer::Free::operator()(std::byte* p) const noexcept {
     if (pool != nullptr) return pool->give_back(p);
-    if (account && size >= least_mapped) {
+    if (account && is_mapped(*account, size)) {
         (void)::munmap(p, size);
     } else {
         ::operator delete[](p, std::align_val_t{alignment});
@@ -70,7 +75,7 @@ std::unique_ptr<std::byte[], Buffer::Free> Buffer::allocate(std::size_t size) {
     if (!account) return std::unique_ptr<std::byte[], Free>(allocate_bytes(size, false));
     account->take(size);
     try {
-        std::byte* const p = allocate_bytes(size, size >= least_mapped);
+        std::byte* const p = allocate_bytes(size, is_mapped(*account, size));
         return {p, Free(std::move(account), size)};
     } catch (...) {
         account->give_back(size);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/error.h>
-#include <tessera/parallel.h>
+#include <tessera/stop.h>
 
 namespace tessera {
 

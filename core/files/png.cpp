@@ -20,7 +20,7 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
-#include <tessera/parallel.h>
+#include <tessera/stop.h>
 #include <tessera/png.h>
 
 #include "array_file_row.h"

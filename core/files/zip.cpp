@@ -17,7 +17,7 @@
 #include <tessera/error.h>
 #include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
-#include <tessera/parallel.h>
+#include <tessera/stop.h>
 #include <tessera/zip.h>
 
 #include "mapped_file.h"

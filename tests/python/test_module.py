@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The Python module: what it opens, reads, writes and says."""
+import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -120,6 +122,68 @@ def test_each_dtype():
             assert a[0] == given[()], (dtype, a[0])
     tessera.save("long.zarr", np.arange(3, dtype=np.longdouble), format="v2")
     assert tessera.open("long.zarr")[2] == 2
+
+
+MEASURED = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import numpy, tessera
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+{}
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def grown(code, env=None):
+    """By how many MiB a process of its own grows that runs this code."""
+    done = subprocess.run([sys.executable, "-c", MEASURED.format(code), os.environ["TESSERA_MODULE"]], check=True,
+                          stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})})
+    return int(done.stdout)
+
+
+def test_memory_has_a_limit():
+    """One element of text that decodes to 400 MiB: refused unless more memory is given."""
+    import zlib
+    os.mkdir("t")
+    with open("t/.zarray", "w") as file:
+        json.dump({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "fill_value": "", "order": "C",
+                   "filters": [{"id": "vlen-utf8"}], "compressor": {"id": "gzip", "level": 1}}, file)
+    length = 400 << 20
+    gzip = zlib.compressobj(1, wbits=31)
+    with open("t/0", "wb") as file:
+        file.write(gzip.compress(struct.pack("<II", 1, length)))
+        for _ in range(400):
+            file.write(gzip.compress(b"a" * (1 << 20)))
+        file.write(gzip.flush())
+    refused = """
+for way in (lambda a: a[0], lambda a: a[:], lambda a: a.read(max_memory="16M"), lambda a: a.vindex[[0]], tessera.stats,
+            lambda a: a.oindex[[0]], tessera.digest, lambda a: tessera.load("t")):
+    try:
+        way(tessera.open("t"))
+    except tessera.OverBudget as error:
+        assert 'max_memory="' in str(error) and "--" not in str(error), error
+    else:
+        raise AssertionError
+"""
+    if tessera_is_plain():
+        assert grown(refused) < 256 + 16
+        assert grown(refused, {"TESSERA_MAX_MEMORY": "32M"}) < 32 + 16
+    code = "assert len(tessera.open('t', max_memory='2G')[0]) == 400 << 20"
+    grown(code)
+    grown("assert tessera.open('t').read(max_memory='2G').shape == (1,)")
+    grown("assert len(tessera.open('t')[0]) == 400 << 20", {"TESSERA_MAX_MEMORY": "2G"})
+    with raises(tessera.OverBudget, "max_memory"):
+        tessera.open("t")[0]
+    # A cache has its own memory beside that of a call.
+    a = tessera.create("c", (64, 1 << 20), "u1", chunks=(1, 1 << 20), format="v3", codec="none")
+    with a.cached("64M") as c:
+        c[:] = 1
+        assert (c[:] == 1).all()
+
+
+def tessera_is_plain():
+    """Not under a sanitizer, which takes memory of its own."""
+    return int(os.environ.get("TESSERA_FEWER_CASES", "1")) == 1
 
 
 def test_text_and_bytes_of_any_length():

@@ -20,9 +20,15 @@ namespace tessera {
 /// Thread rule: every member may be called from several threads at once.
 class MemoryAccount {
 public:
+    /// Where the memory of freed Buffers goes: back to the system, because it is not counted any more, or to the C
+    /// library, which keeps those below 8 MiB for the next call. That is faster where calls are many and small.
+    enum class Freed : std::uint8_t { returned, kept };
+
     /// `limit` is the number that messages name as --max-memory. `beside` is granted in addition.
-    explicit MemoryAccount(std::uint64_t limit, std::uint64_t beside = 0)
-        : limit_(limit), beside_(limit > UINT64_MAX / 2 ? 0 : beside) {}
+    explicit MemoryAccount(std::uint64_t limit, std::uint64_t beside = 0, Freed freed = Freed::returned)
+        : limit_(limit), beside_(limit > UINT64_MAX / 2 ? 0 : beside), freed_(freed) {}
+
+    [[nodiscard]] Freed freed() const { return freed_; }
 
     /// Counts `bytes` more. If they do not fit, drops spare memory (SpareMemory). If they still do not fit, throws
     /// Error(budget), naming a limit that would suffice.
@@ -40,6 +46,7 @@ private:
 
     std::uint64_t limit_;
     std::uint64_t beside_;
+    Freed freed_;
     std::atomic<std::uint64_t> used_ = 0;
 };
 

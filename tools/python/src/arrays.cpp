@@ -280,6 +280,8 @@ void bind_arrays(py::module_& module) {
                  return WorkOptions{threads, max_memory, std::move(progress)};
              }),
              py::arg("threads") = 0, py::arg("max_memory") = 0, py::arg("progress") = py::none());
+    module.def("usual_memory", &usual_memory);
+    module.def("set_usual_memory", &set_usual_memory);
     py::class_<Picked>(module, "Picked")
         .def_readonly("element", &Picked::element)
         .def_property_readonly("shape", [](const Picked& p) { return shape_to_python(p.shape); })

@@ -111,8 +111,11 @@ void ArrayHandle::read(const Picked& picked, const py::array& out, const WorkOpt
     const ArrayParts& from = *held;
     Work work(options, length_of(picked.shape, dtype_));
     if (dtype_.is_variable()) {
-        NDArray slots(dtype_, picked.selection.full_shape());
-        work.run([&](const IoOptions& io) { read_parts(from, picked.selection, slots, io); });
+        const NDArray slots = work.run([&](const IoOptions& io) {
+            NDArray read(dtype_, picked.selection.full_shape());
+            read_parts(from, picked.selection, read, io);
+            return read;
+        });
         slots_to_objects(slots.view(), out);
         return;
     }

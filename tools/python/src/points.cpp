@@ -61,10 +61,14 @@ void read_points(ArrayHandle& handle, const Places& places, const py::array& out
     const Points points = points_of(places, info.shape);
     const DType& dtype = handle.dtype();
     NDArray slots;
-    if (dtype.is_variable()) slots = NDArray(dtype, {static_cast<std::int64_t>(points.count)});
-    const MutableArrayView to = dtype.is_variable() ? slots.view() : view_to_write(out, handle.dtype_of(out));
+    MutableArrayView to;
+    if (!dtype.is_variable()) to = view_to_write(out, handle.dtype_of(out));
     Work work(options);
     work.run([&](const IoOptions& io) {
+        if (dtype.is_variable()) {
+            slots = NDArray(dtype, {static_cast<std::int64_t>(points.count)});
+            to = slots.view();
+        }
         if (points.count == 0) return;
         if (parts->array) {
             const std::span indices(points.first, points.count * static_cast<std::size_t>(points.rank));

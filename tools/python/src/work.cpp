@@ -13,6 +13,11 @@ namespace tessera::python {
 
 namespace {
 
+std::atomic<std::uint64_t> usual_budget = std::uint64_t{256} << 20U;
+
+/// Granted in addition to the budget, for small objects.
+constexpr std::uint64_t beside = std::uint64_t{4} << 20U;
+
 /// The stop of the main thread's innermost work. The SIGINT handler reads it, in whichever thread it runs.
 std::atomic<std::stop_source*> interruptible = nullptr;
 struct sigaction pythons_own;
@@ -30,6 +35,14 @@ bool has_default_handler() {
 }
 
 }  // namespace
+
+std::uint64_t usual_memory() {
+    return usual_budget;
+}
+
+void set_usual_memory(std::uint64_t bytes) {
+    usual_budget = bytes;
+}
 
 /// Calls Python at most ten times a second, and at the end.
 class Work::Reports final : public Progress {
@@ -94,7 +107,8 @@ private:
 
 Work::Work(const WorkOptions& options, Length length) {
     io_.threads = options.threads;
-    io_.max_memory = options.max_memory;
+    io_.max_memory = options.max_memory > 0 ? options.max_memory : usual_memory();
+    account_ = std::make_shared<MemoryAccount>(io_.max_memory, beside, MemoryAccount::Freed::kept);
     if (length == Length::brief) return;
     io_.stop = stop_.get_token();
     if (!options.progress.is_none()) {

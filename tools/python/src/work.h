@@ -5,6 +5,7 @@
 
 #include <tessera/error.h>
 #include <tessera/key_value_store.h>
+#include <tessera/memory_account.h>
 #include <tessera/parallel.h>
 #include <tessera/stop.h>
 #include <cstdint>
@@ -20,9 +21,14 @@ namespace py = pybind11;
 /// Options of the module's calls: threads, memory and progress.
 struct WorkOptions {
     int threads = 0;
-    std::uint64_t max_memory = 0;
+    std::uint64_t max_memory = 0;      ///< bytes for data whose size a file dictates; 0: usual_memory()
     py::object progress = py::none();  ///< called as progress(done, total) with bytes
 };
+
+/// The budget of calls that name none: 256 MiB, as the program's, unless the environment names another.
+[[nodiscard]] std::uint64_t usual_memory();
+/// Called once, when the package is imported.
+void set_usual_memory(std::uint64_t bytes);
 
 /// Whether a call may take long enough to need interruption.
 enum class Length : std::uint8_t { brief, any };
@@ -65,6 +71,7 @@ private:
     template <class Body>
     auto without_gil(const Body& body) {
         const py::gil_scoped_release released;
+        const MemoryScope memory(account_);
         const StopScope scope(io_.stop, &signals_raise);
         return body(std::as_const(io_));
     }
@@ -76,6 +83,7 @@ private:
 
     std::stop_source stop_;
     IoOptions io_;
+    std::shared_ptr<MemoryAccount> account_;
     std::unique_ptr<Reports> reports_;
     std::unique_ptr<Interruption> interruption_;
     std::unique_ptr<py::error_already_set> error_;

@@ -47,8 +47,13 @@ class Array:
         self._path = path
         self._mode = mode
         self._options = options
+        self._brief = self._work() if "max_memory" in options else BRIEF
         self._dtype = handle.dtype
         self._bfloat16 = _bfloat16.order(handle.dtype_text)
+
+    def _work(self, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> Any:
+        """How one call works: within the memory that it names, or else the one that open() was given."""
+        return work(threads, max_memory or self._options.get("max_memory", 0), progress)
 
     # ---- what it is
 
@@ -189,7 +194,7 @@ class Array:
                 return self[rest][fields]
             return _indexing.read_key(self, key)
         out = np.empty(picked.shape, self._dtype)
-        handle.read(picked, out, BRIEF)
+        handle.read(picked, out, self._brief)
         return out[()] if picked.element else out
 
     def read(self, sel: Any = ..., out: Optional[np.ndarray[Any, Any]] = None, *, threads: int = 0,
@@ -225,7 +230,7 @@ class Array:
             raise ValueError(f"out has shape {out.shape}, what is picked has {picked.shape}")
         elif out.dtype.newbyteorder("=") != self._dtype.newbyteorder("="):
             raise TypeError(f"out has dtype {out.dtype}, the array {self._dtype}")
-        self._handle.read(picked, out, work(threads, max_memory, progress))
+        self._handle.read(picked, out, self._work(threads, max_memory, progress))
         return out[()] if picked.element and not given else out
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray[Any, Any]:
@@ -302,7 +307,7 @@ class Array:
         data = _tessera.draw(self._handle, os.path.basename(self._path), selection_text(selection),
                              [str(axis) for axis in axes],
                              reduce or "", ends, map, str(missing), (int(size[0]), int(size[1])), memory(limit),
-                             work(threads, max_memory))
+                             self._work(threads, max_memory))
         return Picture(data)
 
     def to_dask(self, chunks: Any = None, limit: Any = None) -> Any:
@@ -355,7 +360,7 @@ class Array:
         if picked is None:
             self._assign_otherwise(key, value)
             return
-        self._handle.write(picked, self._values(value, picked.shape, picked.element), BRIEF)
+        self._handle.write(picked, self._values(value, picked.shape, picked.element), self._brief)
 
     def write(self, sel: Any, values: Any, casting: str = "same_kind", *, threads: int = 0,
               max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> None:
@@ -381,7 +386,7 @@ class Array:
             raise _indexing.not_basic(sel)
         values = self._castable(values, casting)
         self._handle.write(picked, self._values(values, picked.shape, picked.element),
-                           work(threads, max_memory, progress))
+                           self._work(threads, max_memory, progress))
 
     def update(self, sel: Any, function: Callable[..., Any], *, where: bool = False, threads: int = 0,
                progress: ProgressCallback = None) -> None:
@@ -418,7 +423,7 @@ class Array:
         picked = self._handle.pick(sel)
         if picked is None:
             raise _indexing.not_basic(sel)
-        self._handle.update(picked, function, where, work(threads, 0, progress))
+        self._handle.update(picked, function, where, self._work(threads, 0, progress))
 
     def resize(self, *shape: Any) -> None:
         """Grow or shrink along any dimensions. New elements read as the fill; elements outside are deleted.
@@ -431,7 +436,7 @@ class Array:
         array([9, 9, 9, 9, 9], dtype=uint8)
         """
         self._require_writable()
-        self._handle.resize(shape[0] if len(shape) == 1 else shape, BRIEF)
+        self._handle.resize(shape[0] if len(shape) == 1 else shape, self._brief)
 
     def append(self, values: Any, axis: int = 0, casting: str = "same_kind") -> int:
         """Write values after the present end along an axis, and grow the array by them.
@@ -466,7 +471,7 @@ class Array:
         if np.ndim(values) != self.ndim:
             raise ValueError(f"values have {np.ndim(values)} dimensions, the array has {self.ndim}; one less is one step "
                              f"along axis {axis}")
-        return self._handle.append(self._values(values, values.shape, False), axis, BRIEF)
+        return self._handle.append(self._values(values, values.shape, False), axis, self._brief)
 
     def refresh(self) -> None:
         """Reload the metadata, such as a shape that others changed."""
@@ -588,4 +593,4 @@ class Array:
         def assign(elements: np.ndarray[Any, Any], place: tuple[slice, ...]) -> None:
             elements[fields] = whole[place]
 
-        self._handle.update(picked, assign, True, BRIEF)
+        self._handle.update(picked, assign, True, self._brief)

@@ -6,7 +6,7 @@ import uuid
 from typing import Any, Optional
 
 from . import _tessera
-from ._array import BRIEF, Array
+from ._array import Array
 from ._results import ArrayInfo
 
 
@@ -56,12 +56,13 @@ class Cached(Array):
     """An array with its chunks kept decoded; see :meth:`Array.cached`."""
 
     def __init__(self, array: Array, budget: int):
-        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode, array._options)
+        super().__init__(_tessera.open_cache(array._handle, budget), array._path, array._mode,
+                         {**array._options, "max_memory": budget + _tessera.usual_memory()})
         self._array = array
 
     def flush(self) -> None:
         """Write all cached changes to the array."""
-        _tessera.flush(self._handle, BRIEF)
+        _tessera.flush(self._handle, self._brief)
 
     def close(self) -> None:
         """Flush, and drop the chunks."""

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 import numpy as np
 
-from . import _tessera
 from ._errors import InvalidArgument
 from ._picks import Box, Picks, is_full_mask, masked
 
 if TYPE_CHECKING:
     from ._array import Array
 
-_WORK = _tessera.WorkOptions()
 # Elements that are asked for at once: each takes a kilobyte of the library's memory meanwhile.
 _POINTS = 1 << 16
 # Bytes of boxes that are read at once.
@@ -169,18 +167,18 @@ def _in_batches(array: "Array", places: np.ndarray[Any, Any]) -> Iterator[Any]:
 def _read_points(array: "Array", places: np.ndarray[Any, Any], out: np.ndarray[Any, Any]) -> None:
     handle = array._handle
     if handle.is_chunked and not handle.is_variable:
-        handle.read_points(places, out, _WORK)  # which puts those of one chunk together
+        handle.read_points(places, out, array._brief)  # which puts those of one chunk together
         return
     for batch in _in_batches(array, places):
         part = out if isinstance(batch, slice) else np.empty(len(batch), out.dtype)
-        handle.read_points(places[batch], part, _WORK)
+        handle.read_points(places[batch], part, array._brief)
         if part is not out:
             out[batch] = part
 
 
 def _write_points(array: "Array", places: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
     for batch in _in_batches(array, places):
-        array._handle.write_points(places[batch], values[batch], _WORK)
+        array._handle.write_points(places[batch], values[batch], array._brief)
 
 
 def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None:
@@ -191,7 +189,7 @@ def _read_boxes(array: "Array", picks: Picks, out: np.ndarray[Any, Any]) -> None
         if out.dtype == object:  # has no memory that could be read into
             waiting[:] = [(box, array[box.key]) for box, _ in waiting]
         else:
-            array._handle.read_boxes([(box.start, elements) for box, elements in waiting], _WORK)
+            array._handle.read_boxes([(box.start, elements) for box, elements in waiting], array._brief)
         for box, elements in waiting:
             if out.dtype == object or not box.is_plain():
                 view, local = box.of_box(elements)
@@ -246,17 +244,17 @@ def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) ->
         return
     basic = picks.basic()
     if basic is not None and fields is None:
-        array._handle.write(_picked(array, basic), values, _WORK)
+        array._handle.write(_picked(array, basic), values, array._brief)
     elif fields is None and picks.are_points():
         _write_points(array, picks.rows(0, size)[1], values.reshape(-1))
     elif fields is None and not array._handle.is_chunked:  # a file, or a cache: neither is changed in steps
         for first in range(0, size, _POINTS):
             at, rows = picks.rows(first, min(first + _POINTS, size))
-            array._handle.write_points(rows, values[at], _WORK)
+            array._handle.write_points(rows, values[at], array._brief)
     else:
         for box in picks.boxes(_block(array)):
             if fields is None and box.is_plain():
-                array._handle.write(_picked(array, box.key), values[box.of_table()], _WORK)
+                array._handle.write(_picked(array, box.key), values[box.of_table()], array._brief)
             else:
                 array.update(box.key, _assigner(box, fields, values[box.of_table()]))
 
@@ -278,7 +276,7 @@ def read_mask(array: "Array", mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any
         if dense:
             elements = np.empty(box.part.shape, out.dtype)
             array._handle.read_boxes([([item.start for item in box.moved(part)], elements[part]) for part in dense],
-                                     _WORK)
+                                     array._brief)
             elements[rest] = found
             found = elements[box.part]
         out[box.positions] = found

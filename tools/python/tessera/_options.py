@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Optional, Sequence, TypedDict, Union
 
 from . import _tessera
@@ -96,6 +97,10 @@ def memory(amount: Union[int, str]) -> int:
         except ValueError:
             raise ValueError(f"{amount!r} is no amount of memory; write such as 256M") from None
     return int(amount)
+
+
+if os.environ.get("TESSERA_MAX_MEMORY"):
+    _tessera.set_usual_memory(memory(os.environ["TESSERA_MAX_MEMORY"]))
 
 
 class _Bar:

@@ -7,6 +7,10 @@ version: str
 _Array = np.ndarray[Any, Any]
 _Shape = tuple[int, ...]
 
+def usual_memory() -> int: ...
+def set_usual_memory(bytes: int) -> None: ...
+
+
 class WorkOptions:
     def __init__(self, threads: int = ..., max_memory: int = ..., progress: Any = ...) -> None: ...
 

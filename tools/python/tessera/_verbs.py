@@ -50,7 +50,7 @@ def _place(break_seal: bool) -> _tessera.PlaceOptions:
 
 
 def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool = True,
-         follow_links: bool = False, break_seal: bool = False) -> Opened:
+         follow_links: bool = False, break_seal: bool = False, max_memory: Union[int, str] = 0) -> Opened:
     """Open the array, group or file at a path.
 
     Parameters
@@ -69,6 +69,10 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
         Whether values are written through symbolic links to directories.
     break_seal : bool
         Whether sealed arrays and groups may be changed. The first change marks the seal as broken, until the next seal.
+    max_memory : int or str
+        Bytes, or text such as ``"1G"``, that a call may take for data whose size a file dictates: chunks that are
+        decoded as a whole, texts of any length, documents. What needs more raises :class:`OverBudget`. By default 256
+        MiB, or what the environment variable ``TESSERA_MAX_MEMORY`` says. NumPy's own memory does not count.
 
     Returns
     -------
@@ -91,7 +95,8 @@ def open(path: Path, mode: str = "r", *, durability: str = "commit", locks: bool
         raise InvalidArgument(f'mode {mode!r}: expected "r" to read or "r+" to read and write; create() makes arrays')
     options = {name: value for name, value, usual in (("durability", durability, "commit"), ("locks", locks, True),
                                                       ("follow_links", follow_links, False),
-                                                      ("break_seal", break_seal, False)) if value != usual}
+                                                      ("break_seal", break_seal, False),
+                                                      ("max_memory", max_memory, 0)) if value != usual}
     place = _absolute(path)
     found = _tessera.open_path(place, _tessera.PlaceOptions(_MODES[mode], durability, locks, follow_links,
                                                                break_seal))
