@@ -80,12 +80,12 @@ class Server:
                 pass
             return got
 
-    def memory(self):
-        """Resident bytes; 0 under a sanitizer, which takes memory of its own."""
+    def memory(self, line="VmRSS"):
+        """Resident bytes, or another line of what the system says; 0 under a sanitizer, which takes memory of its own."""
         if FEWER > 1:
             return 0
         with open(f"/proc/{self.process.pid}/status") as status:
-            return int(re.search(r"VmRSS:\s+(\d+) kB", status.read()).group(1)) << 10
+            return int(re.search(rf"{line}:\s+(\d+) kB", status.read()).group(1)) << 10
 
 
 class ServeTest(ProgramTest):

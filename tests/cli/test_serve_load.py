@@ -3,8 +3,10 @@ import os
 import select
 import signal
 import socket
+import struct
 import threading
 import time
+import zlib
 
 import numpy as np
 
@@ -28,7 +30,10 @@ class Load(ServeTest):
 
     def answers(self, server):
         """That a document and a small part of a chunk come while others are slow."""
-        self.assertEqual(server.get("v2/.zarray").json()["shape"], [64, 1024, 1024])
+        self.answers_of(server, 64)
+
+    def answers_of(self, server, length):
+        self.assertEqual(server.get("v2/.zarray").json()["shape"], [length, 1024, 1024])
         self.assertEqual(server.get("api/info").status, 200)
 
     def test_idle_and_dripping_connections(self):
@@ -63,6 +68,31 @@ class Load(ServeTest):
                 break
         self.assertEqual(answer.body, VALUES[24:32].tobytes())
         self.assertLess(server.memory(), 160 << 20)
+
+    def test_unread_answers_count(self):
+        """What the HTTP library keeps of each connection is a part of the budget."""
+        np.save(self.folder / "a.npy", VALUES[:4])
+        server = self.serve("a.npy", "--max-memory", "32M")
+        for n in range(600):
+            connection = self.keep(socket.socket())
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect((server.host, server.port))
+            connection.sendall(self.request(server, ("v2/0.0.0", "api/info", "v2/.zarray")[n % 3]))
+        self.answers_of(server, 4)
+        self.assertLess(server.memory("RssAnon"), (32 + 16) << 20)
+
+    def test_a_folder_with_a_picture_of_one_long_row(self):
+        def chunk(kind, data):
+            return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        width = 150 << 20
+        (self.folder / "a.png").write_bytes(
+            b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(bytes(width + 1), 1)) + chunk(b"IEND", b""))
+        server = self.serve(".", "--max-memory", "32M")
+        for path in "api/info?path=a.png", "v2/a.png/.zarray", "api/info?path=a.png":
+            self.assertEqual(server.get(path).status, 503)
+        self.assertEqual(server.get("api/tree").status, 200)
+        self.assertLess(server.memory("VmHWM"), (32 + 16 + 8) << 20)
 
     def test_many_at_once(self):
         server = self.served("--max-memory", "96M")

@@ -1,6 +1,7 @@
 // tessera serve
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -122,8 +123,14 @@ int serve_paths(Session& session, const ServeOptions& o) {
                                        .port = parse_number("--port", o.port, 0, 65535),
                                        .token = !o.no_token,
                                        .hosts = o.hosts,
-                                       .origins = o.origins};
+                                       .origins = o.origins,
+                                       .returns_memory = true};
     session.clear_progress();
+#ifdef __GLIBC__
+    // Each heap of the C library keeps freed memory, which is not counted; by default each thread has one.
+    (void)::mallopt(M_ARENA_MAX, 2);
+    (void)::mallopt(M_TRIM_THRESHOLD, 1 << 20);
+#endif
     serve::Server server(o.paths, served, options);
     tell(session, server, o);
     std::optional<Signpost> signpost;

@@ -19,7 +19,7 @@ namespace {
 /// Arrays that are kept open.
 constexpr std::size_t most_open = 64;
 /// Granted in addition to --max-memory, for small objects.
-constexpr std::uint64_t beside = std::uint64_t{4} << 20U;
+constexpr std::uint64_t beside = std::uint64_t{1} << 20U;
 
 /// Whether a character may be part of a path, so that what stands next to it is only a piece of another path.
 bool in_path(char c) {
@@ -99,6 +99,10 @@ Served::Served(const std::vector<std::string>& paths, const ServedOptions& optio
     : options_(options),
       memory_(std::make_shared<MemoryAccount>(options.max_memory, beside)),
       state_(std::make_unique<ServedState>()) {
+    // For what is not counted: text, lists and the pictures of tiles, of all requests together.
+    constexpr std::uint64_t share = 8;
+    const MemoryScope scope(memory_);
+    small_objects_.add(options.max_memory / share);
     if (paths.empty()) throw invalid_argument("there is nothing to serve");
     for (const std::string& path : paths) {
         auto root = std::make_unique<Root>(path, options.follow_links);

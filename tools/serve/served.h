@@ -105,6 +105,7 @@ private:
 
     ServedOptions options_;
     std::shared_ptr<MemoryAccount> memory_;
+    MemoryHold small_objects_;
     std::unique_ptr<struct ServedState> state_;
     std::once_flag shelf_made_;
     std::shared_ptr<class TileShelf> shelf_;

@@ -9,6 +9,7 @@
 #include "server.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -42,6 +43,9 @@ constexpr std::size_t longest_queue = 2048;
 /// Memory of one connection: its headers, and what the library needs to parse them.
 constexpr std::size_t connection_memory = 48U << 10U;
 constexpr std::size_t send_block = 32U << 10U;
+constexpr std::size_t least_send_block = 4U << 10U;
+/// What a connection counts: all of that, which the library clears after each request, and our own records.
+constexpr std::uint64_t used_memory = connection_memory + (6U << 10U);
 /// Bytes that wait in the system for a client to take them: a client that takes none holds no more than these.
 constexpr int most_unsent = 128 << 10;
 constexpr unsigned idle_seconds = 30;
@@ -66,11 +70,13 @@ private:
     sigset_t before_;
 };
 
-/// As many connections as there are descriptors for, with as many again for files.
-unsigned connection_limit() {
+/// As many connections as there are descriptors for, with as many again for files, and as take half of the memory.
+unsigned connection_limit(std::uint64_t max_memory) {
+    const std::uint64_t fit = std::max<std::uint64_t>(64, max_memory / 2 / used_memory);
+    const auto most = static_cast<unsigned>(std::min<std::uint64_t>(fit, most_connections));
     rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_connections;
-    return static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 2, 64, most_connections));
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most;
+    return std::min(most, static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 2, 64, most_connections)));
 }
 
 using ExchangePointer = std::shared_ptr<Exchange>;
@@ -162,17 +168,22 @@ struct ServerState {
     void finish(Exchange& exchange, MHD_Connection* connection, HttpResponse response);
     [[nodiscard]] bool wait_for_memory(const ExchangePointer& exchange, MHD_Connection* connection);
     [[nodiscard]] bool has_room(std::uint64_t bytes);
+    void count_connection(Watched& connection);
+    [[nodiscard]] std::size_t block_size() const;
+    void return_memory();
 
     Served served;
     Listener listener;
     Access access;
     std::vector<std::string> urls;
     std::atomic<bool> closed = false;
+    std::atomic<int> busy = 0;  ///< requests that are computed now
+    bool returns_memory;
+    std::atomic<bool> worked = false;  ///< since memory was returned to the system
     Workers workers;
     Parking parking{workers};
     ChunkSizes sizes;
     Watch watch;
-    std::atomic<int> busy = 0;  ///< requests that are computed now
     MHD_Daemon* daemon = nullptr;
 };
 
@@ -183,6 +194,7 @@ struct Sending {
     ExchangePointer exchange;
     Workers* workers = nullptr;
     MHD_Connection* connection = nullptr;
+    MemoryHold memory;  ///< for the library's block
 };
 
 ssize_t copy_body(void* closure, std::uint64_t position, char* out, std::size_t size) {
@@ -253,7 +265,11 @@ void on_connection(void* closure, MHD_Connection* connection, void** context, MH
         const auto* const info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         const int unsent = most_unsent;
         (void)::setsockopt(info->connect_fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
-        *context = guarded<Watched*>(nullptr, [&] { return &watch.add(info->connect_fd); });
+        *context = guarded<Watched*>(nullptr, [&] {
+            Watched& added = watch.add(info->connect_fd);
+            static_cast<ServerState*>(closure)->count_connection(added);
+            return &added;
+        });
     } else if (*context != nullptr) {
         watch.remove(*static_cast<Watched*>(std::exchange(*context, nullptr)));
     }
@@ -327,9 +343,15 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
     if (size == 0) {
         made = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
     } else {
-        auto sending = std::make_unique<Sending>(Sending{exchange, &workers, connection});
-        made = MHD_create_response_from_callback(size, std::min<std::size_t>(size, send_block), &copy_body,
-                                                 sending.get(), &free_sending);
+        auto sending = std::make_unique<Sending>(Sending{exchange, &workers, connection, MemoryHold()});
+        std::size_t block = std::min<std::size_t>(size, block_size());
+        try {
+            const MemoryScope scope(served.memory());
+            sending->memory.add(block);
+        } catch (const Error&) {
+            block = std::min(block, least_send_block);  // sending it frees memory
+        }
+        made = MHD_create_response_from_callback(size, block, &copy_body, sending.get(), &free_sending);
         if (made != nullptr) static_cast<void>(sending.release());
     }
     if (made == nullptr) return MHD_NO;
@@ -339,6 +361,34 @@ MHD_Result ServerState::queue(MHD_Connection* connection, const ExchangePointer&
     const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(response.status), made);
     MHD_destroy_response(made);
     return queued;
+}
+
+/// Counts a new connection's memory; one that there is no memory for is closed.
+void ServerState::count_connection(Watched& connection) {
+    const MemoryScope scope(served.memory());
+    for (int tries = 0; tries < 2; ++tries) {
+        try {
+            return connection.memory.add(used_memory);
+        } catch (const Error&) {
+            if (watch.free_memory() == 0) break;
+        }
+    }
+    Watch::refuse(connection);
+}
+
+/// The bytes that the library takes at once of a response: fewer if connections are many.
+std::size_t ServerState::block_size() const {
+    constexpr std::uint64_t share = 32;  // of the memory, for all blocks
+    const std::uint64_t each = served.options().max_memory / share / std::max<std::size_t>(1, watch.connections());
+    return static_cast<std::size_t>(std::clamp<std::uint64_t>(each, least_send_block, send_block));
+}
+
+/// Returns what the C library keeps of freed memory, which is not counted, once nothing is computed any more.
+void ServerState::return_memory() {
+    if (!returns_memory || busy > 0 || !worked.exchange(false)) return;
+#ifdef __GLIBC__
+    ::malloc_trim(0);
+#endif
 }
 
 /// Whether responses may hold this many more bytes. If necessary, frees responses that no client takes.
@@ -379,6 +429,7 @@ void ServerState::answer(const ExchangePointer& exchange, MHD_Connection* connec
     }
     const bool alone = ++busy == 1 && watch.held_memory() == 0;
     HttpResponse response = dispatch(served, exchange->request);
+    worked = true;
     --busy;
     const std::uint64_t size = response.body.in_memory() && !exchange->head ? response.body.size() : 0;
     const bool short_of_memory = response.status == 503 && !exchange->stop.stop_requested();
@@ -410,8 +461,12 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
     : served(paths, options),
       listener(server.bind, server.port),
       access(server.token ? random_token() : "", host_names(server, listener), server.origins),
+      returns_memory(server.returns_memory),
       workers(worker_count(server), longest_queue),
-      watch(connection_limit(), [this] { parking.wake(longest_queue); }) {
+      watch(connection_limit(options.max_memory), [this] {
+          parking.wake(longest_queue);
+          return_memory();
+      }) {
     const std::string token = access.token().empty() ? "" : fmt::format("t/{}/", access.token());
     std::vector<std::string> hosts =
         listener.hosts().empty() ? std::vector<std::string>{"127.0.0.1"} : listener.hosts();
@@ -419,11 +474,11 @@ ServerState::ServerState(const std::vector<std::string>& paths, const ServedOpti
     for (const std::string& host : hosts) urls.push_back(fmt::format("http://{}:{}/{}", host, listener.port(), token));
     daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr, nullptr, &serve::on_request,
-        this, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory, MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds,
-        MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this, MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this,
-        MHD_OPTION_URI_LOG_CALLBACK, &on_uri, this, MHD_OPTION_UNESCAPE_CALLBACK, &keep_encoded, nullptr,
-        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
+        this, MHD_OPTION_LISTEN_SOCKET, listener.descriptor(), MHD_OPTION_CONNECTION_LIMIT,
+        connection_limit(options.max_memory), MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_seconds, MHD_OPTION_NOTIFY_COMPLETED, &on_completed, this,
+        MHD_OPTION_NOTIFY_CONNECTION, &on_connection, this, MHD_OPTION_URI_LOG_CALLBACK, &on_uri, this,
+        MHD_OPTION_UNESCAPE_CALLBACK, &keep_encoded, nullptr, MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
     if (daemon == nullptr) throw Error(ErrorCode::io, "the server could not be started");
 }
 

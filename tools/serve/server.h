@@ -18,6 +18,7 @@ struct ServerOptions {
     std::vector<std::string> hosts = {};
     std::vector<std::string> origins = {};  ///< whose pages may read: "https://viewer.example"
     int workers = 0;                        ///< threads that answer; 0: as many as cores, at least 4
+    bool returns_memory = false;  ///< whether what the C library keeps of freed memory is returned when nothing is done
 };
 
 /// Whether this build has a server; else the constructor throws unsupported, saying what was missing.

@@ -42,14 +42,10 @@ Watched& Watch::add(int socket) {
     const std::lock_guard lock(mutex_);
     constexpr std::size_t spare = 8;
     if (connections_.size() + spare >= most_) {
-        Watched* oldest = nullptr;
-        for (Watched& other : connections_) {
-            if (other.exchange && other.exchange->stage() != Stage::reading) continue;
-            if (oldest == nullptr || other.idle_since < oldest->idle_since) oldest = &other;
-        }
-        if (oldest != nullptr) {
-            cut(*oldest);
-            oldest->idle_since = Clock::time_point::max();  // it ends by itself now
+        if (Watched* const least = least_needed()) {
+            if (least->exchange) least->exchange->abandon();
+            cut(*least);
+            least->idle_since = Clock::time_point::max();  // it ends by itself now
         }
     }
     connections_.emplace_front();
@@ -57,6 +53,22 @@ Watched& Watch::add(int socket) {
     connection.socket = socket;
     connection.place = connections_.begin();
     return connection;
+}
+
+/// The connection that was idle longest, or else one whose client takes nothing of its response.
+Watched* Watch::least_needed() {
+    Watched* oldest = nullptr;
+    Watched* stalled = nullptr;
+    Clock::duration longest = patience;
+    for (Watched& other : connections_) {
+        if (!other.exchange || other.exchange->stage() == Stage::reading) {
+            if (oldest == nullptr || other.idle_since < oldest->idle_since) oldest = &other;
+        } else if (const Exchange::Held held = other.exchange->held(); held.stalled > longest) {
+            stalled = &other;
+            longest = held.stalled;
+        }
+    }
+    return oldest != nullptr && oldest->idle_since != Clock::time_point::max() ? oldest : stalled;
 }
 
 void Watch::remove(Watched& connection) {
@@ -73,6 +85,11 @@ void Watch::end(Watched& connection) {
     const std::lock_guard lock(mutex_);
     connection.exchange.reset();
     connection.idle_since = Clock::now();
+}
+
+std::size_t Watch::connections() const {
+    const std::lock_guard lock(mutex_);
+    return connections_.size();
 }
 
 void Watch::stop_all() {

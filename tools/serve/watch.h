@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include <tessera/memory_account.h>
+
 #include "exchange.h"
 
 namespace tessera::serve {
@@ -18,11 +20,13 @@ struct Watched {
     int socket = -1;
     Clock::time_point idle_since = Clock::now();  ///< without a request
     std::shared_ptr<Exchange> exchange;
+    MemoryHold memory;  ///< for what the HTTP library keeps of the connection
     std::list<Watched>::iterator place;
 };
 
 /// Ends requests that arrive too slowly, work that takes too long, and responses that are not taken. Ends work whose
-/// client has gone. If connections run short, the one that was idle longest is closed. Thread rule: any thread calls
+/// client has gone. If connections run short, the one that was idle longest is closed, or else
+/// one whose client takes nothing. Thread rule: any thread calls
 /// any member; a Watched is the network thread's until remove().
 class Watch {
 public:
@@ -37,6 +41,10 @@ public:
     void begin(Watched& connection, std::shared_ptr<Exchange> exchange);
     void end(Watched& connection);
 
+    [[nodiscard]] std::size_t connections() const;
+    /// Closes a connection that there is no memory for.
+    static void refuse(const Watched& connection) { cut(connection); }
+
     /// Ends the work of all requests.
     void stop_all();
     /// Bytes of responses in memory that were not sent yet.
@@ -50,6 +58,7 @@ private:
     void look();
     void look_at(Watched& connection, Clock::time_point now);
     void find_gone();
+    [[nodiscard]] Watched* least_needed();
     static void cut(const Watched& connection);
 
     unsigned most_;
