@@ -20,6 +20,7 @@ auto read_if_whole(const KeyValueStore& store, const std::string& key, const Rea
         if (source == nullptr) return std::nullopt;
         return read(*source);
     } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
         if (e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget)
             throw e.within(join_key(store.name(), key));
         return std::nullopt;
@@ -164,9 +165,38 @@ bool ParityArchive::manifest_good() const {
     try {
         const auto sum = sum_of(*store_, join_key(prefix_, seal_sums_key));
         return sum && *sum == root_.manifest;
-    } catch (const Error&) {
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::cancelled) throw;
         return false;
     }
+}
+
+bool ParityArchive::is_unfinished() const {
+    const std::vector<std::string> names = store_->list(join_key(prefix_, parity_folder)).keys;
+    const std::set<std::string> named = named_files(root_);
+    return std::ranges::any_of(names, [&](const std::string& name) {
+        return is_parity_file(name) && !named.contains(join_key(parity_folder, name));
+    });
+}
+
+bool is_first_unfinished(const KeyValueStore& store, std::string_view prefix) {
+    const std::vector<std::string> names = store.list(join_key(prefix, parity_folder)).keys;
+    const auto is_root = [](const std::string& name) {
+        for (int copy = 0; copy < parity_roots; ++copy) {
+            if (join_key(parity_folder, name) == root_key(copy)) return true;
+        }
+        return false;
+    };
+    return std::ranges::count(names, unfinished_parity) > 0 && std::ranges::none_of(names, is_root);
+}
+
+std::set<std::string> named_files(const ParityRoot& root) {
+    std::set<std::string> named;
+    for (int copy = 0; copy < parity_roots; ++copy) named.insert(root_key(copy));
+    for (const SegmentName& segment : root.segments) {
+        for (std::uint32_t row = 0; row < segment.parity; ++row) named.insert(parity_key(segment.sum, row));
+    }
+    return named;
 }
 
 std::vector<std::string> directories_in_places(const KeyValueStore& store, std::string_view prefix) {

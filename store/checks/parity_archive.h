@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,11 @@ struct SegmentState {
     [[nodiscard]] bool whole() const;
     [[nodiscard]] std::int64_t bad_blocks() const;
 };
+
+/// Whether a first sealing with parity was killed, or is at work, before it wrote a root.
+[[nodiscard]] bool is_first_unfinished(const KeyValueStore& store, std::string_view prefix);
+/// The parity files that a root names, itself among them, below what is sealed.
+[[nodiscard]] std::set<std::string> named_files(const ParityRoot& root);
 
 /// Thread rule: const members may be called from several threads at once. The store outlives it.
 class ParityArchive {
@@ -48,6 +54,8 @@ public:
     [[nodiscard]] FileList sums(bool& complete, const FileList* others = nullptr) const;
     /// Whether the manifest is the one that the root names.
     [[nodiscard]] bool manifest_good() const;
+    /// Whether there are files of parity that the root does not name, or no more: a sealing was killed, or is at work.
+    [[nodiscard]] bool is_unfinished() const;
 
     [[nodiscard]] const KeyValueStore& store() const { return *store_; }
     [[nodiscard]] const std::string& prefix() const { return prefix_; }

@@ -66,11 +66,7 @@ void require_unchanged(const KeyValueStore& store, std::string_view prefix, cons
 
 /// Removes parity files that the root does not name.
 void remove_unnamed(KeyValueStore& store, std::string_view prefix, const ParityRoot& root) {
-    std::set<std::string> named;
-    for (int copy = 0; copy < parity_roots; ++copy) named.insert(root_key(copy));
-    for (const SegmentName& segment : root.segments) {
-        for (std::uint32_t row = 0; row < segment.parity; ++row) named.insert(parity_key(segment.sum, row));
-    }
+    const std::set<std::string> named = named_files(root);
     for (const std::string& name : store.list(join_key(prefix, parity_folder)).keys) {
         const std::string key = join_key(parity_folder, name);
         if (is_parity_file(name) && !named.contains(key)) store.erase(join_key(prefix, key));

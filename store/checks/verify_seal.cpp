@@ -4,6 +4,7 @@
 #include <tessera/seal.h>
 
 #include "beside_store.h"
+#include "parity_archive.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
 #include "verifier.h"
@@ -13,6 +14,13 @@ namespace tessera {
 void Verifier::check_seal(const std::string& path) {
     if (!check_place(path, join_key(path, parity_folder))) return;  // such as a link, which repair removes
     const std::string manifest = join_key(path, seal_key);
+    if (is_first_unfinished(*store_, place(path))) {
+        add({.kind = FindingKind::leftover,
+             .node = path,
+             .key = join_key(path, parity_folder),
+             .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it; "
+                     "`tessera seal --parity` begins again"});
+    }
     SealState state;
     if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
         return;
@@ -118,6 +126,13 @@ void Verifier::add_parity(const std::string& path, const ParityArchive& archive,
     const std::string about = fmt::format("parity of {}", redundancy_text(archive.root().redundancy));
     if (state.whole()) {
         finding.text = fmt::format("{}, all of it as it was written: {}", about, promise_text(*promise));
+    } else if (state.bad_files == 0 && state.lost_segments == 0 && archive.is_unfinished()) {
+        finding.kind = FindingKind::leftover;
+        finding.remedy = Remedy::restore;
+        finding.text = fmt::format(
+            "a sealing is at work or was interrupted: the files are sealed, and their {} is complete; `tessera seal` "
+            "writes the rest of the seal",
+            about);
     } else {
         finding.kind = FindingKind::damage;
         finding.remedy = Remedy::restore;

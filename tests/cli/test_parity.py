@@ -185,6 +185,44 @@ class Parity(ParityTest):
                 self.assertEqual(path.read_bytes(), before[path], path)
         self.assertTrue(self.tessera_json("verify", root)["sound"])
 
+    def test_a_killed_sealing_is_no_damage(self):
+        """Killed at every name that the last steps give: verify says what to run, and that finishes it."""
+        root = self.make()
+        folder = root / ".tessera/parity"
+        self.tessera("set", root, "0, 0", "5", "--quiet", "--break-seal", "--no-undo")
+        before = {p.name: p.read_bytes() for p in folder.iterdir()}
+        manifest = root / ".tessera/sha256sums.txt"
+        old_manifest = manifest.read_bytes()
+        self.tessera("seal", root, "--quiet")
+        after = {p.name: p.read_bytes() for p in folder.iterdir()}
+        sealed = manifest.read_bytes()
+        for step, roots in enumerate((1, 2, 3)):
+            for name, data in {**before, **{n: d for n, d in after.items() if not n.startswith("root")},
+                               **{f"root.{n}": after[f"root.{n}"] for n in range(roots)}}.items():
+                (folder / name).write_bytes(data)
+            manifest.write_bytes(old_manifest)
+            found = self.tessera("verify", root)
+            for text in ("leftover: .tessera/parity: a sealing is at work or was interrupted", "`tessera seal`"):
+                self.assertIn(text, found, step)
+            self.assertNotIn("damage", found)
+            self.tessera("seal", root, "--quiet")
+            self.assertEqual(manifest.read_bytes(), sealed)
+            self.assertNotIn("interrupted", self.tessera("verify", root))
+        # A first sealing: before its first root, and after.
+        shutil.rmtree(root / ".tessera")
+        self.tessera("seal", root, "--parity", "5%", "--quiet")
+        roots = {p: p.read_bytes() for p in folder.glob("root.*")}
+        (folder / "unfinished").touch()
+        for path in roots:
+            path.unlink()
+        manifest.unlink()
+        self.assertIn("a first sealing with parity is at work or was interrupted", self.tessera("verify", root))
+        (folder / "root.0").write_bytes(roots[folder / "root.0"])
+        self.assertIn("a sealing is at work or was interrupted", self.tessera("verify", root))
+        self.tessera("seal", root, "--quiet")
+        self.assertEqual(manifest.read_bytes(), sealed)
+        self.assertFalse((folder / "unfinished").exists())
+
     def test_what_can_be_lost_is_said(self):
         root = self.make()
         notes = [f["text"] for f in self.tessera_json("verify", root)["findings"]]
