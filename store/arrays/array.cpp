@@ -402,15 +402,6 @@ void Array::read_points(std::span<const std::int64_t> indices, const MutableArra
 
 // ---- writing
 
-namespace {
-
-/// v1 metadata can describe a 0-d array, but v1 has no key for its chunk.
-void require_place_for_chunks(const ArrayState& state, const LoadedArray& l) {
-    if (l.grid.shape().empty()) state.dialect->require_expressible(l.metadata);
-}
-
-}  // namespace
-
 void Array::read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io) const {
     read_into(Selection::parse(selection, info().shape), out, io);
 }
@@ -419,7 +410,7 @@ void Array::write(const Region& region, const ArrayView& in, const IoOptions& io
     const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
-    require_place_for_chunks(*state_, *l);
+    require_writable(*state_, *l);
     write_region(*state_, *l, region, in, io);
     state_->sync();
 }
@@ -428,7 +419,7 @@ void Array::write_many(std::span<const RegionWrite> parts, const IoOptions& io) 
     const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
-    require_place_for_chunks(*state_, *l);
+    require_writable(*state_, *l);
     tessera::write_many(*state_, *l, parts, io);
     state_->sync();
 }
@@ -448,7 +439,7 @@ void Array::write(const Selection& selection, const ArrayView& in, const IoOptio
     const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
-    require_place_for_chunks(*state_, *l);
+    require_writable(*state_, *l);
     write_selected(*state_, *l, selection, full, io);
     state_->sync();
 }
@@ -457,7 +448,7 @@ void Array::update(const Selection& selection, const Change& change, const IoOpt
     const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
     const auto l = state_->refresh();
-    require_place_for_chunks(*state_, *l);
+    require_writable(*state_, *l);
     update_selected(*state_, *l, selection, change, io);
     state_->sync();
 }

@@ -190,6 +190,11 @@ void ArrayState::place_documents(HeldValues& held, const std::vector<std::string
     refresh();
 }
 
+void require_writable(const ArrayState& state, const LoadedArray& l) {
+    if (!l.grid.shape().empty() && l.metadata.spelling.find("order") == nullptr) return;
+    in_context([&] { return state.name; }, [&] { state.dialect->require_expressible(l.metadata); });
+}
+
 std::string ArrayState::chunk_key(const LoadedArray& l, const Index& chunk) const {
     return join_key(prefix, l.metadata.keys.key(chunk));
 }

@@ -143,4 +143,8 @@ private:
     Buffer document_;  ///< the metadata as last read, to detect changes
 };
 
+/// Throws unsupported for an array that its dialect can describe and not write: v1 has no key for the chunk of a 0-d
+/// array, and no program reads back what v2 writes as JSON in order F.
+void require_writable(const ArrayState& state, const LoadedArray& l);
+
 }  // namespace tessera

@@ -324,6 +324,7 @@ private:
         if (!any_dirty()) return;
         const StoreLock lock = array_->lock_shape(LockMode::shared);
         adopt(array_->refresh());
+        require_writable(*array_, *array_->loaded());
         std::map<Index, std::vector<CachedChunk*>, IndexLess> stored;
         for (auto entry = first(); entry != entries_.end(); ++entry) {
             if (entry->dirty()) stored.try_emplace(unit_place(*entry));

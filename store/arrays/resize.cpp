@@ -271,6 +271,7 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
                                        return with_shape(*old, shape);
                                    });
     if (shape == from) return;
+    require_writable(array, *old);
     require_direct(array, *old);
     // The metadata changes once, so that a crash leaves the old or the new shape, even if one dimension grows and
     // another shrinks. Newly visible chunks are cleared before, invisible ones removed after.
@@ -289,6 +290,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     const StopScope scope(io.stop);
     const StoreLock lock = array.lock_shape(LockMode::exclusive);
     const auto old = array.refresh();
+    require_writable(array, *old);
     const Shape from = old->grid.shape();
     if (axis < 0) axis += from.rank();
     if (axis < 0 || axis >= from.rank()) {

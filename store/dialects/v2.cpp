@@ -3,6 +3,9 @@
 // `filters` and `compressor` are numcodecs' configurations. As a v3 chain they are: for order F, a transpose that
 // reverses all dimensions; the filters; "bytes", unless a filter turns elements into bytes; and the compressor. Strings
 // and bytes of variable length have dtype |O, and the filter that encodes them tells which they are.
+//
+// json2 ignores order F: zarr-python 2 hands it the chunk, whose rows it writes one after another. It reads them back
+// in another order than it wrote. So such arrays have no transpose and are not written: `order` is a spelling then.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/error.h>
@@ -184,6 +187,15 @@ DType object_dtype(const std::vector<CodecConfig>& filters) {
         numcodecs_id(name), object_filters()));
 }
 
+bool is_json(const CodecConfig& codec) {
+    return codec.name == "numcodecs.json2";
+}
+
+/// Whether the order is F, which the chunks do not have.
+bool has_json_in_f(const ArrayMetadata& m) {
+    return m.shape.rank() > 1 && m.spelling.find("order") != nullptr && !m.codecs.empty() && is_json(m.codecs.front());
+}
+
 // ---- reading
 
 ArrayMetadata parse_metadata(const Value& meta) {
@@ -199,7 +211,7 @@ ArrayMetadata parse_metadata(const Value& meta) {
     m.fill = member(meta, "fill_value", [&](const Value& v) { return read_fill(m.dtype, v); });
 
     const bool fortran = member(meta, "order", [](const Value& v) { return read_choice(v, orders); }) == "F";
-    if (fortran && m.shape.rank() > 1) {
+    if (fortran && m.shape.rank() > 1 && (filters.empty() || !is_json(filters.front()))) {
         m.codecs.push_back(reversal(m.shape.rank()));
     } else if (fortran) {
         m.spelling.set("order", "F");
@@ -270,6 +282,11 @@ void set_codecs(Value& meta, const ArrayMetadata& m) {
     const bool fortran = !chain.empty() && chain.front() == reversal(m.shape.rank());
     const DType dtype = encoded_spec({m.dtype, m.chunks, m.fill.bytes}, chain).dtype;
     if (fortran) chain = chain.subspan(1);
+    if (has_json_in_f(m) || (fortran && !chain.empty() && is_json(chain.front()))) {
+        throw unsupported(
+            "v2 cannot express order F with json2: zarr-python 2 reads such chunks in another order than "
+            "it writes; order C works, and a copy has it");
+    }
     meta.set("order", fortran || (m.shape.rank() < 2 && m.spelling.find("order") != nullptr) ? "F" : "C");
 
     Value compressor;
@@ -345,6 +362,11 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
         if (checksum != nullptr && *checksum == Value(true)) {
             said.emplace_back("Zarr for Python with numcodecs before 0.13 does not know zstd's checksum.");
         }
+    }
+    if (has_json_in_f(m)) {
+        said.emplace_back(
+            "zarr-python 2 reads text in json2 and order F in another order than it wrote. It is read here "
+            "as it was written, and is not changed; a copy is right everywhere.");
     }
     if (m.dtype.kind() == Kind::extended || m.dtype.kind() == Kind::extended_complex) {
         said.emplace_back("zarr-python 3 cannot open arrays of long doubles.");
