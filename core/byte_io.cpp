@@ -19,6 +19,7 @@
 
 #include <tessera/error.h>
 #include <tessera/holes.h>
+#include <tessera/permissions.h>
 
 #include "mapped_file.h"
 
@@ -141,14 +142,18 @@ public:
         }
         do {
             temporary_ = target_.parent_path() / temporary_name();
-            file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+            // At no time open to more people than in the end.
+            const mode_t mode = replaces ? old.st_mode & 0666U : 0666U;
+            file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
         } while (file_.get() < 0 && (errno == EEXIST || errno == EINTR));
         if (file_.get() < 0) throw io_error("cannot create", name_, errno);
-        if (replaces && ::fchmod(file_.get(), old.st_mode & 07777) != 0) {
-            const int reason = errno;
-            ::unlink(temporary_.c_str());
-            throw io_error("cannot set the mode of", name_, reason);
-        }
+        struct stat now {};
+        if (!replaces || ::fstat(file_.get(), &now) != 0) return;
+        Permissions wanted = permissions_from(old);
+        wanted.list = access_list_at(AT_FDCWD, target_.c_str());
+        Permissions made = permissions_from(now);
+        made.list = access_list(file_.get());
+        (void)give_permissions(file_.get(), made, wanted);
     }
     ~FileSink() override {
         if (!finished_) ::unlink(temporary_.c_str());

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
+#include <tessera/permissions.h>
 #include <unistd.h>
 
 #include <array>
@@ -68,10 +69,11 @@ bool append_log(const std::filesystem::path& directory, const LogLine& line) noe
         text += '\n';
         const Descriptor at(open_at(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY));
         if (!at) return false;
-        constexpr mode_t for_all = 0777;
-        if (::mkdirat(at.get(), folder, for_all) != 0 && errno != EEXIST) return false;
+        if (!make_folder_like_above(at.get(), folder) && errno != EEXIST) return false;
         const Descriptor log = open_log(at.get(), O_WRONLY | O_APPEND | O_CREAT);
-        if (!log) return false;
+        struct stat status {};
+        if (!log || ::fstat(log.get(), &status) != 0) return false;
+        (void)share_with_folder(log.get(), status, at.get());  // all who may write append to it
         return std::cmp_equal(::write(log.get(), text.data(), text.size()), text.size());
     } catch (const std::exception&) {
         return false;  // no memory for a line

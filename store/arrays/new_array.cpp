@@ -254,6 +254,7 @@ struct NewArray::State {
     StoreOptions options;
     DestinationLock own_lock;              ///< holds nothing if the caller has the lock
     const DestinationLock* lock;           ///< of `place`
+    std::shared_ptr<KeyValueStore> old;    ///< the array that is replaced, if any
     std::shared_ptr<KeyValueStore> store;  ///< of `built`
     std::string prefix;                    ///< of `built` in the store: "" in a folder
     StoreLock shape;                       ///< held, so that chunks need no lock between processes
@@ -361,6 +362,12 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     Place at = place_at(built, options);
     store = std::move(at.store);
     prefix = std::move(at.prefix);
+    if (built != place && in_folder) {
+        old = place_at(place, {.read_only = true}).store;
+        share_like(*store, *old);
+    } else if (in_folder) {
+        follow_mask(*store);
+    }
 }
 
 /// Writes the marker, and makes the array without its metadata.

@@ -24,6 +24,7 @@
 
 #include "batch.h"
 #include "beneath.h"
+#include "copy_folder.h"
 #include "descriptor.h"
 #include "directory_store.h"
 #include "node_files.h"
@@ -37,11 +38,15 @@ namespace {
 
 void exchange(const fs::path& built, const fs::path& old) {
     if (::renameat2(AT_FDCWD, built.c_str(), AT_FDCWD, old.c_str(), RENAME_EXCHANGE) == 0) return;
-    if (errno != EINVAL && errno != ENOSYS) throw io_error("cannot replace", old.string(), errno);
+    if (errno != EINVAL && errno != ENOSYS && errno != EXDEV) throw io_error("cannot replace", old.string(), errno);
     // Without support for the exchange: two steps. Between them neither is in place, but both are complete.
     fs::path aside = old;
     aside.replace_filename(hidden_name(old, "old"));
-    if (::rename(old.c_str(), aside.c_str()) != 0) throw io_error("cannot replace", old.string(), errno);
+    if (::rename(old.c_str(), aside.c_str()) != 0) {
+        if (errno != EXDEV) throw io_error("cannot replace", old.string(), errno);
+        remove_tree(aside);
+        move_folder(old, aside);
+    }
     if (::rename(built.c_str(), old.c_str()) != 0) {
         const int error = errno;
         const bool back = ::rename(aside.c_str(), old.c_str()) == 0;
@@ -157,6 +162,7 @@ void replace_directory(const fs::path& built, KeyValueStore& store, LockedNodes 
                [&] { carry_set_aside(built, place, options); });
     for (const std::string& key : vital) store.erase(key);  // of the old directory, which the store keeps open
     locked.locks.clear();
+    close_idle_locks(store);
     remove_tree(built);
 }
 

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "copy_bytes.h"
+#include "directory_store.h"
 #include "keys.h"
 #include "node_files.h"
 #include "replace_directory.h"
@@ -442,10 +443,15 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     if (fs::exists(status_of(place))) throw already_exists(fmt::format("{}: is there already", place.string()));
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(place, "new");
+    const bool is_first = !fs::exists(status_of(where.folder));
     BuiltDirectory directory(where.folder / hidden, options.durability);
     const auto built = directory_store(directory.path(), options);
     built->sync_later();
+    std::shared_ptr<KeyValueStore> source;  // outlives what takes after it
     SnapshotInfo info = at_place(where.path, options, [&](const Place& from) {
+        source = from.store;
+        if (is_first) share_like(*folder, *source);
+        share_like(*built, *source);
         built->erase_below("");  // files of a node that was replaced meanwhile
         return build_snapshot(*from.store, *built, where, io, sums);
     });
@@ -487,11 +493,13 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     BuiltDirectory directory(built, options.durability);
     const auto to = directory_store(built, options);
     to->sync_later();
+    const auto old = directory_store(where.path, {.read_only = true});
+    share_like(*to, *old);
     FileSharer sharer(*from, *to, io);
     sharer.leave_out({damaged.begin(), damaged.end()});
     sharer.share(nodes);
     share_links(*from, *to);
-    carry_parity(*directory_store(where.path, {.read_only = true}), *to, nodes);
+    carry_parity(*old, *to, nodes);
     to->sync();
     building.require_held();
     put_in_place(built, where.path, options);

@@ -36,6 +36,7 @@
 #include <tessera/caller.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
+#include <tessera/permissions.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,6 +79,13 @@ public:
         return hold_shape(*std::move(shape), Wait::no);
     }
 
+    void close_idle() override {
+        const std::unique_lock passing(passing_, std::try_to_lock);
+        if (!passing) return;
+        const std::lock_guard guard(mutex_);
+        if (holders_ == 0) file_ = Descriptor();
+    }
+
     /// For a forked child: it shares the open file, and would keep its locks alive.
     void forget_file() { file_ = Descriptor(); }
 
@@ -107,6 +115,7 @@ private:
         if (shape.again && join()) return true;
         std::unique_lock passing(passing_, std::defer_lock);
         lock_or_stop(passing);
+        if (!file_) open_file();
         const short type = shape.mode == LockMode::shared ? F_RDLCK : F_WRLCK;
         for (;;) {
             if (!take(type, gate_byte, wait)) return false;
@@ -220,7 +229,7 @@ private:
         constexpr int flags = O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY;
         Descriptor file(open_beneath(directory_.get(), lock_file, flags, 0666));
         if (!file && errno == ENOENT) {
-            if (::mkdirat(directory_.get(), folder, 0777) != 0 && errno != EEXIST) {
+            if (!make_folder_like_above(directory_.get(), folder) && errno != EEXIST) {
                 if (errno == ENOENT) {
                     throw not_found(
                         fmt::format("{}: is gone: it was removed, or another took its place; open it again", name_));
@@ -236,6 +245,7 @@ private:
             require_place(lock_file, S_IFREG);
             throw io_error("opening the lock file", fmt::format("{}/{}", name_, lock_file), error);
         }
+        (void)share_with_folder(file.get(), status, directory_.get());  // all who may write lock it
         file_ = std::move(file);
         inode_ = status.st_ino;
         device_ = status.st_dev;

@@ -14,6 +14,9 @@ public:
     virtual ~ArrayLocks() = default;
     [[nodiscard]] virtual StoreLock lock(std::uint64_t slot, LockMode mode) = 0;
     [[nodiscard]] virtual std::optional<StoreLock> try_lock() = 0;
+    /// Closes the lock file if nobody in this process holds or awaits a lock; the next lock opens it again. For a
+    /// folder that is about to be removed, because some file systems keep deleted files in it while they are open.
+    virtual void close_idle() = 0;
 };
 
 /// The locks of the open directory `directory`; `name` is its path, for messages. If `processes` is false, they exclude

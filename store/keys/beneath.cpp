@@ -28,8 +28,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
+
+#include "keys.h"
 
 namespace tessera {
 
@@ -146,26 +150,54 @@ bool each_entry_of(Descriptor directory, const std::function<void(int, const dir
     }
 }
 
-void remove_beneath(int directory, const char* name, const std::string& full_path) {
+namespace {
+
+/// Whether a directory holds nothing but deleted files that a program has open, and directories of such.
+bool holds_only_deleted(int directory, const char* name) {
+    Descriptor inside(open_part(directory, name, O_RDONLY | O_DIRECTORY));
+    bool any = false;
+    bool only = true;
+    const bool listed = inside && each_entry_of(std::move(inside), [&](int at, const dirent& entry) {
+                            any = true;
+                            only = only && (is_deleted_open(entry.d_name) || holds_only_deleted(at, entry.d_name));
+                        });
+    return listed && any && only;
+}
+
+}  // namespace
+
+void remove_beneath(int directory, const char* name, const std::string& full_path, bool patient) {
     if (::unlinkat(directory, name, 0) == 0 || errno == ENOENT) return;
     const int error = errno;
     // For a directory POSIX says EPERM and Linux EISDIR.
     if (error != EISDIR && error != EPERM) throw io_error("removing", full_path, error);
     // A writer that still has the directory open may recreate its lock file there while it is being emptied.
     constexpr int tries = 100;
+    constexpr int waits = 10;  // FUSE closes files some time after the program did
+    constexpr std::chrono::milliseconds pause{2};
     for (int n = 0;; ++n) {
         Descriptor inside(open_part(directory, name, O_RDONLY | O_DIRECTORY));
         if (!inside && errno == ENOENT) return;
         if (!inside) throw io_error("removing", full_path, errno == ENOTDIR || errno == ELOOP ? error : errno);
         empty_beneath(std::move(inside), full_path);
         if (::unlinkat(directory, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return;
-        if (errno != ENOTEMPTY || n == tries) throw io_error("removing", full_path, errno);
+        if (errno != ENOTEMPTY) throw io_error("removing", full_path, errno);
+        if (holds_only_deleted(directory, name)) {
+            if (!patient || n >= waits) return;
+            std::this_thread::sleep_for(pause);
+        } else if (n == tries) {
+            throw io_error("removing", full_path, ENOTEMPTY);
+        }
     }
 }
 
 void empty_beneath(Descriptor directory, const std::string& full_path) {
     const bool listed = each_entry_of(std::move(directory), [&](int inside, const dirent& entry) {
-        remove_beneath(inside, entry.d_name, full_path + '/' + entry.d_name);
+        if (is_deleted_open(entry.d_name)) {
+            (void)::unlinkat(inside, entry.d_name, 0);  // left by a crash, unless it is open
+        } else {
+            remove_beneath(inside, entry.d_name, full_path + '/' + entry.d_name, false);
+        }
     });
     if (!listed) throw io_error("listing", full_path, errno);
 }

@@ -43,8 +43,9 @@ namespace tessera {
 bool each_entry_of(Descriptor directory, const std::function<void(int, const dirent&)>& body);
 
 /// Removes a name in a directory: a file, a link (not its target), or a directory with everything below it. An absent
-/// name is not an error. `full_path` is for messages. Throws io.
-void remove_beneath(int directory, const char* name, const std::string& full_path);
+/// name is not an error. A directory with nothing but files that a program has open still (is_deleted_open) stays; with
+/// `patient`, it gets a moment to close them. `full_path` is for messages. Throws io.
+void remove_beneath(int directory, const char* name, const std::string& full_path, bool patient = true);
 /// The same for everything in a directory, which stays.
 void empty_beneath(Descriptor directory, const std::string& full_path);
 

@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/fork.h>
+#include <tessera/permissions.h>
 #include <tessera/stop.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
@@ -370,6 +371,8 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
         return builder;
     }
     taken = in_place();
+    // Who may make something here must be able to open the file.
+    if (taken && !lock_name.empty()) (void)share_with_folder(file.get(), status, parent.get());
     // A file with a second hard link may be somebody else's, outside the folder: write nothing into it.
     if (taken && !lock_name.empty() && status.st_nlink == 1) write_builder(file.get());
     return std::nullopt;

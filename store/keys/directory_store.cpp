@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
-#include <tessera/holes.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
@@ -19,7 +18,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -30,11 +28,13 @@
 #include "array_locks.h"
 #include "beneath.h"
 #include "copy_bytes.h"
+#include "copy_folder.h"
 #include "descriptor.h"
 #include "destination_lock_file.h"
 #include "directories.h"
 #include "directory_store.h"
 #include "directory_tree.h"
+#include "file_value.h"
 #include "file_writer.h"
 #include "kept_changes.h"
 #include "keys.h"
@@ -44,39 +44,6 @@
 namespace tessera {
 
 namespace {
-
-class FileValue final : public ByteSource {
-public:
-    FileValue(Descriptor fd, std::uint64_t size, std::string name)
-        : fd_(std::move(fd)), size_(size), name_(std::move(name)) {}
-
-    [[nodiscard]] std::uint64_t size() const override { return size_; }
-
-    void read(std::uint64_t offset, MutableByteSpan out) const override {
-        if (offset > size_ || out.size() > size_ - offset) {
-            throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
-                                      offset + out.size(), size_));
-        }
-        while (!out.empty()) {
-            const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) throw io_error("reading", name_, errno);
-            if (n == 0) throw corrupt(fmt::format("{}: cut short at byte {} while it was open", name_, offset));
-            out = out.subspan(static_cast<std::size_t>(n));
-            offset += static_cast<std::uint64_t>(n);
-        }
-    }
-
-    [[nodiscard]] Extent next_stored(std::uint64_t offset) const override {
-        return tessera::next_stored(fd_.get(), offset, size_);
-    }
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    Descriptor fd_;
-    std::uint64_t size_;
-    std::string name_;
-};
 
 class DirectoryStore final : public KeyValueStore, public LocalFiles, private DirectoryTree {
 public:
@@ -165,7 +132,7 @@ public:
         }
         const Spot target = spot(key, Make::yes);
         if (::linkat(source.fd, source.name.c_str(), target.fd, target.name.c_str(), 0) != 0) return false;
-        sync_.changed(root_, key);
+        sync_.placed(root_, key, target.fd, target.name.c_str());
         return true;
     }
 
@@ -178,6 +145,7 @@ public:
         if (!source) return false;
         FileWriter file = writer(key);
         if (!file.clone(source.get())) return false;
+        file.share_like(source.get());  // as a hard link would
         file.finish();
         return true;
     }
@@ -208,6 +176,7 @@ public:
         const int root = find_root();
         if (root < 0) return;
         folders_.clear();  // some may be removed now
+        close_idle_locks();
         // Removals inside need no sync of their own: they vanish with the folder, or were intended anyway.
         if (prefix.empty()) {
             Descriptor all(open_at(root, ".", folder_flags));
@@ -225,7 +194,8 @@ public:
         // A link's target may belong to somebody else: remove only the link, as rm does.
         const bool link = S_ISLNK(status.st_mode) && (own_part(prefix) != prefix.npos || leads_to_folder(place));
         if (!link && !S_ISDIR(status.st_mode)) return;
-        remove_beneath(place.fd, place.name.c_str(), path_of(prefix));
+        // Among Tessera's own may be the lock that is held just now.
+        remove_beneath(place.fd, place.name.c_str(), path_of(prefix), own_part(prefix) == prefix.npos);
         sync_.changed(root, prefix);
     }
 
@@ -237,13 +207,10 @@ public:
             throw not_found(fmt::format("moving {}: no such directory", path_of(from)));
         }
         const Spot target = spot(to, Make::for_move);
-        int result = ::renameat2(source.fd, source.name.c_str(), target.fd, target.name.c_str(), RENAME_NOREPLACE);
-        if (result != 0 && (errno == EINVAL || errno == ENOSYS)) {  // a file system without this flag
-            struct stat status {};
-            errno = ::fstatat(target.fd, target.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
-            if (errno == 0) result = ::renameat(source.fd, source.name.c_str(), target.fd, target.name.c_str());
-        }
-        if (result == 0) {
+        const bool moved = rename_new(source.fd, source.name.c_str(), target.fd, target.name.c_str()) ||
+                           (errno == EXDEV &&
+                            move_across(source.fd, source.name.c_str(), target.fd, target.name.c_str(), path_of(from)));
+        if (moved) {
             sync_.changed(root_, from);
             sync_.changed(root_, to);
             folders_.clear();
@@ -343,6 +310,7 @@ public:
         const Spot source = spot(from, Make::no);
         if (!source.is_there()) return false;
         Spot target = spot(to, Make::no);
+        if (target.is_there()) permissions_.keep(source.fd, source.name.c_str(), target.fd, target.name.c_str());
         const auto rename = [&] {
             return ::renameat(source.fd, source.name.c_str(), target.fd, target.name.c_str()) == 0;
         };
@@ -358,7 +326,7 @@ public:
             }
         }
         sync_.changed(root_, from);
-        sync_.changed(root_, to);
+        sync_.placed(root_, to, target.fd, target.name.c_str());
         return true;
     }
 
@@ -446,18 +414,18 @@ public:
 
     void sync() override {
         sync_.sync(find_root());
-        folders_.clear();
+        forget();
     }
     void sync_later() override { sync_.later(find_root()); }
     /// For sync_together(): `done` are file systems that were synced already.
     void sync(std::set<std::uint64_t>& done) {
         sync_.sync(find_root(), done);
-        folders_.clear();
+        forget();
     }
 
     /// For rest_together(). No other thread uses the store.
     void rest() {
-        folders_.clear();
+        forget();
         locks_.clear();
         if (const int root = root_.exchange(-1); root >= 0) ::close(root);
     }
@@ -468,11 +436,24 @@ public:
         const auto open = [this, folder = join_key(prefix, undo_folder)](bool make) {
             return own_folder(folder, make);
         };
-        keeper_ = new ChangeKeeper(prefix, std::move(what), keep, open);
+        const auto give = [this, p = std::string(prefix)](int file) { permissions_.give_own(find_root(), p, file); };
+        keeper_ = new ChangeKeeper(prefix, std::move(what), keep, open, give);
         return {keeper_.load(), [this](const ChangeKeeper* keeper) {
                     keeper_ = nullptr;
                     delete keeper;
                 }};
+    }
+
+    void follow_mask() { permissions_.follow_mask(); }
+
+    void close_idle_locks() {
+        const std::lock_guard guard(locks_mutex_);
+        for (const auto& [array, locks] : locks_) locks->close_idle();
+    }
+
+    void share_like(const DirectoryStore& model) {
+        if (const int root = model.find_root(); root >= 0)
+            permissions_.share_like(model.permissions_, root, make_root());
     }
 
     [[nodiscard]] LocalFiles* local_files() override { return this; }
@@ -505,6 +486,11 @@ public:
     [[nodiscard]] const std::string& name() const override { return name_; }
 
 private:
+    void forget() {
+        folders_.clear();
+        permissions_.forget();
+    }
+
     /// Replaces across file systems, where rename is impossible: copies the value, puts the copy in place, removes the
     /// original.
     bool replace_across(std::string_view from, std::string_view to) {
@@ -586,6 +572,20 @@ std::shared_ptr<const ChangeKeeper> keep_changes(KeyValueStore& store, std::stri
                                                  bool keep) {
     auto* directory = dynamic_cast<DirectoryStore*>(&store);
     return directory == nullptr ? nullptr : directory->keep_changes(prefix, std::move(what), keep);
+}
+
+void share_like(KeyValueStore& store, const KeyValueStore& model) {
+    auto* const directory = dynamic_cast<DirectoryStore*>(&store);
+    const auto* const like = dynamic_cast<const DirectoryStore*>(&model);
+    if (directory != nullptr && like != nullptr) directory->share_like(*like);
+}
+
+void follow_mask(KeyValueStore& store) {
+    if (auto* const directory = dynamic_cast<DirectoryStore*>(&store)) directory->follow_mask();
+}
+
+void close_idle_locks(KeyValueStore& store) {
+    if (auto* const directory = dynamic_cast<DirectoryStore*>(&store)) directory->close_idle_locks();
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

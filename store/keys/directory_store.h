@@ -27,6 +27,17 @@ void rest_together(std::span<KeyValueStore* const> stores);
 [[nodiscard]] std::shared_ptr<const class ChangeKeeper> keep_changes(KeyValueStore& store, std::string_view prefix,
                                                                      std::string what, bool keep);
 
+/// For a directory_store() that becomes a copy or the successor of another one: its root gets the permissions of the
+/// other root, and files without metadata beside them those of the other store's. `model` must outlive it. Does nothing
+/// for other stores, or if `model` does not exist.
+void share_like(KeyValueStore& store, const KeyValueStore& model);
+
+/// For a directory_store() that holds nothing but a new array: its files get the permissions that the mask leaves.
+void follow_mask(KeyValueStore& store);
+
+/// Closes the lock files of a directory_store() that this process has open but does not hold.
+void close_idle_locks(KeyValueStore& store);
+
 /// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);
 

@@ -119,13 +119,13 @@ DirectoryTree::Folder DirectoryTree::folder_at(int root, std::string_view path, 
 
 Descriptor DirectoryTree::make_folder(int root, std::string_view path, Make make) const {
     const Spot place = spot(path, make);
-    if (::mkdirat(place.fd, place.name.c_str(), 0777) == 0) {
-        make == Make::for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
-    } else if (errno != EEXIST) {
-        throw io_error("making the directory", path_of(path), errno);
-    }
+    const bool made = ::mkdirat(place.fd, place.name.c_str(), 0777) == 0;
+    if (!made && errno != EEXIST) throw io_error("making the directory", path_of(path), errno);
+    if (made) make == Make::for_move ? sync_.changed_for_move(root, path) : sync_.changed(root, path);
     const bool follow = options_.follow_links && own_part(path) == path.npos;
-    return Descriptor(open_below(place.fd, place.name, folder_flags, follow));
+    Descriptor folder(open_below(place.fd, place.name, folder_flags, follow));
+    if (made && folder) permissions_.give_folder(root, path, place.fd, folder.get());
+    return folder;
 }
 
 bool DirectoryTree::is_direct(std::string_view key) const {
@@ -328,7 +328,6 @@ bool DirectoryTree::leads_on(int directory, const dirent& entry) {
 }
 
 Descriptor DirectoryTree::own_folder(const std::string& path, bool make) const {
-    constexpr mode_t for_all = 0777;
     const int root = find_root();
     const auto open = [&] { return Descriptor(open_below(root, path, folder_flags, options_.follow_links)); };
     Descriptor folder = open();
@@ -337,7 +336,7 @@ Descriptor DirectoryTree::own_folder(const std::string& path, bool make) const {
     const Descriptor above =
         slash == path.npos ? Descriptor(open_at(root, ".", folder_flags)) : own_folder(path.substr(0, slash), make);
     if (!above) return folder;
-    (void)::mkdirat(above.get(), path.substr(slash + 1).c_str(), for_all);  // 0 without a '/'
+    (void)make_folder_like_above(above.get(), path.c_str() + (slash + 1));  // 0 without a '/'
     return open();
 }
 
@@ -345,22 +344,24 @@ FileWriter DirectoryTree::writer(std::string_view key) const {
     require_key(key);
     require_writable("writing", key);
     Spot place = spot(key, Make::yes);
+    const auto wanted = permissions_.of(root_, key, place.fd, place.name.c_str());
     std::string temporary;
-    Descriptor fd = create_temporary(place, temporary);
+    Descriptor fd = create_temporary(place, temporary, wanted.mode());
     if (!fd && errno == ENOENT && place.folder) {  // removed since it was opened
         folders_.clear();
         place = spot(key, Make::yes);
-        fd = create_temporary(place, temporary);
+        fd = create_temporary(place, temporary, wanted.mode());
     }
     if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
+    permissions_.give(fd.get(), key, place.fd, wanted);
     return {root_, std::move(place.folder), std::move(fd), std::move(temporary), std::string(key), path_of(key),
             sync_, keeper_.load()};
 }
 
-Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name) {
+Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name, mode_t mode) {
     for (;;) {
         name = temporary_name();
-        Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+        Descriptor fd(open_at(place.fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode));
         // EEXIST: left by a crashed process that had the same number.
         if (fd || errno != EEXIST) return fd;
     }

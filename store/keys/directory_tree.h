@@ -15,6 +15,7 @@
 
 #include "beneath.h"
 #include "descriptor.h"
+#include "file_permissions.h"
 #include "file_writer.h"
 #include "keys.h"
 
@@ -31,7 +32,10 @@ namespace tessera {
 class DirectoryTree {
 public:
     DirectoryTree(std::string name, const StoreOptions& options)
-        : name_(std::move(name)), options_(options), sync_(options.durability, name_, folders_) {}
+        : name_(std::move(name)),
+          options_(options),
+          sync_(options.durability, name_, folders_),
+          permissions_(name_, options.waiter) {}
     ~DirectoryTree();
     DirectoryTree(const DirectoryTree&) = delete;
     DirectoryTree& operator=(const DirectoryTree&) = delete;
@@ -116,7 +120,7 @@ protected:
     [[nodiscard]] static bool leads_on(int directory, const dirent& entry);
     [[nodiscard]] FileWriter writer(std::string_view key) const;
     /// A new temporary file; on failure, none, and errno is set.
-    [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name);
+    [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name, mode_t mode);
     /// Calls `body(directory, entry)` for each entry directly below a prefix, except temporary files.
     template <class Body>
     void each_entry(std::string_view prefix, Body&& body) const {
@@ -138,7 +142,8 @@ protected:
         }
         if ((!fd && is_absent(errno)) || (fd && leads_out(fd.get()))) return;
         const bool listed = fd && each_entry_of(std::move(fd), [&](int directory, const dirent& entry) {
-                                if (std::string_view(entry.d_name).starts_with(temporary_prefix) == temporary)
+                                const std::string_view name = entry.d_name;
+                                if (name.starts_with(temporary_prefix) == temporary && !is_deleted_open(name))
                                     body(directory, entry);
                             });
         if (!listed) throw io_error("listing", path_of(prefix), errno);
@@ -148,6 +153,7 @@ protected:
     StoreOptions options_;
     mutable FolderCache folders_;
     mutable FolderSync sync_;
+    mutable FilePermissions permissions_;
     mutable std::atomic<int> root_ = -1;
     std::atomic<ChangeKeeper*> keeper_ = nullptr;  ///< not owned; keeps what is replaced and removed
 

@@ -36,6 +36,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <tessera/error.h>
+#include <tessera/permissions.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,6 +87,18 @@ void FolderSync::changed(int root, std::string_view key) {
     }
     const std::lock_guard guard(mutex_);
     if (folder != last_) last_ = *folders_.insert(std::move(folder)).first;
+}
+
+void FolderSync::placed(int root, std::string_view key, int folder, const char* name) {
+    struct statfs system {};
+    if (fuse_ < 0) fuse_ = ::fstatfs(folder, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC ? 1 : 0;
+    if (fuse_ > 0) {
+        // After link() and rename() some programs behind FUSE report a wrong size (gocryptfs: that of the encrypted
+        // file), which the kernel keeps for a while. Unless it is asked for a fresh one.
+        struct statx fresh {};
+        (void)::statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &fresh);
+    }
+    changed(root, key);
 }
 
 void FolderSync::changed_for_move(int root, std::string_view key) const {
@@ -206,6 +219,19 @@ bool FileWriter::clone(int from) {
     return ::ioctl(fd_.get(), FICLONE, from) == 0;
 }
 
+void FileWriter::share_like(int from) {
+    struct stat wanted {};
+    struct stat status {};
+    if (::fstat(from, &wanted) != 0 || ::fstat(fd_.get(), &status) != 0) return;
+    Permissions now = permissions_from(status);
+    Permissions like = permissions_from(wanted);
+    like.mode &= 0777U;
+    bool supported = true;
+    like.list = access_list(from, &supported);
+    if (supported) now.list = access_list(fd_.get());
+    (void)give_permissions(fd_.get(), now, like);
+}
+
 void FileWriter::finish() {
     // Set to the nanosecond: the system's own times advance only every few milliseconds. Within that a file may be
     // replaced twice and get its old inode back, so that its ValueStamp would show no change. For file systems without
@@ -227,7 +253,7 @@ void FileWriter::finish() {
     if (keeper_ != nullptr) keeper_->before(folder(), name, temporary_.c_str(), key_);
     if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
-    sync_.changed(root_, key_);
+    sync_.placed(root_, key_, folder(), name);
 }
 
 void FileWriter::hold(HeldFiles& held) {
@@ -281,7 +307,7 @@ bool HeldFiles::place(std::string_view key) {
     if (::renameat(spot.fd, temporary.c_str(), spot.fd, name.c_str()) != 0) {
         throw io_error("writing", join_key(store_, key), errno);
     }
-    sync_.changed(root_, key);
+    sync_.placed(root_, key, spot.fd, name.c_str());
     const std::lock_guard guard(mutex_);
     temporaries_.erase(temporaries_.find(key));
     return true;

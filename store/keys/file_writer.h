@@ -33,7 +33,10 @@ public:
     /// A name in the folder of `key` was set or removed.
     void changed(int root, std::string_view key);
 
-    /// The same, durable at once unless sync_later() deferred it.
+    /// The same for a name that a file just got, by link or rename, in the open folder `folder`.
+    void placed(int root, std::string_view key, int folder, const char* name);
+
+    /// The same as changed(), durable at once unless sync_later() deferred it.
     void changed_for_move(int root, std::string_view key) const;
 
     /// Defers everything to sync(), which then syncs the whole file system.
@@ -54,6 +57,7 @@ private:
     const std::string& store_;
     const FolderCache& open_;
     std::atomic<bool> later_ = false;
+    std::atomic<int> fuse_ = -1;       ///< whether the store is on FUSE; negative if that is unknown
     std::atomic<bool> whole_ = false;  ///< later() has found that syncfs() is enough
     std::mutex syncing_;
     std::mutex mutex_;
@@ -81,6 +85,8 @@ public:
     void write_at(std::uint64_t offset, ByteSpan bytes) override;
     /// Makes the file a reflink of another one; false if that is impossible.
     bool clone(int from);
+    /// Gives the file the permissions of another one.
+    void share_like(int from);
     void finish() override;
     [[nodiscard]] const std::string& name() const override { return name_; }
     /// Makes finish() hand the file to `held`, which must live until then, instead of giving it its key.

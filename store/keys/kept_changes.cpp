@@ -88,11 +88,12 @@ std::string kept_name(std::uint64_t id, std::uint64_t number) {
 
 // ---- writing
 
-ChangeKeeper::ChangeKeeper(std::string_view prefix, std::string what, bool keep, OpenFolder open)
+ChangeKeeper::ChangeKeeper(std::string_view prefix, std::string what, bool keep, OpenFolder open, GivePermissions give)
     : below_(prefix.empty() ? std::string() : fmt::format("{}/", prefix)),
       what_(shortened(std::move(what))),
       keep_(keep),
       open_(std::move(open)),
+      give_(std::move(give)),
       id_(random_id()) {}
 
 ChangeKeeper::~ChangeKeeper() {
@@ -149,6 +150,7 @@ void ChangeKeeper::create_record() {
         if (errno != EEXIST || ::unlinkat(folder_.get(), record_file, 0) != 0) return;
     }
     if (!record_) return;
+    give_(record_.get());
     Value header = Value::object();
     header.set("tessera_undo", record_version);
     header.set("id", fmt::format("{:016x}", id_));

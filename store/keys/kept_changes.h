@@ -28,10 +28,12 @@ class ChangeKeeper {
 public:
     /// Opens the folder for the kept values, and makes it if `make`; on failure none, and errno is set.
     using OpenFolder = std::function<Descriptor(bool make)>;
+    /// Gives an open file the permissions of the array's files.
+    using GivePermissions = std::function<void(int file)>;
 
     /// For the array at `prefix`. `what` describes the changes, for a person. Without `keep`, the first change only
     /// removes what was kept before, because undo() takes back the last change or none.
-    ChangeKeeper(std::string_view prefix, std::string what, bool keep, OpenFolder open);
+    ChangeKeeper(std::string_view prefix, std::string what, bool keep, OpenFolder open, GivePermissions give);
     ~ChangeKeeper();
     ChangeKeeper(const ChangeKeeper&) = delete;
     ChangeKeeper& operator=(const ChangeKeeper&) = delete;
@@ -59,6 +61,7 @@ private:
     std::string what_;
     bool keep_;
     OpenFolder open_;
+    GivePermissions give_;
     std::uint64_t id_;
     std::mutex mutex_;  ///< for the first change
     bool begun_ = false;

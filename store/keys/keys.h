@@ -1,6 +1,7 @@
 // Checks of keys and prefixes, which every store makes before using them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -22,9 +23,19 @@ void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit
     return name.starts_with('.') && name.find(".tessera") != std::string_view::npos;
 }
 
+/// The metadata documents of arrays and groups in all formats. The dialects (store/dialects) say more of them.
+inline constexpr std::array<std::string_view, 5> metadata_names{"zarr.json", ".zarray", "__zmeta__", ".zgroup", "meta"};
+
 /// The lock files of zarr 0.4 and similar programs; Tessera's own is `.tessera/lock`.
 [[nodiscard]] inline bool is_lock_name(std::string_view name) {
     return name.ends_with(".lock");
+}
+
+/// Whether a name is that of a file which was deleted while a program has it open: libfuse and NFS rename it, and
+/// remove it when it is closed. Its folder cannot be removed before.
+[[nodiscard]] inline bool is_deleted_open(std::string_view name) {
+    constexpr std::size_t nfs_name = 28;  // ".nfs" and 24 digits
+    return name.starts_with(".fuse_hidden") || (name.starts_with(".nfs") && name.size() == nfs_name);
 }
 
 /// Whether a name looks like that of a chunk or a folder of chunks: "3", "3.0", "c.3.0", "3.0.blosc". Excludes "c",

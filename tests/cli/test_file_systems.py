@@ -190,6 +190,99 @@ class Batches(ProgramTest):
         self.usable()
 
 
+class OtherKinds(ProgramTest):
+    """File systems that rename deleted files, or cannot rename folders."""
+
+    def in_a_namespace(self, script, mount):
+        if os.geteuid() != 0 or not works("unshare", "-m", "sh", "-ec", f"{mount}; umount {self.folder}/mounted"):
+            self.skipTest(f"takes root, and: {mount}")
+        command = f"{mount}; {script}"
+        result = subprocess.run(["unshare", "-m", "sh", "-ec", command], cwd=self.folder, capture_output=True, text=True,
+                                timeout=300, env={**os.environ, "T": PROGRAM})
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        return result.stdout
+
+    def test_deleted_open_files_are_renamed(self):
+        """FUSE: a folder with such a file cannot be removed."""
+        for folder in ("source", "mounted"):
+            (self.folder / folder).mkdir()
+        self.save("ones.npy", np.ones(8, "<i4"))
+        make = "create mounted/a --shape 8 --chunks 2 --dtype '<i4' --quiet"
+        shown = self.in_a_namespace(f"""
+            trap 'umount mounted' EXIT
+            $T {make}; $T set mounted/a ... 5 --quiet
+            $T snapshot mounted/a create one --quiet; $T set mounted/a 0 6 --quiet
+            $T snapshot mounted/a restore one --quiet; $T get mounted/a
+            $T copy ones.npy mounted/a --overwrite --chunks 4 --quiet; $T get mounted/a
+            $T snapshot mounted/a rm one --quiet
+            $T rm mounted/a; rm -d mounted/a.snapshots; $T {make}; $T get mounted/a
+            $T group mounted/g --quiet; $T copy mounted/a mounted/g/a --quiet; $T mv mounted/g/a mounted/g/b --quiet
+            $T verify mounted --quiet; $T rm mounted/g --recursive --quiet; $T rm mounted/a --quiet
+            sleep 0.1; find mounted -mindepth 1
+            """, f"bindfs {self.folder}/source {self.folder}/mounted")
+        lines = [line for line in shown.splitlines() if line.startswith("[")]
+        self.assertEqual(lines, ["[5 5 5 5 5 5 5 5]", "[1 1 1 1 1 1 1 1]", "[0 0 0 0 0 0 0 0]"])
+        self.assertEqual(shown.splitlines()[-1], lines[-1], "something is left")
+
+    def test_deleted_files_of_others(self):
+        """A folder stays while another program has a file in it open."""
+        for folder in ("source", "mounted"):
+            (self.folder / folder).mkdir()
+        shown = self.in_a_namespace("""
+            trap 'umount mounted' EXIT
+            $T create mounted/a --shape 8 --dtype '<i4' --quiet; $T set mounted/a ... 5 --quiet
+            exec 9<mounted/a/.tessera/lock
+            $T rm mounted/a --quiet; $T create mounted/a --shape 4 --dtype '<i4' --quiet; $T get mounted/a
+            exec 9<&-
+            """, f"bindfs {self.folder}/source {self.folder}/mounted")
+        self.assertEqual(shown.split(), ["[0", "0", "0", "0]"])
+
+    def test_wrong_sizes_after_a_link(self):
+        """gocryptfs names the size of the encrypted file right after a link or rename."""
+        for folder in ("source", "mounted"):
+            (self.folder / folder).mkdir()
+        (self.folder / "word").write_text("secret\n")
+        if not works("gocryptfs", "-q", "-init", "-scryptn", "10", "-passfile", self.folder / "word", self.folder / "source"):
+            self.skipTest("takes gocryptfs")
+        shown = self.in_a_namespace("""
+            trap 'umount mounted' EXIT
+            $T create mounted/a --shape 8 --chunks 2 --dtype '<i4' --quiet; $T set mounted/a ... 5 --quiet
+            $T snapshot mounted/a create one --quiet; sleep 1.1; $T verify mounted/a.snapshots/one --quiet
+            $T set mounted/a ... 6 --quiet; $T snapshot mounted/a restore one --quiet; $T get mounted/a
+            """, f"gocryptfs -q -passfile {self.folder}/word {self.folder}/source {self.folder}/mounted")
+        self.assertEqual(shown.strip(), "[5 5 5 5 5 5 5 5]")
+
+    def test_folders_of_a_lower_layer(self):
+        """overlayfs, as in containers, renames no folder that lies in a lower layer."""
+        for folder in ("lower", "upper", "mounted"):
+            (self.folder / folder).mkdir()
+        self.save("ones.npy", np.ones(8, "<i4"))
+        for name in ("a", "b", "c"):
+            self.tessera("create", f"lower/{name}", "--shape", "8", "--chunks", "2", "--dtype", "<i4", "--quiet")
+            self.tessera("set", f"lower/{name}", "...", "5", "--quiet")
+        self.tessera("snapshot", "lower/c", "create", "one", "--quiet")
+        self.tessera("set", "lower/c", "0", "6", "--quiet")
+        (self.folder / "lower/a").chmod(0o750)
+        before = {p.name: p.stat().st_mtime_ns for p in (self.folder / "lower/a").iterdir() if p.is_file()}
+        mount = ("mount -t tmpfs none upper; mkdir upper/u upper/w; "
+                 "mount -t overlay overlay -o lowerdir=lower,upperdir=upper/u,workdir=upper/w mounted")
+        shown = self.in_a_namespace("""
+            $T mv mounted/a mounted/moved --quiet; $T get mounted/moved; test ! -e mounted/a; $T verify mounted/moved
+            stat -c '%a %n' mounted/moved
+            stat -c '%n %.Y' mounted/moved/__zmeta__
+            $T set mounted/moved 0 1 --quiet
+            $T copy ones.npy mounted/b --overwrite --chunks 4 --quiet; $T get mounted/b; $T verify mounted/b
+            $T snapshot mounted/c restore one --quiet; $T get mounted/c; $T verify mounted/c
+            $T snapshot mounted/c rm one --quiet; $T rm mounted/c --quiet
+            find mounted -name '.*tessera-*'
+            """, f"cd {self.folder}; {mount}")
+        self.assertEqual([line for line in shown.splitlines() if line.startswith("[")],
+                         ["[5 5 5 5 5 5 5 5]", "[1 1 1 1 1 1 1 1]", "[5 5 5 5 5 5 5 5]"])
+        self.assertIn("750 mounted/moved", shown)
+        self.assertIn(f"{before['__zmeta__'] // 10**9}.{before['__zmeta__'] % 10**9:09d}", shown)
+        self.assertNotIn("tessera-", shown)
+
+
 class Seals(ProgramTest):
     def test_a_seal_waits_for_writers(self):
         self.tessera("create", "s.zarr", "--shape", "40,40", "--chunks", "20,20", "--dtype", "<i4", "--quiet")

@@ -133,6 +133,7 @@ std::optional<fs::path> changed_place(const CLI::App& command) {
 ChangeNote::ChangeNote(const CLI::App& command, std::vector<std::string> words) : words_(std::move(words)) {
     directory_ = changed_place(command);
     if (!directory_) return;
+    removes_ = command.get_name() == "rm";
     if (command.get_name() == "mv" && is_given(command, "SRC")) {
         left_ = group_left(command.get_option_no_throw("SRC")->results().back(), *directory_);
     }
@@ -151,7 +152,9 @@ void ChangeNote::write() const noexcept {
             append_log(left_, log_line(command_text(words_)));
         }
         // For an archive, an array file or a removed node, the log is that of the group around it.
-        const fs::path place = fs::is_directory(*directory_) ? *directory_ : group_around(*directory_);
+        // Of a removed one the folder may stay, while another program has a file in it open.
+        const bool stays = !removes_ && fs::is_directory(*directory_);
+        const fs::path place = stays ? *directory_ : group_around(*directory_);
         if (place.empty() || place_beside(place, {.read_only = true}))
             return;  // a bag must not hold files that it does not list
         if (place == *directory_ && !before_.empty() && read_log(place).empty()) {

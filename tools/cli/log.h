@@ -33,6 +33,7 @@ private:
     std::optional<std::filesystem::path> directory_;
     std::filesystem::path left_;   ///< the group that a node is moved out of; empty if none
     std::vector<LogLine> before_;  ///< the lines of the log so far, if the directory may be replaced
+    bool removes_ = false;         ///< the command removes what is at `directory_`
 };
 
 }  // namespace tessera::cli

@@ -31,7 +31,7 @@ namespace tessera::cli {
 
 namespace {
 
-/// Notes which run the program waits for. SIGINT and SIGTERM end the wait.
+/// Notes which run the program waits for, and what the library has to say. SIGINT and SIGTERM end the wait.
 class WaitNotice final : public Waiter {
 public:
     explicit WaitNotice(Session& session) : session_(session) {}
@@ -39,6 +39,7 @@ public:
         session_.note(
             fmt::format("waiting for {}, which {} is creating; Ctrl-C stops waiting", destination.string(), builder));
     }
+    void notes(std::string_view text) override { session_.note(text); }
     [[nodiscard]] bool stopped() const override { return session_.io().stop.stop_requested(); }
 
 private:

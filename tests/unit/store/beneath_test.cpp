@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <tessera/dialect.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "keys.h"
 #include "temporary_folder.h"
 
 namespace tessera {
@@ -38,6 +41,20 @@ protected:
     TemporaryFolder folder;
     Descriptor in;
 };
+
+TEST(Keys, every_metadata_document_is_known_as_one) {
+    const auto known = [](std::string_view name) { return std::ranges::count(metadata_names, name) == 1; };
+    for (const Dialect& dialect : dialect_table()) {
+        EXPECT_TRUE(known(dialect.metadata_key)) << dialect.name;
+        EXPECT_TRUE(dialect.group_key.empty() || known(dialect.group_key)) << dialect.name;
+    }
+}
+
+TEST(Keys, deleted_files_that_are_open_have_names_of_their_own) {
+    EXPECT_TRUE(is_deleted_open(".fuse_hidden000000090000000d"));
+    EXPECT_TRUE(is_deleted_open(".nfs000000000123456700000001"));
+    for (const char* name : {".zarray", ".nfs", ".nfsiostat", "0.0", ".tessera"}) EXPECT_FALSE(is_deleted_open(name));
+}
 
 TEST_F(Beneath, links_are_not_followed_whichever_way_the_path_is_walked) {
     struct Case {

@@ -313,6 +313,34 @@ TEST(DirectoryStore, modes_follow_the_umask) {
     EXPECT_EQ(fs::status(root / "folder").permissions(), fs::perms(0750));
 }
 
+TEST(DirectoryStore, a_replaced_file_keeps_its_mode_and_a_new_one_takes_that_of_the_metadata) {
+    const fs::path root = fresh_directory();
+    const auto store = directory_store(root);
+    const mode_t before = ::umask(027);
+    put(*store, "a/.zarray", "{}");
+    put(*store, "a/0", "v");
+    ::umask(before);
+    ASSERT_EQ(::chmod((root / "a").c_str(), 0775), 0);
+    ASSERT_EQ(::chmod((root / "a" / ".zarray").c_str(), 0664), 0);
+    ASSERT_EQ(::chmod((root / "a" / "0").c_str(), 0600), 0);
+    const mode_t private_mask = ::umask(077);
+    store->sync();
+    put(*store, "a/0", "w");
+    put(*store, "a/1", "w");
+    put(*store, "a/b/2", "w");
+    put(*store, "a/.tessera/batch/3", "w");
+    store->replace("a/.tessera/batch/3", "a/0");
+    put(*store, "other/0", "w");
+    ::umask(private_mask);
+    const auto mode = [&](const char* name) { return static_cast<int>(fs::status(root / name).permissions()); };
+    EXPECT_EQ(mode("a/0"), 0600);
+    EXPECT_EQ(mode("a/1"), 0664);
+    EXPECT_EQ(mode("a/.tessera"), 0775);
+    EXPECT_EQ(mode("a/.tessera/batch"), 0775);
+    EXPECT_EQ(mode("other"), 0700);
+    EXPECT_EQ(mode("other/0"), 0600);
+}
+
 TEST(DirectoryStore, values_have_their_time_from_us_to_the_nanosecond) {
     const auto store = directory_store(fresh_directory(), {.durability = Durability::none});
     const auto now = [] {

@@ -34,6 +34,18 @@ bool has_default_handler() {
     return module.attr("getsignal")(SIGINT).is(module.attr("default_int_handler"));
 }
 
+/// Warns where something was written otherwise than it should be.
+class Notes final : public Waiter {
+public:
+    void waits(const std::filesystem::path& /*destination*/, std::string_view /*builder*/) override {}
+    void notes(std::string_view text) override {
+        const py::gil_scoped_acquire gil;
+        const std::string message(text);
+        // A filter that makes an error of it must not stop what is half done.
+        if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) PyErr_WriteUnraisable(nullptr);
+    }
+};
+
 }  // namespace
 
 std::uint64_t usual_memory() {
@@ -139,9 +151,11 @@ void Work::rethrow() {
 }
 
 StoreOptions store_options(bool read_only, const std::string& durability, bool locks, bool follow_links) {
+    static Notes notes;
     return {.read_only = read_only,
             .durability = durability_named(durability),
             .process_locks = locks,
+            .waiter = &notes,
             .follow_links = follow_links};
 }
 

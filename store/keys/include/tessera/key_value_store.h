@@ -47,7 +47,8 @@ enum class Durability : std::uint8_t {
 /// By name. For an unknown one, throws invalid_argument, listing the names.
 [[nodiscard]] Durability durability_named(std::string_view name);
 
-/// Notified when an operation must wait for another run that makes the same destination (see DestinationLock).
+/// Notified when an operation must wait for another run that makes the same destination (see DestinationLock), and of
+/// what a person should know about files that were written.
 class Waiter {
 public:
     virtual ~Waiter() = default;
@@ -55,6 +56,8 @@ public:
     virtual void waits(const std::filesystem::path& destination, std::string_view builder) = 0;
     /// Polled several times a second while waiting; if true, the operation throws Error(cancelled).
     [[nodiscard]] virtual bool stopped() const { return false; }
+    /// Called when something was written otherwise than it should be, in any thread: `text` says what and why.
+    virtual void notes(std::string_view /*text*/) {}
 };
 
 /// How a place is opened.
