@@ -1,4 +1,5 @@
 #include <tessera/array.h>
+#include <tessera/array_plan.h>
 
 #include <fmt/format.h>
 
@@ -126,8 +127,16 @@ Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_
 namespace {
 
 /// Makes and publishes a new array; the caller holds the DestinationLock.
-Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
-    Array array = Array::create(std::move(store), prefix, dialect_named(options.format), make_metadata(options), false);
+Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& given,
+                   Waiter* waiter = nullptr) {
+    ArrayOptions options = given;
+    const FormatChoice choice = choose_format(options);
+    options.format = choice.dialect->name;
+    Array array = Array::create(std::move(store), prefix, *choice.dialect, make_metadata(options), false);
+    const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
+    for (const auto& note : {choice.note, undefined}) {
+        if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), *note));
+    }
     const Value attributes = new_attributes(options);
     if (!attributes.as_object().empty()) array.attributes().replace(attributes);
     array.publish();
@@ -140,11 +149,11 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
     const DestinationLock building(path, store);
     require_may_replace(path, occupant(path), {});
     Place place = store_kind_of(path).place(path, store);
-    return create_whole(std::move(place.store), place.prefix, options);
+    return create_whole(std::move(place.store), place.prefix, options, store.waiter);
 }
 
 ArrayMetadata make_metadata(const ArrayOptions& options) {
-    const Dialect& dialect = dialect_named(options.format);
+    const Dialect& dialect = *choose_format(options).dialect;
     ArrayMetadata m;
     m.dtype = options.dtype;
     m.shape = options.shape;
@@ -154,6 +163,8 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     (void)byte_count(m.shape, m.dtype.size());
     m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
     m.fill = dialect.default_fill(m.dtype);
+    const bool named = !options.dimension_names.empty() || options.attributes.find(dimensions_attribute) != nullptr;
+    if (!options.fill_value && named && dialect.fill_is_missing) m.fill = null_fill();
     if (options.fill_value) {
         m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
         if (!options.fill_value->is_null()) {
@@ -184,7 +195,7 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
 
 Value new_attributes(const ArrayOptions& options) {
     Value attributes = options.attributes;
-    if (!options.dimension_names.empty() && !dialect_named(options.format).dimension_names) {
+    if (!options.dimension_names.empty() && !choose_format(options).dialect->dimension_names) {
         attributes.set(dimensions_attribute, dimension_names_json(options.dimension_names));
     }
     return attributes;

@@ -13,6 +13,7 @@
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 namespace tessera {
@@ -216,8 +217,8 @@ void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o
     set_chunk_layout(m, layout);
 }
 
-PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
-                       const CastSource* cast) {
+PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                          const CastSource* cast) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
     std::vector<std::string> changes;
@@ -262,6 +263,83 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
     return plan;
 }
 
+/// Whether arrays of this dialect have names of dimensions that other programs read: xarray reads no older formats.
+bool names_are_read(const Dialect& dialect) {
+    return dialect.dimension_names || dialect.fill_is_missing;
+}
+
+/// The format of data that have none, if it can express what is asked.
+const Dialect& usual_format(const ArrayWishes& o) {
+    return o.like_format ? dialect_named(*o.like_format) : default_format(o.preferred_format);
+}
+
+std::string v3_note(std::string_view why, std::string_view option_prefix) {
+    return fmt::format("made in format v3, because {}; {}format chooses another", why, option_prefix);
+}
+
+std::string no_names_text(const Dialect& dialect) {
+    return fmt::format("{} has no names of dimensions that other programs read", dialect.name);
+}
+
+/// Throws as make_metadata() does, and what the dialect cannot express.
+ArrayMetadata expressed(const ArrayOptions& options, const Dialect& dialect) {
+    ArrayOptions own = options;
+    own.format = dialect.name;
+    ArrayMetadata metadata = make_metadata(own);
+    dialect.require_expressible(metadata);
+    return metadata;
+}
+
+/// `own`, or v3 if that cannot express the options; `names`: whether names of dimensions are asked for.
+FormatChoice chosen(const ArrayOptions& options, bool names, const Dialect& own, std::string_view option_prefix) {
+    std::string why;
+    try {
+        (void)expressed(options, own);
+        if (!names || names_are_read(own)) return {.dialect = &own};
+        why = no_names_text(own);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::invalid_argument) throw;
+        why = e.what();
+    }
+    try {
+        const Dialect& v3 = dialect_named("v3");
+        (void)expressed(options, v3);
+        return {.dialect = &v3, .note = v3_note(why, option_prefix)};
+    } catch (const Error&) {
+        return {.dialect = &own};  // it is not the format
+    }
+}
+
+PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                       const CastSource* cast) {
+    if (o.format || !o.may_take_v3 || !asks_for_a_format(o)) return plan_copy_as(from, o, selection, cast);
+    const auto in_v3 = [&](std::string_view why) {
+        ArrayWishes wishes = o;
+        wishes.format = "v3";
+        PlannedArray plan = plan_copy_as(from, wishes, selection, cast);
+        plan.changes.insert(plan.changes.begin(), v3_note(why, o.option_prefix));
+        return plan;
+    };
+    std::optional<PlannedArray> plan;
+    try {
+        plan = plan_copy_as(from, o, selection, cast);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::invalid_argument) throw;
+        try {
+            return in_v3(e.what());
+        } catch (const Error&) {
+            // It is not the format.
+        }
+        throw;
+    }
+    if (!o.dimension_names || names_are_read(*plan->dialect)) return *std::move(plan);
+    try {
+        return in_v3(no_names_text(*plan->dialect));
+    } catch (const Error&) {
+        return *std::move(plan);
+    }
+}
+
 PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
     ArrayOptions options;
     options.shape = selection ? selection->shape() : from.info().shape;
@@ -270,32 +348,76 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     if (o.shards) options.shards = *o.shards;
     if (o.codec) options.codec = *o.codec;
     if (o.fill) options.fill_value = *o.fill;
-    if (o.format) options.format = *o.format;
     if (o.order) options.order = *o.order;
     if (o.separator) options.separator = *o.separator;
+    FormatChoice choice;
+    if (o.format) {
+        options.format = *o.format;
+    } else if (o.may_take_v3) {
+        const bool names = o.dimension_names.has_value() && !o.like_format;
+        choice = chosen(options, names, usual_format(o), o.option_prefix);
+        options.format = choice.dialect->name;
+    } else {
+        options.format = usual_format(o).name;
+    }
     PlannedArray plan{&dialect_named(options.format),
                       metadata_of_new(options, o.format.has_value(), o.option_prefix),
                       stored_attributes(from),
                       {},
                       "it is no array yet"};
+    // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
+    if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
+    if (choice.note) plan.changes.push_back(*std::move(choice.note));
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
-    if (!o.fill && names_dimensions(plan.attributes)) add_masking_note(plan, o);
     return plan;
 }
 
 }  // namespace
 
+const Dialect& default_format(std::string_view preferred) {
+    constexpr const char* variable = "TESSERA_FORMAT";
+    const char* const given = std::getenv(variable);
+    if (given != nullptr && *given != '\0') {
+        return in_context([] { return variable; }, [&]() -> const Dialect& { return dialect_named(given); });
+    }
+    return dialect_named(preferred.empty() ? "zmeta" : preferred);
+}
+
+FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred, std::string_view option_prefix) {
+    if (!options.format.empty()) return {.dialect = &dialect_named(options.format)};
+    return chosen(options, !options.dimension_names.empty(), default_format(preferred), option_prefix);
+}
+
+FillValue null_fill() {
+    return {.bytes = std::nullopt, .spelling = Value(), .error = {}};
+}
+
+std::optional<std::string> undefined_note(const Dialect& dialect, const ArrayMetadata& m,
+                                          std::string_view option_prefix) {
+    if (!dialect.fill_is_missing || m.fill.bytes || !m.fill.error.empty()) return {};
+    return fmt::format(
+        "the fill value is null, so that elements that were never written have no value: zarr-python reads them as "
+        "whatever is in its memory; write all of them, or give them one with {}fill",
+        option_prefix);
+}
+
+std::optional<std::string> undefined_chunks_note(const ArrayMetadata& m, std::int64_t missing) {
+    if (m.fill.bytes || !m.fill.error.empty() || missing <= 0) return {};
+    return fmt::format(
+        "the fill value is null and {} {} never stored, so that the elements there have no value: zarr-python reads "
+        "them as whatever is in its memory, and Tessera as zeros",
+        missing, missing == 1 ? "chunk was" : "chunks were");
+}
+
+bool asks_for_a_format(const ArrayWishes& wishes) {
+    return wishes.codec || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
+}
+
 ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen, std::string_view option_prefix) {
-    const auto made = [&](const Dialect& dialect) {
-        ArrayOptions own = options;
-        own.format = dialect.name;
-        ArrayMetadata metadata = make_metadata(own);
-        dialect.require_expressible(metadata);
-        return metadata;
-    };
+    const auto made = [&](const Dialect& dialect) { return expressed(options, dialect); };
     try {
-        return made(dialect_named(options.format));
+        return made(*choose_format(options, "", option_prefix).dialect);
     } catch (const Error& e) {
         if (format_chosen) throw;
         const std::string advice = advised_format(option_prefix, [&](const Dialect& dialect) {

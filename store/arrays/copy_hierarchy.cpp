@@ -263,9 +263,31 @@ std::vector<std::string> bundled(const HierarchyCopy& o, std::vector<PassedFolde
     return names;
 }
 
+/// plan_hierarchy(). If several arrays cannot all be made as asked in the format that they would have, they all get v3.
+HierarchyPlan plan_taking_v3(HierarchyCopy& o) {
+    const bool members = !o.members.empty();
+    if (o.arrays.format || (!members && !(o.at && o.at->kind == PathKind::group))) return plan_hierarchy(o);
+    o.arrays.may_take_v3 = false;
+    try {
+        return plan_hierarchy(o);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported || !(members || asks_for_a_format(o.arrays))) throw;
+        o.arrays.format = "v3";
+        try {
+            HierarchyPlan plan = plan_hierarchy(o);
+            o.tell(fmt::format("{} is made in format v3, because {}; {}format chooses another", o.destination, e.what(),
+                               o.arrays.option_prefix));
+            return plan;
+        } catch (const Error&) {
+            o.arrays.format.reset();  // it is not the format
+        }
+        throw;
+    }
+}
+
 CopiedHierarchy copy_to_arrays(HierarchyCopy& o, const DestinationLock& building) {
     follow_group_above(o);
-    HierarchyPlan plan = plan_hierarchy(o);
+    HierarchyPlan plan = plan_taking_v3(o);
     CopiedHierarchy result{.path = o.destination};
     if (!o.dry_run) {
         if (!plan.groups.empty() && plan.groups.front().attributes) require_free_group(o);
@@ -296,7 +318,7 @@ private:
 
 CopiedArray copied_array(const std::string& path, const Array& array) {
     const StoredSize stored = array.stored_size();
-    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes};
+    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes, array.dialect().name};
 }
 
 CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& destination,

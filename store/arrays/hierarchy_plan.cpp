@@ -226,8 +226,9 @@ void plan_group_below(const HierarchyCopy& o, const Group& root, HierarchyPlan& 
 /// Members of a file become arrays in groups, if the format has groups.
 void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& members,
                         std::vector<PlannedGroup>& groups) {
-    const Dialect* dialect = o.arrays.format ? &dialect_named(*o.arrays.format) : nullptr;
-    if (dialect == nullptr || dialect->save_group == nullptr) return;
+    const Dialect* dialect =
+        o.arrays.format ? &dialect_named(*o.arrays.format) : &default_format(o.arrays.preferred_format);
+    if (dialect->save_group == nullptr) return;
     std::set<std::string> folders{""};
     for (const std::string& member : members) {
         for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {

@@ -398,7 +398,7 @@ void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, cons
 }
 
 NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
-    : NewArray(path, dialect_named(options.format), make_metadata(options), existing, made_from) {
+    : NewArray(path, *choose_format(options).dialect, make_metadata(options), existing, made_from) {
     const Value attributes = new_attributes(options);
     if (!attributes.as_object().empty()) array().attributes().replace(attributes);
 }

@@ -1,5 +1,6 @@
 // For one array: the files in its directory, and whether its chunks decode.
 #include <fmt/format.h>
+#include <tessera/array_plan.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
@@ -115,8 +116,15 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
     };
     for_each_stored(array, loaded, {.each = each, .stray = stray, .in_the_way = in_the_way});
     report_.chunks += std::ssize(stored);
-    report_.missing += loaded.grid.chunk_count() - std::ssize(stored);
     report_.bytes += bytes;
+    const std::int64_t missing = loaded.grid.chunk_count() - std::ssize(stored);
+    report_.missing += missing;
+    if (auto text = undefined_chunks_note(loaded.metadata, missing)) {
+        add({.kind = FindingKind::note,
+             .node = path,
+             .key = join_key(path, array.dialect->metadata_key),
+             .text = *std::move(text)});
+    }
     if (stored.empty()) return;
 
     const std::uint64_t memory = options_.io.max_memory == 0 ? default_memory : options_.io.max_memory;

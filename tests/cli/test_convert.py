@@ -1,6 +1,7 @@
 """Moving data between the formats of Zarr, in directories and zips, as a person does it."""
 
 import json
+import os
 import warnings
 import zipfile
 
@@ -56,7 +57,7 @@ class Convert(ProgramTest):
                                  {p.read_bytes() for p in self.files(first).values() if p.name not in METADATA.values()})
 
     def test_a_dry_run_writes_nothing_and_says_what_would_be(self):
-        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--codec", "zlib:3")
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--codec", "zlib:3", "--fill", "0")
         before = digest(self.folder)
         text = self.tessera("copy", first, "second", "--format", "v3", "--dry-run")
         self.assertIn("first → second: 12×10 <i4, v3, chunks 5×4, zlib:3", text)
@@ -77,7 +78,7 @@ class Convert(ProgramTest):
         self.assertEqual(digest(self.folder), before)
 
     def test_links_are_the_same_files(self):
-        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4")
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--fill", "0")
         self.tessera("copy", first, "linked", "--format", "v3", "--link")
         self.tessera("copy", first, "copied", "--format", "v3")
         inodes = {p.stat().st_ino for p in self.files(first).values()}
@@ -117,7 +118,7 @@ class Convert(ProgramTest):
         self.assertFalse((self.folder / "second").exists())
 
     def test_refusals_name_the_member(self):
-        words = self.make("words", np.array(["a", "bc"]), "--format", "v2")
+        words = self.make("words", np.array(["a", "bc"]), "--format", "v2", "--fill", "")
         self.tessera("create", "nan", "--shape", "4", "--dtype", "<f4", "--format", "v3")
         metadata = self.zarr_json("nan")
         metadata["fill_value"] = "0x7fc00001"
@@ -185,8 +186,9 @@ class Groups(ProgramTest):
         self.tessera("group", f"{path}/2026", "--attrs", '{"year": 2026}')
         self.save("grid.npy", GRID)
         self.save("line.npy", np.linspace(0, 1, 30))
-        self.tessera("import", "grid.npy", f"{path}/2026/grid", "--format", fmt, "--chunks", "5,4", "--codec", "gzip:5")
-        self.tessera("import", "line.npy", f"{path}/line", "--format", fmt, "--chunks", "7", "--codec", "gzip:5")
+        for name, at, chunks in ("grid", "2026/grid", "5,4"), ("line", "line", "7"):
+            self.tessera("import", f"{name}.npy", f"{path}/{at}", "--format", fmt, "--chunks", chunks, "--codec", "gzip:5",
+                         "--fill", "0")
 
     def check_survey(self, path, at="{}/{}"):
         np.testing.assert_array_equal(self.exported(at.format(path, "2026/grid")), GRID)
@@ -261,6 +263,82 @@ class Groups(ProgramTest):
             self.assertEqual(len(archive.namelist()), len(set(archive.namelist())))
         self.tessera("copy", "python.zip/2026/grid", "grid")
         np.testing.assert_array_equal(self.exported("grid"), GRID)
+
+
+class FollowingFormats(ProgramTest):
+    """A format that follows from what is asked, and fills that other programs do not take for values."""
+
+    def format_of(self, path):
+        return self.tessera_json("info", path)["format"]
+
+    def made(self, *words, **options):
+        """Runs a command that makes `out`; its line, its notes and the format."""
+        result = self.run_program(*words, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = self.format_of("out")
+        self.tessera("rm", "out", "--recursive")
+        return result.stdout, result.stderr, found
+
+    def test_v3_where_the_default_cannot_say_it(self):
+        self.save("x.npy", GRID)
+        self.tessera("import", "x.npy", "a", "--quiet")
+        create = ["create", "out", "--shape", "4,6", "--dtype", "<i4"]
+        for words in (create, ["import", "x.npy", "out"], ["copy", "a", "out"], ["calc", "out", "a + 1", "a=a"],
+                      ["reduce", "a", "out", "--axis", "0", "--with", "max"], ["stack", "x.npy", "x.npy", "out"]):
+            line, notes, found = self.made(*words)
+            self.assertEqual((notes, found), ("", "zmeta"), words)
+            self.assertIn("zmeta", line)
+            for more in (["--codec", "zstd:3"], ["--chunks", "2,3", "--shard", "4,6"], ["--dims", "y,x"]):
+                if words[0] in ("reduce", "stack", "calc") and more[0] != "--codec":
+                    continue
+                line, notes, found = self.made(*words, *more)
+                self.assertEqual(found, "v3", (words, more))
+                self.assertIn("v3", line)
+                self.assertEqual(notes.count("made in format v3, because zmeta"), 1, notes)
+        self.tessera("group", "older", "--format", "v2", "--quiet")  # is no default
+        self.refused("create", "older/out", "--shape", "4", "--dtype", "<i4", "--shard", "4", "--chunks", "2",
+                     says="(--format v3 can)")
+        np.savez(self.folder / "two.npz", x=GRID, y=GRID[0])
+        result = self.run_program("import", "two.npz", "out", "--codec", "zstd:3")
+        self.assertEqual((result.returncode, result.stderr.count("made in format v3")), (0, 1), result.stderr)
+        self.assertEqual([self.format_of(f"out/{name}") for name in "xy"], ["v3", "v3"])
+
+    def test_another_default(self):
+        self.save("x.npy", GRID)
+        for words in (["create", "out", "--shape", "4,6", "--dtype", "<i4"], ["import", "x.npy", "out"],
+                      ["group", "out"]):
+            for form in ("v2", "v3"):
+                line, notes, found = self.made(*words, env={**os.environ, "TESSERA_FORMAT": form})
+                self.assertEqual((notes, found), ("", form))
+                self.assertIn(form, line)
+        self.refused("import", "x.npy", "out", env={**os.environ, "TESSERA_FORMAT": "v9"}, says=["TESSERA_FORMAT", "v9", "v3"])
+
+    def test_data_without_a_fill_have_none_in_v2(self):
+        zeros = np.zeros((4, 6), "<f4")
+        zeros[0, 0] = 1
+        self.save("z.npy", zeros)
+        self.tessera("import", "z.npy", "z", "--format", "v2", "--dims", "a,b")
+        self.assertIsNone(json.loads((self.folder / "z/.zarray").read_text())["fill_value"])
+        np.testing.assert_array_equal(zarr.open(self.path("z"), mode="r")[:], zeros)
+        self.tessera("calc", "c", "a * 0", "a=z.npy", "--format", "v2")
+        self.assertIsNone(json.loads((self.folder / "c/.zarray").read_text())["fill_value"])
+        np.testing.assert_array_equal(zarr.open(self.path("c"), mode="r")[:], zeros * 0)
+        self.tessera("import", "z.npy", "f", "--format", "v2", "--fill", "0")
+        self.assertEqual(json.loads((self.folder / "f/.zarray").read_text())["fill_value"], 0)
+
+    def test_elements_without_a_value_are_named(self):
+        words = ["create", "n", "--shape", "4,6", "--chunks", "4,3", "--dtype", "<f4", "--format", "v2", "--dims", "a,b"]
+        result = self.run_program(*words)
+        self.assertIn("the fill value is null", result.stderr)
+        self.assertIn("--fill", result.stderr)
+        self.assertIsNone(json.loads((self.folder / "n/.zarray").read_text())["fill_value"])
+        said = "2 chunks were never stored"
+        self.assertIn(said, self.tessera("info", "n"))
+        self.assertIn(said, self.tessera("verify", "n"))
+        self.tessera("set", "n", "...", "0", "--quiet")
+        self.assertNotIn("never stored", self.tessera("info", "n") + self.tessera("verify", "n"))
+        self.tessera(*words, "--fill", "0", "--overwrite")
+        self.assertNotIn("never stored", self.tessera("info", "n"))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ class Elevation(program.ProgramTest):
     def test_edited_and_exported(self):
         model = np.load(DEM)["elevation"]
         report = self.tessera("import", f"{DEM}::elevation", "dem.zarr", "--chunks", "64,64")
-        self.assertIn("imported 344×403 <i2, 270.8 KiB → dem.zarr (42 chunks of 64×64, ", report)
+        self.assertIn("imported 344×403 <i2, 270.8 KiB → dem.zarr (zmeta, 42 chunks of 64×64, ", report)
 
         info = self.tessera_json("info", "dem.zarr")
         self.assertEqual(info["format"], "zmeta")

@@ -3,12 +3,14 @@
 import json
 import os
 import pickle
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import module
 import numpy as np
@@ -351,7 +353,7 @@ def test_errors_are_built_in_ones():
         tessera.open("nothing")
     with raises(KeyError):
         tessera.open("nothing")
-    a = tessera.create("a.zarr", 3, "i4")
+    a = tessera.create("a.zarr", 3, "i4", format="zmeta")
     with raises(FileExistsError):
         tessera.create("a.zarr", 3, "i4")
     with raises(IndexError, "index 3 is out of bounds for axis 0 with size 3"):
@@ -496,7 +498,66 @@ def test_verbs():
     assert np.isclose(tessera.open("c.zarr")[3, 4], values[3, 4] + 1)
     tessera.remove_snapshot("c.zarr", "before")
     assert tessera.seal("b.zarr", bag="bag")["written"] and os.path.exists("bag/data")
-    assert tessera.info("a.zarr")["format"] == "zmeta"
+    assert tessera.info("a.zarr")["format"] == "v3"
+
+
+def test_the_format_follows_from_what_is_asked():
+    for options in ({}, {"codec": "zstd:3"}, {"shards": (4, 4), "chunks": (2, 2)}, {"dims": ("y", "x")}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert tessera.create("f.zarr", (4, 4), "f4", overwrite=True, **options).format == "v3", options
+            tessera.save("f.zarr", np.ones((4, 4), "f4"), overwrite=True, **options)
+            assert tessera.open("f.zarr").format == "v3", options
+    tessera.save("f.npy", np.ones((4, 4)))
+    tessera.copy("f.npy", "f.zarr", overwrite=True)
+    tessera.calc("g.zarr", "a + 1", {"a": "f.npy"})
+    assert tessera.open("f.zarr").format == tessera.open("g.zarr").format == "v3"
+    os.environ["TESSERA_FORMAT"] = "zmeta"
+    try:
+        assert tessera.create("f.zarr", (4, 4), "f4", overwrite=True).format == "zmeta"
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert tessera.create("f.zarr", (4, 4), "f4", codec="zstd:3", overwrite=True).format == "v3"
+        assert len(told) == 1 and "made in format v3, because zmeta" in str(told[0].message), told
+    finally:
+        del os.environ["TESSERA_FORMAT"]
+
+
+def test_undefined_fills_are_named():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        a = tessera.create("u.zarr", (4, 4), "f4", format="v2", dims=("y", "x"))
+        assert a.fill_value is None and len(told) == 1 and "fill value is null" in str(told[0].message), told
+        tessera.create("w.zarr", (4, 4), "f4", format="v2", dims=("y", "x"), fill_value=0)
+        tessera.create("x.zarr", (4, 4), "f4", format="v2")
+        tessera.save("y.zarr", np.zeros((4, 4), "f4"), format="v2", dims=("y", "x"))
+    assert len(told) == 1, told
+    assert tessera.open("x.zarr").fill_value == 0 and tessera.open("y.zarr").fill_value is None
+
+
+def test_chunks_as_bool():
+    assert tessera.create("b.zarr", (500, 600), "f4", chunks=True).chunks == tessera.create("c.zarr", (500, 600), "f4").chunks
+    assert tessera.create("d.zarr", (500, 600), "f4", chunks=False).chunks == (500, 600)
+    with raises(tessera.InvalidArgument, "chunks"):
+        tessera.copy("b.zarr", "e.zarr", chunks=True)
+
+
+def test_refresh_finds_what_took_the_place():
+    a = tessera.create("r.zarr", (6,), "i4", chunks=2)
+    a[:] = 1
+    tessera.snapshot("r.zarr", "one")
+    a[:] = 2
+    tessera.restore("r.zarr", "one")
+    a.refresh()
+    assert list(a[:]) == [1] * 6
+    a[0] = 5
+    assert list(tessera.open("r.zarr")[:2]) == [5, 1]
+    tessera.create("r.zarr", (4, 2), "f8", overwrite=True, fill_value=3)
+    a.refresh()
+    assert a.shape == (4, 2) and a.dtype == "f8" and a[1, 1] == 3
+    shutil.rmtree("r.zarr")
+    with raises(tessera.NotFound):
+        a.refresh()
 
 
 def test_progress_and_its_errors():

@@ -164,7 +164,8 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     }
     if (o.out.format) return *o.out.format;
     const auto* stored = dynamic_cast<const Array*>(&array);
-    return stored != nullptr && stored->dialect().name == "v2" ? "v2" : "v3";
+    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format();
+    return usual.name == "v2" ? "v2" : "v3";
 }
 
 void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {

@@ -45,7 +45,7 @@ TransferOptions completed(const TransferOptions& given, const ArraySource& sourc
         if (above != nullptr) {
             o.format = above->name;
         } else if (like != nullptr) {
-            o.format = like->dialect().name;
+            o.like_format = like->dialect().name;
         }
     }
     const int rank = source.info().shape.rank();

@@ -35,8 +35,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     if (o.fill_given) options.fill_value = json_or_text(o.fill);
     options.codec = o.codec;
     const Dialect* above = o.format.empty() ? format_above(o.path) : nullptr;
-    if (above != nullptr) options.format = above->name;
-    if (!o.format.empty()) options.format = o.format;
+    options.format = above != nullptr ? above->name : o.format;
     options.order = parse_order("--order", o.order);
     options.separator = o.separator;
     if (!o.shards.empty()) options.shards = parse_shape_option("--shard", o.shards);
@@ -58,22 +57,24 @@ int create(Session& session, const CreateOptions& o) {
             fmt::format("{} has the name of an array file, but create makes a directory: choose another name", o.path));
     }
     require_no_other_file(o.path);
-    const ArrayOptions options = array_options(o);
+    ArrayOptions options = array_options(o);
+    const FormatChoice choice = choose_format(options, "", "--");
+    options.format = choice.dialect->name;
     const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty(), "--"); });
     const Array array =
         o.overwrite
             ? NewArray(o.path, options, {.overwrite = true, .store = session.store()}, "tessera create").commit()
             : Array::create(o.path, options, session.store());
+    const auto undefined = o.fill_given ? std::nullopt : undefined_note(array.dialect(), array.metadata(), "--");
+    for (const auto& note : {choice.note, undefined}) {
+        if (note) session.note(o.path + ": " + *note);
+    }
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {
         session.note(
             fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
     }
     if (const auto note = large_chunk_note(planned, session.options().max_memory, "--")) {
         session.note(o.path + ": " + *note);
-    }
-    if (!o.dimensions.empty() && !o.fill_given) {
-        if (const auto note = masking_note(array.dialect(), array.metadata(), "--"))
-            session.note(o.path + ": " + *note);
     }
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();
@@ -121,7 +122,8 @@ Run declare_create(CLI::App& app) {
         ->option_text("CODECS");
     app.add_option("--format", o->format,
                    fmt::format("{} (default: that of the group around it, else zmeta, which is "
-                               "zarr-python 0.4's layout)",
+                               "zarr-python 0.4's layout, and v3 for what zmeta cannot express; the "
+                               "environment variable TESSERA_FORMAT sets another)",
                                format_choices()))
         ->option_text("FORMAT");
     app.add_option("--shard", o->shards,

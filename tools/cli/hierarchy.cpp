@@ -37,7 +37,7 @@ struct GroupOptions {
     std::string path, format, attributes;
 };
 
-/// The format of the group around it, else of nodes already in it, else v3.
+/// The format of the group around it, else of nodes already in it, else the default one if it has groups, else v3.
 const Dialect& format_of_group(const std::string& path) {
     if (const Dialect* above = format_above(path)) return *above;
     if (const auto place = probe_place(path, {.read_only = true})) {
@@ -45,7 +45,8 @@ const Dialect& format_of_group(const std::string& path) {
             if (node.dialect != nullptr && node.dialect->save_group != nullptr) return *node.dialect;
         }
     }
-    return dialect_named("v3");
+    const Dialect& usual = default_format();
+    return usual.save_group != nullptr ? usual : dialect_named("v3");
 }
 
 int group(Session& session, const GroupOptions& o) {

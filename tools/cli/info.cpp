@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
+#include <tessera/array_plan.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
@@ -87,9 +88,12 @@ void add_attributes(Facts& facts, const Value& attributes) {
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
 }
 
-/// Limits of the array's dialect and of its file system.
-std::vector<std::string> remarks_of(const std::string& path, const Array& array) {
+/// Limits of the array's dialect and of its file system, and elements without a value.
+std::vector<std::string> remarks_of(const std::string& path, const Array& array, const StoredSize& stored) {
     std::vector<std::string> remarks = array.dialect().remarks(array.metadata());
+    if (auto note = undefined_chunks_note(array.metadata(), stored.chunks_possible - stored.chunks)) {
+        remarks.push_back(*std::move(note));
+    }
     const FileSystem file_system = file_system_of(path);
     for (const std::string& limit : file_system.limits) {
         remarks.push_back(fmt::format("on this file system, {}, {}", file_system.type, limit));
@@ -131,7 +135,7 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
     report.set("attributes", array.attributes().all());
     if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
     Value remarks = Value::array();
-    for (const std::string& remark : remarks_of(path, array)) remarks.push_back(remark);
+    for (const std::string& remark : remarks_of(path, array, stored)) remarks.push_back(remark);
     report.set("remarks", std::move(remarks));
     return report;
 }
@@ -223,7 +227,7 @@ int info_array(Session& session, const Located& at, bool exact) {
     add_undo(facts, fmt::format("`tessera undo {}`", path),
              kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
     add_parity(facts, at, session.io());
-    for (const std::string& remark : remarks_of(path, array)) facts.add("remark", remark);
+    for (const std::string& remark : remarks_of(path, array, stored)) facts.add("remark", remark);
     facts.print();
     return exit_done;
 }

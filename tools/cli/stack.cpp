@@ -168,7 +168,7 @@ void take_over(StackOptions& o, const ArraySource& first, int axis, bool new_axi
     if (array == nullptr || names_array_file(o.transfer.destination)) return;
     const ArrayMetadata m = array->metadata();
     if (!o.transfer.format && format_above(o.transfer.destination) == nullptr) {
-        o.transfer.format = std::string(array->dialect().name);
+        o.transfer.like_format = std::string(array->dialect().name);
     }
     if (o.transfer.fills.empty() && m.fill.bytes && !m.dtype.is_variable()) {
         o.transfer.fills.push_back(element_to_value(m.dtype, m.fill.bytes->data()).dump());

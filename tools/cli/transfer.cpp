@@ -81,7 +81,11 @@ bool names_array_file(const std::string& path) {
 }
 
 ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
-    ArrayWishes wishes{.codec = o.codec, .format = o.format, .separator = o.separator, .option_prefix = "--"};
+    ArrayWishes wishes{.codec = o.codec,
+                       .format = o.format,
+                       .like_format = o.like_format,
+                       .separator = o.separator,
+                       .option_prefix = "--"};
     const auto parse = [&] {
         if (o.chunks) wishes.chunks = parse_shape_option("--chunks", *o.chunks);
         if (o.shards) wishes.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
@@ -200,7 +204,8 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
         ->option_text("VALUE");
     app.add_option("--format", o.format,
                    fmt::format("{} (default: that of the group around the destination, else the source's, "
-                               "for array files zmeta)",
+                               "for array files zmeta or what the environment variable TESSERA_FORMAT names; v3 "
+                               "for what these cannot express)",
                                format_choices()))
         ->option_text("FORMAT");
     app.add_option("--dims", o.dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");

@@ -20,6 +20,7 @@ std::string place_of(const TransferOptions& o, const PlannedCopy& job) {
 Value made_value(const CopiedArray& made) {
     Value value = Value::object();
     value.set("path", path_value(made.path));
+    if (!made.format.empty()) value.set("format", made.format);
     value.set("dtype", made.dtype.to_string());
     value.set("shape", shape_value(made.shape));
     if (made.chunk_shape) {
@@ -39,9 +40,9 @@ std::string made_text(const CopiedArray& made, std::string_view done) {
     const std::string chunks =
         made.chunk_shape ? fmt::format("{} of {}, ", count_text(made.chunks, "chunk"), shape_text(*made.chunk_shape))
                          : "";
-    return fmt::format("{} {} {}, {} → {} ({}{}, ratio {})", done, shape_text(made.shape), made.dtype.to_string(),
-                       bytes_text(made.logical()), made.path, chunks, bytes_text(bytes),
-                       ratio_text(made.logical(), bytes));
+    return fmt::format("{} {} {}, {} → {} ({}{}{}{}, ratio {})", done, shape_text(made.shape), made.dtype.to_string(),
+                       bytes_text(made.logical()), made.path, made.format, made.format.empty() ? "" : ", ", chunks,
+                       bytes_text(bytes), ratio_text(made.logical(), bytes));
 }
 
 Value planned_value(const TransferOptions& o, const PlannedCopy& job) {

@@ -263,13 +263,7 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def("order_and_codec", &order_and_codec);
     handle.def("chunk_key", &chunk_key);
     handle.def("set_dimension_names", &set_dimension_names);
-    handle.def("refresh", [](ArrayHandle& h) {
-        const auto parts = h.parts();
-        Work({}, Length::brief).run([&](const IoOptions&) {
-            if (parts->cached != nullptr) return parts->cached->refresh();
-            if (parts->array) parts->array->refresh();
-        });
-    });
+    handle.def("refresh", &ArrayHandle::refresh);
 }
 
 }  // namespace

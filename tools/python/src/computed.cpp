@@ -104,7 +104,7 @@ py::object made_of(std::unique_ptr<ArraySource> source, const Like& like, const 
     if (named_array_file_format(to) == nullptr) {
         const auto* array = dynamic_cast<const Array*>(like.format);
         if (!options.arrays.format && array != nullptr && format_above(to) == nullptr) {
-            options.arrays.format = array->dialect().name;
+            options.arrays.like_format = array->dialect().name;
         }
         if (!options.arrays.chunks && rank > 0 && like.chunks.rank() == rank) options.arrays.chunks = like.chunks;
         if (!options.arrays.dimension_names && rank > 0 && std::cmp_equal(like.names.size(), rank)) {

@@ -130,7 +130,11 @@ std::vector<std::string> copy_tree(const py::object& from, const py::object& to,
 
 ArrayWishes wishes_of(const py::dict& options) {
     ArrayWishes w;
+    w.preferred_format = "v3";
     const auto given = [&](const char* name) { return options.contains(name) && !options[name].is_none(); };
+    if (given("chunks") && py::isinstance<py::bool_>(options["chunks"])) {
+        throw invalid_argument("chunks: expected the lengths of a chunk; without them those of the source are kept");
+    }
     if (given("chunks")) w.chunks = shape_from_python(options["chunks"]);
     if (options.contains("shards")) w.shards = shape_from_python(options["shards"]);
     if (given("codec")) w.codec = py::cast<std::string>(options["codec"]);

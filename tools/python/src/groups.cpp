@@ -43,7 +43,8 @@ void move(GroupHandle& handle, const py::object& from, const py::object& to) {
 void create_array_in(GroupHandle& handle, const py::object& path, const py::dict& options) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
-    const ArrayOptions wanted = array_options(options);
+    ArrayOptions wanted = array_options(options);
+    settle_format(text, group.dialect(), wanted);
     Work().run([&](const IoOptions&) { group.create_array(text, wanted); });
 }
 

@@ -29,6 +29,25 @@ std::shared_ptr<ArrayParts> ArrayHandle::parts() {
     return parts_.share();
 }
 
+void ArrayHandle::refresh() {
+    const auto present = this->parts();
+    std::unique_ptr<ArrayParts> anew;
+    Work({}, Length::brief).run([&](const IoOptions&) {
+        try {
+            if (present->cached != nullptr) return present->cached->refresh();
+            if (present->array) present->array->refresh();
+        } catch (const Error& e) {
+            const bool gone = e.code() == ErrorCode::not_found || e.code() == ErrorCode::invalid_argument;
+            if (!gone || !reopen_) throw;
+            anew = reopen_();
+        }
+    });
+    if (!anew) return;
+    dtype_ = anew->readable().info().dtype;
+    numpy_dtype_ = dtype_to_numpy(dtype_);
+    parts_ = Held<ArrayParts>(std::move(anew));
+}
+
 Array ArrayHandle::array() {
     const auto all = parts();
     if (!all->array) {

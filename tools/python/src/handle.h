@@ -101,6 +101,9 @@ public:
     void read(const Picked& picked, const py::array& out, const WorkOptions& options);
     void write(const Picked& picked, const py::array& values, const WorkOptions& options);
 
+    /// Reads the metadata again. An array that another one took the place of is opened anew.
+    void refresh();
+
     /// Releases what is open. parts() throws from then on.
     void close() { parts_.reset(); }
     [[nodiscard]] bool closed() const { return !parts_.usable() && !parts_.inherited(); }
@@ -150,6 +153,9 @@ struct PlaceOptions {
 
 /// The options of tessera.create_array and similar functions, by their Python names.
 [[nodiscard]] ArrayOptions array_options(const py::dict& options);
+/// Chooses their format, as the program does: that of the group around the path, or else the default one, which is v3
+/// here. Warns where the choice is not the obvious one. `all_written`: the values of all elements follow.
+void settle_format(const std::string& path, const Dialect* around, ArrayOptions& options, bool all_written = false);
 
 /// Whether this many bytes take long enough to need interruption.
 [[nodiscard]] inline Length length_of(const Shape& shape, const DType& dtype) {

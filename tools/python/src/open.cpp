@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/array_file.h>
+#include <tessera/array_plan.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
 #include <tessera/locate.h>
@@ -93,18 +94,16 @@ py::object open_path(const py::object& path, const PlaceOptions& options) {
         std::make_unique<ArrayHandle>(std::move(found.array), [text, options] { return find(text, options).array; }));
 }
 
-/// The options of a new array. As in the program, its format is that of the group around it, unless one is given.
-ArrayOptions options_at(const std::string& path, const py::dict& options) {
-    ArrayOptions wanted = array_options(options);
-    if (options.contains("format")) return wanted;
+/// The dialect of the group around a path; null if there is none.
+const Dialect* group_around(const std::string& path) {
     const Place around = enclosing_place(path, {.read_only = true});
-    if (const Dialect* const dialect = probe_group_dialect(*around.store, "")) wanted.format = dialect->name;
-    return wanted;
+    return probe_group_dialect(*around.store, "");
 }
 
 py::object create_array(const py::object& path, const py::dict& options, const PlaceOptions& place, bool overwrite) {
     const std::string text = path_from_python(path);
-    const ArrayOptions wanted = options_at(text, options);
+    ArrayOptions wanted = array_options(options);
+    settle_format(text, group_around(text), wanted);
     auto parts = Work().run([&](const IoOptions&) {
         if (!overwrite) return chunked(Array::create(text, wanted, place.store()));
         return chunked(NewArray(text, wanted, {.overwrite = true, .store = place.store()}, "tessera.create").commit());
@@ -124,7 +123,8 @@ py::object create_group(const py::object& path, const std::string& format, const
 void save(const py::object& path, const py::array& values, const py::dict& options, const PlaceOptions& place,
           bool overwrite, const WorkOptions& work) {
     const std::string text = path_from_python(path);
-    const ArrayOptions wanted = options_at(text, options);
+    ArrayOptions wanted = array_options(options);
+    settle_format(text, group_around(text), wanted, true);
     const bool variable = wanted.dtype.is_variable();
     const NDArray slots = variable ? objects_to_slots(values, wanted.dtype) : NDArray();
     const ArrayView v = variable ? slots.view() : view_to_read(values, wanted.dtype);
@@ -158,6 +158,20 @@ void save_file(const py::object& path, const py::array& values, const py::object
 }
 
 }  // namespace
+
+void settle_format(const std::string& path, const Dialect* around, ArrayOptions& options, bool all_written) {
+    if (options.format.empty() && around != nullptr) options.format = around->name;
+    const FormatChoice choice = choose_format(options, "v3");
+    options.format = choice.dialect->name;
+    // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
+    if (all_written && !options.fill_value && choice.dialect->fill_is_missing) options.fill_value = Value();
+    const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, make_metadata(options));
+    for (const auto& note : {choice.note, undefined}) {
+        if (!note) continue;
+        const std::string text = fmt::format("{}: {}", path, *note);
+        if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+    }
+}
 
 ArrayOptions array_options(const py::dict& options) {
     ArrayOptions made;

@@ -474,8 +474,10 @@ class Array:
         return self._handle.append(self._values(values, values.shape, False), axis, self._brief)
 
     def refresh(self) -> None:
-        """Reload the metadata, such as a shape that others changed."""
+        """Reload the metadata, such as a shape that others changed; open what took the array's place, if any did."""
         self._handle.refresh()
+        self._dtype = self._handle.dtype
+        self._bfloat16 = _bfloat16.order(self._handle.dtype_text)
 
     def edit(self, keep_old: bool = True) -> "Edit":
         """A batch of changes that take effect all together or not at all.

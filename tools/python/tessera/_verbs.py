@@ -161,6 +161,9 @@ def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict
     unknown = sorted(set(options) - known)
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+    if isinstance(options.get("chunks"), (bool, np.bool_)):  # as in zarr-python
+        whole = shape if isinstance(shape, (tuple, list)) else (shape,)
+        options = {**options, "chunks": None if options["chunks"] else tuple(max(1, int(n)) for n in whole)}
     made = {"shape": shape, "dtype": dtype}
     made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
     for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/")):
@@ -220,21 +223,23 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     shape : int or tuple of int
         By default that of `data`.
     dtype : dtype_like
-        By default that of `data`. NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements of any length.
-    chunks : int or tuple of int, optional
-        The lengths of a chunk; by default a chunk has about 1 MiB.
+        By default that of `data`. NumPy's, or one that NumPy lacks: ``"bfloat16"``, or ``str`` or ``bytes`` for elements
+        of any length.
+    chunks : int or tuple of int or bool, optional
+        The lengths of a chunk; by default, and with True, a chunk has about 1 MiB. False: one chunk.
     data : array_like, optional
         The elements, broadcast to `shape` and converted to `dtype`, if these are given. The array appears together with
         them. :func:`copy` copies an array that does not fit into memory.
     fill_value : optional
         The value of elements that were never written; None leaves it undefined. The default is the format's: 0, or an
-        empty text.
+        empty text; in v2 with `dims`, None, because xarray takes elements that equal v2's fill for missing ones.
     shards : tuple of int, optional
         v3: the lengths of a shard, one file for many chunks.
     codec : str, optional
         ``"blosc:zstd:5:shuffle"``, ``"zstd:3"``, ``"delta,zstd:3"``, ``"none"``; ``tessera formats`` lists them.
     format : {"zmeta", "v1", "v2", "v3"}, optional
-        By default the format of the group around it, else ``"zmeta"``.
+        By default the format of the group around it, else the one that the environment variable ``TESSERA_FORMAT``
+        names, else ``"v3"``. Where that variable's cannot express what is asked, v3 is taken, with a warning.
     order : {"C", "F"}
         Order of the elements in a chunk.
     separator : {".", "/"}, optional
@@ -262,6 +267,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     >>> a[1] = "2021-06-05"
     >>> a[:]
     array(['2020-01-01', '2021-06-05', '2020-01-01'], dtype='datetime64[D]')
+    >>> tessera.create("cube.zarr", (365, 180, 360), "f4", codec="zstd:3", dims=("time", "y", "x")).format
+    'v3'
     """
     options = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
                "separator": separator, "dims": dims, "attrs": attrs}

@@ -22,6 +22,13 @@ struct ArrayWishes {
     std::optional<std::string> codec = std::nullopt;  ///< "delta,zstd:3"
     std::optional<Value> fill = std::nullopt;
     std::optional<std::string> format = std::nullopt;  ///< "v3"
+    /// Without a format, and for data that have none: that of what they were made from, and where there is none,
+    /// default_format(preferred_format).
+    std::optional<std::string> like_format = std::nullopt;
+    std::string preferred_format = {};
+    /// Whether v3 is taken, without a format, where the source's or the default one cannot express what is asked. Not
+    /// for one of several arrays, which share a format.
+    bool may_take_v3 = true;
     std::optional<std::string> separator = std::nullopt;
     std::optional<Order> order = std::nullopt;  ///< of the elements in a chunk
     std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
@@ -52,6 +59,17 @@ struct PlannedArray {
 /// dimension names, because xarray opens no others.
 [[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata,
                                                       std::string_view option_prefix = "");
+
+/// A fill that is not defined.
+[[nodiscard]] FillValue null_fill();
+/// A warning if elements that were never written have no value in a new array, because its fill, which nobody chose, is
+/// null: in formats whose fill xarray takes for missing.
+[[nodiscard]] std::optional<std::string> undefined_note(const Dialect& dialect, const ArrayMetadata& metadata,
+                                                        std::string_view option_prefix = "");
+/// The same for an array of which `missing` chunks are not stored; nullopt if there are none.
+[[nodiscard]] std::optional<std::string> undefined_chunks_note(const ArrayMetadata& metadata, std::int64_t missing);
+/// Whether the wishes are such that a format may not be able to express them: codecs, shards, names of dimensions.
+[[nodiscard]] bool asks_for_a_format(const ArrayWishes& wishes);
 
 /// A warning if a chunk (of a shard: an inner one) is too large to be written within `max_memory` bytes: decoded and
 /// encoded, it takes twice its size. 0: no limit is known, and there is no warning.

@@ -84,6 +84,7 @@ struct CopiedArray {
     std::optional<Shape> chunk_shape;  ///< nullopt in an array file
     std::int64_t chunks = 0;
     std::optional<std::uint64_t> bytes;  ///< stored; nullopt for one of several arrays in a file
+    std::string_view format = {};        ///< "zmeta"; empty in an array file
 
     [[nodiscard]] std::uint64_t logical() const { return static_cast<std::uint64_t>(byte_count(shape, dtype.size())); }
 };
