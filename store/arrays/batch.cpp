@@ -26,8 +26,20 @@
 //
 // undo() is a batch too: see undo.cpp.
 //
+// A batch over several arrays of a group
+// --------------------------------------
+// Each array has its values, its journal and its old values in its own folders, as above, but this journal says that it
+// is a part of a batch, and how far above the array the group is. It takes effect if the group has a journal of the
+// same id. So the batch happens at the moment of the rename that gives the group's journal its name, which is the last
+// to be written. Then the parts are applied one after another, each with its own journal, and the group's journal goes
+// last. Whoever opens one array alone finds its part, looks at the group's journal, and finishes the part, lays it over
+// the array, or discards it. An array that was moved away has no group; if a value of its part is in place, the batch
+// was recorded, and its part is finished.
+//
 // A recorded batch that cannot be put in place would block all writers. give_up_batch() reverts it: a batch that
-// restores the old values replaces its journal, in one step, and is applied instead.
+// restores the old values replaces its journal, in one step, and is applied instead. A batch over a group is given up
+// as a whole: parts that are in place become pending again, the group's journal is replaced by one that says so, and
+// then each part is given up.
 #include "batch.h"
 
 #include <fmt/format.h>
@@ -41,7 +53,9 @@
 #include <utility>
 
 #include "array_state.h"
+#include "batch_steps.h"
 #include "copy_bytes.h"
+#include "dialects.h"
 #include "journal.h"
 #include "journal_check.h"
 #include "staged_store.h"
@@ -85,8 +99,6 @@ void sort_batch(Journal& journal, std::string_view document) {
     });
 }
 
-namespace {
-
 /// The journal of a batch that is to take effect; nullopt if there is none. Throws corrupt if no batch of this array
 /// could have recorded it, because the array may come from an untrusted sender.
 std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view prefix) {
@@ -98,23 +110,35 @@ std::optional<Journal> read_pending(const KeyValueStore& store, std::string_view
     return journal;
 }
 
-/// The same without the lock: somebody may finish the batch meanwhile, so that staged values are missing.
-std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
+namespace {
+
+/// Calls body(), which looks at the batch without the lock: somebody may finish it meanwhile, so that values are
+/// missing.
+template <class Body>
+auto unlocked(const KeyValueStore& store, std::string_view prefix, const Body& body) {
     constexpr int tries = 100;
     for (int n = 0;; ++n) {
         const auto before = store.stamp(journal_key(prefix, batch_folder));
         try {
-            return read_pending(store, prefix);
+            return body();
         } catch (const Error&) {
             if (n == tries || store.stamp(journal_key(prefix, batch_folder)) == before) throw;
         }
     }
 }
 
+std::optional<Journal> read_pending_unlocked(const KeyValueStore& store, std::string_view prefix) {
+    return unlocked(store, prefix, [&] { return read_pending(store, prefix); });
+}
+
+}  // namespace
+
 /// Whether an entry's value is at its key, as far as the staged values tell.
 bool is_moved(const KeyValueStore& store, std::string_view prefix, const Journal& journal, const Entry& entry) {
     return entry.kind == Entry::Kind::put && !store.contains(staged_key(prefix, journal, entry));
 }
+
+namespace {
 
 void keep_old_values(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     for (std::size_t i = 0; journal.keeps_old && i < journal.entries.size(); ++i) {
@@ -132,13 +156,17 @@ void forget_old_values(KeyValueStore& store, std::string_view prefix, const Jour
 }
 
 /// Puts a recorded batch in place, after its old values were kept.
-void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
     std::size_t in_place = 0;
     try {
         for (const Entry& entry : journal.entries) {
             const std::string key = join_key(prefix, entry.key);
             if (entry.kind == Entry::Kind::erase) {
                 store.erase(key);
+            } else if (entry.kind == Entry::Kind::array) {
+                if (!batch_pending(store, key)) continue;
+                const StoreLock lock = arrays_locked ? StoreLock() : store.lock(key, 0, LockMode::exclusive);
+                finish_batch(store, key);
             } else {
                 store.replace(staged_key(prefix, journal, entry), key);  // does nothing if already done
             }
@@ -149,14 +177,14 @@ void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& 
     }
 }
 
-void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+void apply(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
     const FinishScope finishes;  // what is recorded
     const std::string undo = join_key(prefix, undo_folder);
     for (const std::string_view record : {std::string_view("journal"), changes_name}) {
         store.erase(join_key(undo, record));  // from now on it is outdated
     }
     store.sync();
-    put_in_place(store, prefix, journal);
+    put_in_place(store, prefix, journal, arrays_locked);
     store.sync();
     if (journal.keeps_old) {
         store.replace(journal_key(prefix, batch_folder), journal_key(prefix, undo_folder));
@@ -203,6 +231,7 @@ namespace {
 /// Checks every target of the batch and keeps the old values. Its staged values are in place.
 void prepare(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     for (Entry& entry : journal.entries) {
+        if (entry.kind == Entry::Kind::array) continue;
         const auto target = store.prepare_replace(join_key(prefix, entry.key));
         entry.had_old = target.exists;
         if (entry.kind != Entry::Kind::put || !target.crosses) continue;
@@ -224,28 +253,36 @@ bool is_recorded(const KeyValueStore& store, std::string_view prefix, const Jour
 
 }  // namespace
 
-void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal) {
-    const auto forget = [&] {
-        try {
-            forget_old_values(store, prefix, journal);
-        } catch (const Error&) {
-            // The next batch does it.
-        }
-    };
+/// As forget_old_values, before an error is thrown.
+void try_to_forget(KeyValueStore& store, std::string_view prefix, const Journal& journal) {
+    try {
+        forget_old_values(store, prefix, journal);
+    } catch (const Error&) {
+        // The next batch does it.
+    }
+}
+
+/// Does all that comes before a journal is written; returns its bytes. After an error nothing has changed.
+Buffer prepared(KeyValueStore& store, std::string_view prefix, Journal& journal) {
     try {
         store.require_direct(journal_key(prefix, undo_folder));
         prepare(store, prefix, journal);
     } catch (const Error& e) {
-        forget();
+        try_to_forget(store, prefix, journal);
         throw e.within(
             fmt::format("{}: the batch cannot be applied; nothing was changed", join_key(store.name(), prefix)));
     }
-    const Buffer bytes = encode_journal(journal);
+    Buffer bytes = encode_journal(journal);
     if (bytes.size() > journal_limit) {
-        forget();
+        try_to_forget(store, prefix, journal);
         throw over_budget(fmt::format("{}: {} values change, too many for one batch; use several",
                                       join_key(store.name(), prefix), journal.entries.size()));
     }
+    return bytes;
+}
+
+void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal) {
+    const Buffer bytes = prepared(store, prefix, journal);
     bool begun = false;
     bool recorded = false;
     try {
@@ -255,10 +292,10 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
         file->finish();
         recorded = true;
         store.sync();
-        apply(store, prefix, journal);
+        apply(store, prefix, journal, true);
     } catch (const std::exception& e) {
         if (!begun || (!recorded && !is_recorded(store, prefix, journal))) {
-            forget();
+            try_to_forget(store, prefix, journal);
             throw;
         }
         throw Error(
@@ -269,8 +306,6 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
                         join_key(store.name(), prefix), e.what()));
     }
 }
-
-namespace {
 
 /// The journal that reverts a recorded batch, which may be partly in place; stages nothing yet. Its entries have the
 /// numbers of the batch's entries, for kept_key(). If an old value is unknown, throws corrupt, naming it.
@@ -296,6 +331,8 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
     return back;
 }
 
+namespace {
+
 /// Moves a folder to `.tessera/damaged` under a free name; returns its place.
 std::string set_aside(KeyValueStore& store, std::string_view prefix, std::string_view folder) {
     const std::string name(folder.substr(folder.rfind('/') + 1));
@@ -318,16 +355,57 @@ bool has_batch(const KeyValueStore& store, std::string_view prefix) {
 
 }  // namespace
 
+namespace {
+
+/// Reverts a batch of an array, which may be a part of a batch that is given up. Returns the number of changes.
+std::int64_t revert(KeyValueStore& store, std::string_view prefix, const Journal& journal, std::string_view document) {
+    Journal back = way_back(store, prefix, journal);
+    for (Entry& entry : back.entries) {
+        if (entry.kind == Entry::Kind::erase) continue;
+        const std::string staged = staged_key(prefix, back, entry);
+        keep_value(store, kept_key(prefix, journal.id, entry.number), staged);
+        entry.stamp = store.stamp(staged).value_or(ValueStamp{});
+    }
+    sort_batch(back, document);
+    record_batch(store, prefix, back);
+    return std::ssize(back.entries);
+}
+
+std::string_view document_of(const KeyValueStore& store, std::string_view prefix) {
+    const Dialect* const dialect = probe_dialect(store, prefix);
+    return dialect == nullptr ? "" : dialect->metadata_key;
+}
+
+}  // namespace
+
 bool batch_pending(const KeyValueStore& store, std::string_view prefix) {
     return store.contains(journal_key(prefix, batch_folder));
 }
 
-void finish_batch(KeyValueStore& store, std::string_view prefix) {
+bool batch_takes_effect(const KeyValueStore& store, std::string_view prefix) {
+    return unlocked(store, prefix, [&] {
+        const auto journal = read_pending(store, prefix);
+        return journal && fate_of(store, prefix, *journal) != Fate::never;
+    });
+}
+
+void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_locked) {
     const auto journal = read_pending(store, prefix);
     if (!journal) return;
+    const Fate fate = fate_of(store, prefix, *journal);
+    if (fate == Fate::never) {
+        retract(store, prefix, *journal);
+        store.erase_below(join_key(prefix, batch_folder));
+        store.sync();
+        return;
+    }
+    if (fate == Fate::given_up) {
+        (void)revert(store, prefix, *journal, document_of(store, prefix));
+        return;
+    }
     try {
         keep_old_values(store, prefix, *journal);
-        apply(store, prefix, *journal);
+        apply(store, prefix, *journal, arrays_locked);
     } catch (const Error& e) {
         throw Error(e.code(),
                     fmt::format("{0}: a batch of edits that was recorded before cannot be put in place: {1}; once that "
@@ -340,14 +418,19 @@ void finish_batch(KeyValueStore& store, std::string_view prefix) {
 std::string pending_batch(const KeyValueStore& store, std::string_view prefix) {
     const auto journal = read_pending_unlocked(store, prefix);
     if (!journal) return "finished by now";
-    const auto done =
-        std::ranges::count_if(journal->entries, [&](const Entry& entry) { return is_as_left(store, prefix, entry); });
+    const auto done = std::ranges::count_if(journal->entries, [&](const Entry& entry) {
+        if (entry.kind == Entry::Kind::array) return !batch_pending(store, join_key(prefix, entry.key));
+        return is_as_left(store, prefix, entry);
+    });
+    if (journal->of_group) return fmt::format("{} of its {} arrays are changed", done, journal->entries.size());
     return fmt::format("{} of its {} changes are in place", done, journal->entries.size());
 }
 
 std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix) {
     const auto journal = read_pending_unlocked(store, prefix);
     if (!journal) return "finished by now";
+    require_whole(store, prefix, *journal);
+    if (journal->of_group) return fmt::format("{} arrays would be as before", journal->entries.size());
     const std::size_t count =
         journal->gives_up ? journal->entries.size() : way_back(store, prefix, *journal).entries.size();
     return fmt::format("{} would be put back or removed", count);
@@ -356,20 +439,13 @@ std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix)
 std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document) {
     const auto journal = read_pending(store, prefix);
     if (!journal) return 0;
+    require_whole(store, prefix, *journal);
+    if (journal->of_group) return give_up_group(store, prefix, *journal);
     if (journal->gives_up) {  // an earlier attempt was interrupted
         finish_batch(store, prefix);
         return std::ssize(journal->entries);
     }
-    Journal back = way_back(store, prefix, *journal);
-    for (Entry& entry : back.entries) {
-        if (entry.kind == Entry::Kind::erase) continue;
-        const std::string staged = staged_key(prefix, back, entry);
-        keep_value(store, kept_key(prefix, journal->id, entry.number), staged);
-        entry.stamp = store.stamp(staged).value_or(ValueStamp{});
-    }
-    sort_batch(back, document);
-    record_batch(store, prefix, back);
-    return std::ssize(back.entries);
+    return revert(store, prefix, *journal, document);
 }
 
 std::string set_aside_batch(KeyValueStore& store, std::string_view prefix) {
@@ -400,11 +476,28 @@ std::string pending_text(const KeyValueStore& store, std::string_view prefix) {
 
 namespace {
 
+/// What a pending batch changes; nullopt if nothing. Of a part that is given up, the values are the kept ones.
+std::optional<Journal> overlay_of(const KeyValueStore& store, std::string_view prefix) {
+    auto journal = read_pending(store, prefix);
+    if (!journal || journal->of_group) return std::nullopt;
+    const Fate fate = fate_of(store, prefix, *journal);
+    journal->gives_up = false;
+    if (fate == Fate::takes_effect) return journal;
+    if (fate == Fate::never) return std::nullopt;
+    Journal back = way_back(store, prefix, *journal);
+    back.id = journal->id;
+    for (Entry& entry : back.entries) {
+        entry.stamp = store.stamp(kept_key(prefix, back.id, entry.number)).value_or(ValueStamp{});
+    }
+    return back;
+}
+
 /// The store with a pending batch laid over it, for reading only.
 std::shared_ptr<KeyValueStore> overlaid(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    const auto journal = read_pending_unlocked(*store, prefix);
+    const auto journal = unlocked(*store, prefix, [&] { return overlay_of(*store, prefix); });
     if (!journal) return store;
-    return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, batch_folder), *journal,
+    const std::string_view folder = journal->gives_up ? undo_folder : batch_folder;
+    return std::make_shared<StagedStore>(store, std::string(prefix), join_key(prefix, folder), *journal,
                                          [store, key = journal_key(prefix, batch_folder), id = journal->id] {
                                              const auto file = store->open(key);
                                              return file != nullptr && journal_id(*file) == id;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/key_value_store.h>
 
@@ -39,25 +40,42 @@ void sort_batch(Journal& journal, std::string_view document);
 /// changed.
 void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journal);
 
+/// A changed array of a batch over a group.
+struct BatchPart {
+    std::string path;  ///< below the group
+    Journal journal;   ///< with the batch's id
+};
+/// How many folders above the array at `path` its group is.
+[[nodiscard]] std::uint32_t folders_above(std::string_view path);
+/// The same for arrays of the group at `prefix`: all happen, or none. The caller holds the shape locks of the group and
+/// of the arrays exclusively. The parts are in the order of their paths, at least one.
+void record_group_batch(KeyValueStore& store, std::string_view prefix, std::vector<BatchPart>& parts);
+
 // ---- for what finds one
 
-/// Whether a batch of the array at `prefix` was committed but not yet applied, because its program was stopped. Checks
-/// only one key.
+/// Whether a batch of the array or group at `prefix` was committed but not yet applied, because its program was
+/// stopped. Also true for an array's part of a batch over a group that was not committed. Checks only one key.
 [[nodiscard]] bool batch_pending(const KeyValueStore& store, std::string_view prefix);
+
+/// The same, and tells the two apart. Throws as pending_text.
+[[nodiscard]] bool batch_takes_effect(const KeyValueStore& store, std::string_view prefix);
 
 /// What it would change: "3 values are written (…) and 1 removed (…)". Throws corrupt or unsupported for a journal that
 /// cannot be read, or that no batch of this array could have recorded.
 [[nodiscard]] std::string pending_text(const KeyValueStore& store, std::string_view prefix);
 
-/// Applies it. The caller holds the shape lock exclusively. Throws as pending_text, and then nothing has changed.
-void finish_batch(KeyValueStore& store, std::string_view prefix);
+/// Applies it. The caller holds the shape lock exclusively; of a group's batch, this locks the arrays, unless
+/// `arrays_locked`. Discards an array's part of a batch that was not committed. Throws as pending_text, and then
+/// nothing has changed.
+void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_locked = false);
 
 /// A description of it: how many of its changes are in place. Throws corrupt or unsupported, about the journal.
 [[nodiscard]] std::string pending_batch(const KeyValueStore& store, std::string_view prefix);
 
 /// Reverts it instead. `document` is the key of the array's metadata, which is restored after the chunks. Returns the
 /// number of values restored or removed. If an old value is unknown, throws corrupt, naming it, and nothing has
-/// changed. The caller holds the shape lock exclusively.
+/// changed. The caller holds the shape lock exclusively. A batch over a group is reverted at the group, whose arrays
+/// this locks; for one of its arrays, throws invalid_argument.
 std::int64_t give_up_batch(KeyValueStore& store, std::string_view prefix, std::string_view document);
 /// A description of what that would do.
 [[nodiscard]] std::string giving_up_batch(const KeyValueStore& store, std::string_view prefix);
@@ -72,6 +90,8 @@ std::string set_aside_batch(KeyValueStore& store, std::string_view prefix);
 [[nodiscard]] std::shared_ptr<KeyValueStore> settle_batch(std::shared_ptr<KeyValueStore> store,
                                                           std::string_view prefix);
 
+/// Discards what was staged in a batch that was not recorded. The caller holds the shape lock exclusively.
+void drop_batch(KeyValueStore& store, std::string_view prefix);
 /// Discards the leftovers of an uncommitted batch, unless its program still runs. Returns whether there were any.
 bool discard_batch(KeyValueStore& store, std::string_view prefix);
 

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "array_state.h"
+#include "batch.h"
 #include "descriptor.h"
 #include "destination_lock_file.h"
 #include "keys.h"
@@ -363,6 +364,22 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
     store.sync();
 }
 
+namespace {
+
+/// Finishes recorded batches of the arrays that are moved: as parts of a batch over a group they would not find it any
+/// more. The caller holds the lock of the node.
+void finish_parts_at(KeyValueStore& store, std::string_view prefix) {
+    if (batch_pending(store, prefix)) finish_batch(store, prefix);
+    for (const Node& node : nodes_below(store, prefix)) {
+        const std::string array = join_key(prefix, node.path);
+        if (node.kind != NodeKind::array || !is_direct(store, array) || !batch_pending(store, array)) continue;
+        const StoreLock lock = store.lock(array, 0, LockMode::exclusive);
+        finish_batch(store, array);
+    }
+}
+
+}  // namespace
+
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
     if (!probe_node(store, from) && child_nodes(store, from).empty()) {
         throw not_found(fmt::format("{}: no array or group here to move", name_of(store, from)));
@@ -374,6 +391,7 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
     require_absent(store, to);
     // An array's writers hold this lock shared and re-check that the array exists. A link is moved as it is.
     const StoreLock lock = store.is_link(from) ? StoreLock() : store.lock(from, 0, LockMode::exclusive);
+    if (!store.is_link(from)) finish_parts_at(store, from);
     make_parent_groups(store, to);
     store.move(from, to);
     store.sync();

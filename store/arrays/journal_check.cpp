@@ -75,6 +75,7 @@ void require_own_keys(const KeyValueStore& store, std::string_view prefix, const
 
 void require_applicable(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
                         const Journal& journal, std::string_view name) {
+    if (journal.of_group) return require_own_arrays(store, prefix, journal, name);
     Owner owner = owner_of(store, prefix, name);
     require_own_keys(owner, journal, name);
     const auto staged_key = [&](const Journal::Entry& entry) { return join_key(folder, journal.staged_name(entry)); };
@@ -111,6 +112,18 @@ void require_applicable(const KeyValueStore& store, std::string_view prefix, std
     }
 }
 
+void require_own_arrays(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
+                        std::string_view name) {
+    if (probe_dialect(store, prefix) != nullptr) refuse(name, "is one of a group, and lies in an array");
+    std::set<std::string_view> paths;
+    for (const Journal::Entry& entry : journal.entries) {
+        if (entry.key.find(".tessera") != std::string::npos) {
+            refuse(name, fmt::format("names {}, which is no array of the group", entry.key));
+        }
+        if (!paths.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));
+    }
+}
+
 std::string changes_text(const Journal& journal) {
     const auto part = [&](EntryKind kind) {
         constexpr std::size_t shown = 3;
@@ -123,6 +136,10 @@ std::string changes_text(const Journal& journal) {
             count == 0 ? "" : fmt::format(" ({}{})", fmt::join(keys, ", "), count > shown ? ", …" : "");
         return std::pair(count, names);
     };
+    if (journal.of_group) {
+        const auto [count, names] = part(EntryKind::array);
+        return fmt::format("{} {}{}", count, count == 1 ? "array changes" : "arrays change", names);
+    }
     const auto [written, written_names] = part(EntryKind::put);
     const auto [removed, removed_names] = part(EntryKind::erase);
     return fmt::format("{} {} written{} and {} removed{}", written, written == 1 ? "value is" : "values are",

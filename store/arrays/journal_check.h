@@ -20,7 +20,12 @@ void require_own_keys(const KeyValueStore& store, std::string_view prefix, const
 void require_applicable(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
                         const Journal& journal, std::string_view name);
 
+/// The same for the journal of a group at `prefix`: unless its entries are paths of other nodes below it.
+void require_own_arrays(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
+                        std::string_view name);
+
 /// "3 values are written (zarr.json, c/0, c/1) and 1 removed (c/2)".
+/// Of a group's: "3 arrays change (a, b, c)".
 [[nodiscard]] std::string changes_text(const Journal& journal);
 
 }  // namespace tessera

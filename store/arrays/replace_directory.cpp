@@ -120,18 +120,38 @@ std::vector<Node> all_nodes(const KeyValueStore& store, std::string_view prefix)
     return nodes;
 }
 
-LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix) {
-    LockedNodes locked{.nodes = all_nodes(store, prefix), .locks = {}};
+namespace {
+
+/// Locks the nodes that `list` returns.
+template <class List>
+LockedNodes lock_listed(KeyValueStore& store, const List& list) {
+    LockedNodes locked{.nodes = list(), .locks = {}};
     for (;;) {
         const auto places = lock_places(store, locked.nodes);
         for (const auto& [path, node] : places) locked.locks.push_back(store.lock(node, 0, LockMode::exclusive));
         // Detects nodes that appeared or vanished while waiting for others.
-        std::vector<Node> now = all_nodes(store, prefix);
+        std::vector<Node> now = list();
         const bool same = lock_places(store, now) == places;
         locked.nodes = std::move(now);
         if (same) return locked;
         locked.locks.clear();
     }
+}
+
+}  // namespace
+
+LockedNodes lock_nodes(KeyValueStore& store, std::string_view prefix) {
+    return lock_listed(store, [&] { return all_nodes(store, prefix); });
+}
+
+LockedNodes lock_arrays_below(KeyValueStore& store, std::string_view prefix) {
+    return lock_listed(store, [&] {
+        std::vector<Node> nodes = nodes_below(store, prefix);
+        for (Node& node : nodes) node.path = join_key(prefix, node.path);
+        std::erase_if(nodes,
+                      [&](const Node& node) { return node.kind != NodeKind::array || !is_direct(store, node.path); });
+        return nodes;
+    });
 }
 
 LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix) {

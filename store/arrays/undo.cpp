@@ -12,6 +12,7 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "dialects.h"
 #include "directory_store.h"
 #include "journal_check.h"
+#include "replace_directory.h"
 #include "resize.h"
 
 namespace tessera {
@@ -41,7 +43,9 @@ struct LastChange {
     std::string record;  ///< key of the record
     std::string_view kind;
     std::vector<Done> done;
-    Buffer counted = {};  ///< see KeptChanges
+    Buffer counted = {};            ///< see KeptChanges
+    std::uint64_t id = 0;           ///< of a batch
+    std::uint32_t group_above = 0;  ///< see Journal
 };
 
 std::string changes_key(std::string_view prefix) {
@@ -99,12 +103,16 @@ LastChange last_changes(const KeyValueStore& store, std::string_view prefix, con
 LastChange last_change(const KeyValueStore& store, std::string_view prefix, const std::string& name) {
     if (const auto file = store.open(changes_key(prefix))) return last_changes(store, prefix, *file, name);
     const auto journal = journal_in(store, prefix, undo_folder);
-    if (!journal) {
+    if (!journal || journal->of_group) {
         throw not_found(fmt::format(
             "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
             name));
     }
-    LastChange last{.record = journal_key(prefix, undo_folder), .kind = "batch", .done = {}};
+    LastChange last{.record = journal_key(prefix, undo_folder),
+                    .kind = "batch",
+                    .done = {},
+                    .id = journal->id,
+                    .group_above = journal->group_above};
     for (std::size_t i = 0; i < journal->entries.size(); ++i) {
         last.done.push_back({.entry = journal->entries[i], .kept = kept_key(prefix, journal->id, i)});
     }
@@ -149,8 +157,8 @@ bool is_stale(const std::optional<ArrayMetadata>& before, std::string_view key) 
 
 /// Stages the batch that reverts the last change, and returns its journal.
 Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Dialect& dialect, const LastChange& last,
-                   const std::string& name) {
-    Journal journal{.id = new_batch_id(), .keeps_old = true, .entries = {}};
+                   const std::string& name, std::uint64_t id) {
+    Journal journal{.id = id, .keeps_old = true, .entries = {}};
     const auto metadata = metadata_before(store, prefix, dialect, last);
     for (std::size_t i = last.done.size(); i-- > 0;) {
         const Entry& done = last.done[i].entry;
@@ -177,7 +185,27 @@ Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Dialect&
         }
         journal.entries.push_back(std::move(entry));
     }
+    sort_batch(journal, dialect.metadata_key);
     return journal;
+}
+
+/// Throws invalid_argument if the last change was a batch over a group that still has its record.
+void require_own_batch(const KeyValueStore& store, std::string_view prefix, const LastChange& last,
+                       const std::string& name) {
+    if (last.group_above == 0) return;
+    for (const std::string_view folder : {undo_folder, batch_folder}) {
+        try {
+            const auto file = open_above(store, prefix, last.group_above, journal_key("", folder));
+            if (file == nullptr || journal_id(*file) != last.id) continue;
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::not_found) return;  // the array has left the group
+            throw;
+        }
+        throw invalid_argument(fmt::format(
+            "{}: the last change was a batch over several arrays of the group {}; `tessera undo` of the group "
+            "takes it back in all of them",
+            name, last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above)));
+    }
 }
 
 }  // namespace
@@ -188,11 +216,11 @@ std::int64_t undo(const Array& array) {
     const StoreLock lock = ArrayAccess::state(array)->lock_shape(LockMode::exclusive);
     const LastChange last = last_change(store, prefix, array.name());
     require_own(store, prefix, last);
+    require_own_batch(store, prefix, last, array.name());
     const std::string batch = join_key(prefix, batch_folder);
     store.erase_below(batch);
     try {
-        Journal journal = stage_undo(store, prefix, array.dialect(), last, array.name());
-        sort_batch(journal, array.dialect().metadata_key);
+        Journal journal = stage_undo(store, prefix, array.dialect(), last, array.name(), new_batch_id());
         if (journal.entries.empty()) {
             store.erase_below(join_key(prefix, undo_folder));
         } else {
@@ -249,17 +277,63 @@ std::vector<OldDocument> old_documents(const NodeState& group, const LastChange&
     return old;
 }
 
+/// Takes back a batch over the arrays of a group. The caller holds the group's lock.
+std::int64_t undo_arrays(const NodeState& group, const Journal& batch) {
+    KeyValueStore& store = *group.store;
+    const LockedNodes locked = lock_arrays_below(store, group.prefix);
+    for (const Node& node : locked.nodes) finish_batch(store, node.path);
+    const std::uint64_t id = new_batch_id();
+    std::vector<BatchPart> parts;
+    const auto drop = [&] {
+        for (const Journal::Entry& part : batch.entries) {
+            drop_batch(store, join_key(group.prefix, part.key));
+        }
+    };
+    std::int64_t count = 0;
+    try {
+        for (const Journal::Entry& part : batch.entries) {
+            const std::string array = join_key(group.prefix, part.key);
+            const auto node = std::ranges::find(locked.nodes, array, &Node::path);
+            if (node == locked.nodes.end()) changed_since(group.name, part.key, "batch");
+            const std::string name = join_key(store.name(), array);
+            const auto record = journal_in(store, array, undo_folder);
+            if (!record || record->id != batch.id) changed_since(group.name, part.key, "batch");
+            const LastChange last = last_change(store, array, name);
+            require_own(store, array, last);
+            store.erase_below(join_key(array, batch_folder));
+            parts.push_back({part.key, stage_undo(store, array, *node->dialect, last, name, id)});
+            count += std::ssize(parts.back().journal.entries);
+        }
+        std::erase_if(parts, [](const BatchPart& part) { return part.journal.entries.empty(); });
+        if (!parts.empty()) record_group_batch(store, group.prefix, parts);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::recorded) {
+            try {
+                drop();
+            } catch (const Error&) {
+                // Without a journal it is nothing: the next opening discards it.
+            }
+        }
+        throw;
+    }
+    return count;
+}
+
 }  // namespace
 
 std::int64_t undo(const Group& group) {
     const NodeState& state = *GroupAccess::state(group);
     const StoreLock lock = state.lock_shape(LockMode::exclusive);
     const auto file = state.store->open(changes_key(state.prefix));
+    if (const auto batch = file ? std::nullopt : journal_in(*state.store, state.prefix, undo_folder)) {
+        require_own_arrays(*state.store, state.prefix, *batch, join_key(state.name, ".tessera/undo/journal"));
+        return undo_arrays(state, *batch);
+    }
     if (!file) {
-        throw not_found(
-            fmt::format("{}: nothing to take back: of a group only the last change of its attributes can be, and only "
-                        "if its old values are in .tessera/undo; each array in it has its own",
-                        state.name));
+        throw not_found(fmt::format(
+            "{}: nothing to take back: of a group only the last batch over its arrays or change of its "
+            "attributes can be, and only if its old values are in .tessera/undo; each array in it has its own",
+            state.name));
     }
     const LastChange last = last_changes(*state.store, state.prefix, *file, state.name);
     require_own(state, last);

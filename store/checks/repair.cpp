@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -91,6 +92,7 @@ private:
     }
 
     Outcome end_batch() {
+        const StoreLock group_lock = dialect_ != nullptr ? StoreLock() : store_->lock(prefix_, 0, LockMode::exclusive);
         try {
             if (!give_up_batches_) {
                 finish_batch(*store_, prefix_);
@@ -113,7 +115,10 @@ private:
 
     Outcome discard_batch(const std::string& key) {
         // No batch is alive: it would hold the shape lock, which is held here.
-        if (store_->contains(join_key(key, "journal"))) return {false, "left: it was committed meanwhile"};
+        if (batch_pending(*store_, prefix_)) {
+            if (batch_takes_effect(*store_, prefix_)) return {false, "left: it was committed meanwhile"};
+            finish_batch(*store_, prefix_);  // a part of a batch over a group, of which nothing takes effect
+        }
         store_->erase_below(key);
         return {true, "discarded: it was never committed"};
     }
@@ -325,6 +330,26 @@ std::vector<Finding> findings_without_foreign(const std::shared_ptr<KeyValueStor
     return findings;
 }
 
+/// Ends the batches over groups, before those of their arrays, which are parts of them: outer groups first. Takes them
+/// out of the findings, and returns the groups.
+std::set<std::string> end_group_batches(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
+                                        const RepairOptions& options, Findings& by_node, RepairReport& report) {
+    std::set<std::string> groups;
+    for (auto& [node, findings] : std::views::reverse(by_node)) {
+        const std::string place = join_key(prefix, node);
+        const auto batch = std::ranges::find(findings, Remedy::finish_batch, &Finding::remedy);
+        if (batch == findings.end() || probe_dialect(*store, place) != nullptr) continue;
+        const Outcome last = options.dry_run ? plan_for_batch(*store, place, options.give_up_batches)
+                                             : Mender(store, place, options).mend(*batch, join_key(prefix, batch->key));
+        if (!last.done) batch->kind = FindingKind::damage;  // nobody can write any more
+        report.done += last.done ? 1 : 0;
+        report.actions.push_back({std::move(*batch), last.done, last.text});
+        findings.erase(batch);
+        groups.insert(node);
+    }
+    return groups;
+}
+
 }  // namespace
 
 bool RepairReport::mended() const {
@@ -349,6 +374,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             report.remaining.push_back(std::move(finding));
         }
     }
+    const std::set<std::string> groups = end_group_batches(store, prefix, options, by_node, report);
     for (auto& [node, findings] : by_node) {
         std::unique_ptr<Mender> mender;
         if (!options.dry_run) mender = std::make_unique<Mender>(store, join_key(prefix, node), options);
@@ -361,7 +387,11 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         Outcome last;
         for (Finding& finding : findings) {
             const std::string key = join_key(prefix, finding.key);
-            if (options.dry_run && finding.remedy == Remedy::finish_batch) {
+            if (options.dry_run && finding.remedy == Remedy::finish_batch && options.give_up_batches &&
+                std::ranges::any_of(
+                    groups, [&](const std::string& group) { return group.empty() || node.starts_with(group + "/"); })) {
+                last = {true, "would be taken back, with the batch of the group around it if it is a part of that"};
+            } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
                 last = plan_for_batch(*store, join_key(prefix, node), options.give_up_batches);
             } else if (options.dry_run) {
                 last = {true, std::string(plan(finding.remedy))};

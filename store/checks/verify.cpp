@@ -331,6 +331,10 @@ void Verifier::check_batch(const std::string& node, const std::string& key) {
     if (holds(store_->list(place(key)).keys, "journal")) {
         finding.remedy = Remedy::finish_batch;
         try {
+            if (!batch_takes_effect(*store_, place(node))) {
+                finding.remedy = Remedy::discard_batch;
+                return add(std::move(finding));
+            }
             finding.text = fmt::format(
                 "pending: a batch of edits that is committed but not yet in place ({}); the next opening for "
                 "writing finishes it: {}",

@@ -456,6 +456,26 @@ public:
             permissions_.share_like(model.permissions_, root, make_root());
     }
 
+    /// For open_above().
+    [[nodiscard]] std::unique_ptr<ByteSource> open_far_above(std::string_view prefix, std::uint32_t levels,
+                                                             std::string_view key) const {
+        require_prefix(prefix);
+        const int root = find_root();
+        std::string above(prefix.empty() ? "." : prefix);
+        for (std::uint32_t n = 0; n < levels; ++n) above += "/..";
+        const Descriptor folder(root < 0 ? -1 : open_at(root, above.c_str(), O_PATH | O_DIRECTORY));
+        struct stat status {};
+        const std::string own(key.substr(0, key.find('/')));
+        if (!folder || ::fstatat(folder.get(), own.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            throw not_found(fmt::format("{}: no such folder", path_of(join_key(above, own))));
+        }
+        Descriptor fd(open_below(folder.get(), std::string(key), O_RDONLY | O_NONBLOCK | O_NOCTTY, true));
+        if (!fd && !is_absent(errno)) throw io_error("opening", path_of(join_key(above, key)), errno);
+        if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
+        return std::make_unique<FileValue>(std::move(fd), static_cast<std::uint64_t>(status.st_size),
+                                           path_of(join_key(above, key)));
+    }
+
     [[nodiscard]] LocalFiles* local_files() override { return this; }
     [[nodiscard]] const LocalFiles* local_files() const override { return this; }
     [[nodiscard]] std::vector<std::string> temporaries(std::string_view prefix) const override {
@@ -586,6 +606,19 @@ void follow_mask(KeyValueStore& store) {
 
 void close_idle_locks(KeyValueStore& store) {
     if (auto* const directory = dynamic_cast<DirectoryStore*>(&store)) directory->close_idle_locks();
+}
+
+std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix, std::uint32_t levels,
+                                       std::string_view key) {
+    if (const auto* directory = dynamic_cast<const DirectoryStore*>(&store)) {
+        return directory->open_far_above(prefix, levels, key);
+    }
+    for (; levels > 0 && !prefix.empty(); --levels) {
+        const std::size_t slash = prefix.rfind('/');
+        prefix = prefix.substr(0, slash == prefix.npos ? 0 : slash);
+    }
+    if (levels > 0) throw not_found(fmt::format("{}: the store has no folder that far above", store.name()));
+    return store.open(join_key(prefix, key));
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

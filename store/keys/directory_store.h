@@ -1,9 +1,11 @@
 // An existing directory as a store. Private to the store module.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <tessera/key_value_store.h>
 
@@ -37,6 +39,13 @@ void follow_mask(KeyValueStore& store);
 
 /// Closes the lock files of a directory_store() that this process has open but does not hold.
 void close_idle_locks(KeyValueStore& store);
+
+/// One of Tessera's own values, of the folder that is `levels` folders above the one at `prefix`; nullptr if it is
+/// absent. In a directory_store() those are the real folders, even above its root, where nothing is read but this
+/// value; in other stores the keys tell. Throws not_found if there is no such folder, or nothing of Tessera's own in
+/// it.
+[[nodiscard]] std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix,
+                                                     std::uint32_t levels, std::string_view key);
 
 /// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);

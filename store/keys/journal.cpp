@@ -8,21 +8,24 @@
 //   16  u64      id of the batch
 //   24  u64      number of entries
 //   32  u64      bytes of all entries
-//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it reverts a batch that was given up
-//   44  20 bytes zeros
+//   40  u32      flags; bit 0: old values are kept in .tessera/undo; bit 1: it reverts a batch that was given up; bit
+//   2:
+//                it lies in a group
+//   44  u32      in an array of a batch over a group: how many folders above the array the group is; otherwise 0
+//   48  16 bytes zeros
 //   64           the entries
 //   …   32 bytes SHA-256 of all that stands before it
 //
 // An entry, its length a multiple of 8:
 //
-//   0   u32      1 a value is put, 2 a key is erased
+//   0   u32      1 a value is put, 2 a key is erased, 3 an array of the group has a journal of the same id
 //   4   u32      flags; bit 0: the key was there before; bit 1: the value is identified by its bytes, because
 //                the file system's times are too coarse
 //   8   u64      number of the staged value: its name in .tessera/batch is ID.NUMBER, the id of 16 hexadecimal digits
 //   16  u64      its size in bytes
 //   24  i64      its time of modification, nanoseconds since 1970
 //   32  u64      its inode; if identified by its bytes, the first 8 bytes of their SHA-256, big-endian
-//   40  u32      bytes of the key
+//   40  u32      bytes of the key, or of the array's path
 //   44  u32      zero
 //   48           the key, UTF-8, then zeros up to a multiple of 8
 #include "journal.h"
@@ -48,6 +51,7 @@ constexpr std::uint16_t major_version = 2;
 constexpr std::size_t header_size = 64;
 constexpr std::size_t entry_size = 48;  // without the key
 constexpr std::size_t hash_size = 32;
+constexpr std::uint32_t most_above = 1024;  // folders; a path has no more
 
 std::size_t padded(std::size_t n) {
     return (n + 7) / 8 * 8;
@@ -66,12 +70,14 @@ Sha256 hash_of(ByteSpan bytes) {
         name, what));
 }
 
-Journal::Entry decode_entry(ByteSpan& rest, std::string_view name) {
+Journal::Entry decode_entry(ByteSpan& rest, bool of_group, std::string_view name) {
     if (rest.size() < entry_size) damaged(name, "an entry is cut short");
     const std::byte* p = rest.data();
     Journal::Entry entry;
     const auto kind = load_little<std::uint32_t>(p);
-    if (kind != 1 && kind != 2) damaged(name, fmt::format("an entry of kind {}, expected 1 or 2", kind));
+    if ((kind == 3) != of_group || kind < 1 || kind > 3) {
+        damaged(name, fmt::format("an entry of kind {}, expected {}", kind, of_group ? "3" : "1 or 2"));
+    }
     entry.kind = static_cast<Journal::Entry::Kind>(kind);
     const auto flags = load_little<std::uint32_t>(p + 4);
     entry.had_old = (flags & 1U) != 0;
@@ -101,6 +107,7 @@ struct Header {
     std::uint64_t id = 0;
     std::uint32_t flags = 0;
     std::uint16_t version = 0;
+    std::uint32_t group_above = 0;
 };
 
 /// Decodes the header at the start of `first`. Requires that the size in it is `size`.
@@ -121,7 +128,9 @@ Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) 
                         .count = load_little<std::uint64_t>(p + 24),
                         .id = load_little<std::uint64_t>(p + 16),
                         .flags = load_little<std::uint32_t>(p + 40),
-                        .version = major};
+                        .version = major,
+                        .group_above = major == 1 ? 0 : load_little<std::uint32_t>(p + 44)};
+    if (header.group_above > most_above) damaged(name, fmt::format("{} folders above the array", header.group_above));
     const auto entries_size = load_little<std::uint64_t>(p + 32);
     const std::uint64_t hashed = size - hash_size;
     if (header.entries_at < header_size || header.entries_at > hashed || entries_size != hashed - header.entries_at ||
@@ -136,9 +145,13 @@ Journal decode_entries(const Header& header, ByteSpan entries, std::string_view 
                     .keeps_old = (header.flags & 1U) != 0,
                     .gives_up = (header.flags & 2U) != 0,
                     .bare_names = header.version == 1,
+                    .group_above = header.group_above,
+                    .of_group = header.version > 1 && (header.flags & 4U) != 0,
                     .entries = {}};
     journal.entries.reserve(header.count);
-    for (std::uint64_t i = 0; i < header.count; ++i) journal.entries.push_back(decode_entry(entries, name));
+    for (std::uint64_t i = 0; i < header.count; ++i) {
+        journal.entries.push_back(decode_entry(entries, journal.of_group, name));
+    }
     if (!entries.empty()) damaged(name, "bytes are left after its entries");
     return journal;
 }
@@ -171,7 +184,9 @@ Buffer encode_journal(const Journal& journal) {
     store_little(p + 16, journal.id);
     store_little(p + 24, static_cast<std::uint64_t>(journal.entries.size()));
     store_little(p + 32, static_cast<std::uint64_t>(size - header_size));
-    store_little(p + 40, std::uint32_t{journal.keeps_old} | std::uint32_t{journal.gives_up} << 1U);
+    store_little(p + 40, std::uint32_t{journal.keeps_old} | std::uint32_t{journal.gives_up} << 1U |
+                             std::uint32_t{journal.of_group} << 2U);
+    store_little(p + 44, journal.group_above);
     p += header_size;
     for (const Journal::Entry& entry : journal.entries) {
         store_little(p, static_cast<std::uint32_t>(entry.kind));

@@ -16,17 +16,21 @@ inline constexpr std::uint64_t journal_limit = std::uint64_t{1} << 30;
 
 struct Journal {
     struct Entry {
-        enum class Kind : std::uint32_t { put = 1, erase = 2 };
+        enum class Kind : std::uint32_t { put = 1, erase = 2, array = 3 };
         Kind kind = Kind::put;
         bool had_old = false;      ///< the key was there before
         std::uint64_t number = 0;  ///< put: of the staged value
         ValueStamp stamp;          ///< put: of the staged value, which it keeps under its key
-        std::string key;           ///< relative to the array
+        std::string key;           ///< relative to the array; array: its path below the group
     };
     std::uint64_t id = 0;     ///< of the batch
     bool keeps_old = false;   ///< old values are kept, so that the batch can be undone
     bool gives_up = false;    ///< it reverts a batch that could not be put in place
     bool bare_names = false;  ///< version 1: the names of staged values do not begin with the batch's id
+    /// Of an array in a batch over a group: how many folders above the array the group is. The journal takes effect
+    /// if the group has one with the same id.
+    std::uint32_t group_above = 0;
+    bool of_group = false;  ///< of a group: its entries are the arrays whose journals belong to it
     std::vector<Entry> entries;
 
     /// The name of a staged value in the batch's folder.

@@ -140,6 +140,72 @@ class Edits(ProgramTest):
         self.check(self.old, {"draft": 1})
 
 
+class GroupEdits(ProgramTest):
+    """A time series of three arrays, changed together."""
+
+    NAMES = ("time", "level", "sub/heat")
+
+    def setUp(self):
+        super().setUp()
+        for name in self.NAMES:
+            self.tessera("create", f"g.zarr/{name}", "--shape", "4", "--chunks", "3", "--dtype", "<i4", "--fill", "1",
+                         "--format", "v2", "--quiet")
+        np.save(self.folder / "more.npy", np.array([5, 6], "<i4"))
+        (self.folder / "script").write_text("".join(f"array {name}\nappend more.npy\n" for name in self.NAMES))
+
+    def shapes(self):
+        return {zarr.open(str(self.folder / "g.zarr" / name), "r").shape for name in self.NAMES}
+
+    def test_all_arrays_or_none(self):
+        for metadata in False, True:  # a plain folder, and a group with metadata
+            with self.subTest(metadata=metadata):
+                if metadata:
+                    self.tessera("group", "g.zarr", "--format", "v2", "--quiet")
+                self.assertEqual(self.shapes(), {(4,)})
+                done = self.tessera_json("edit", "g.zarr", "--script", "script")
+                self.assertEqual((done["edits"], done["arrays"], done["values_changed"]), (3, 3, 6))
+                self.assertEqual(self.shapes(), {(6,)})
+                self.assertEqual(zarr.open(str(self.folder / "g.zarr/time"), "r")[3:].tolist(), [1, 5, 6])
+                self.assertIn("`tessera undo` of the group", self.refused("undo", "g.zarr/time"))
+                self.assertIn("the last batch is taken back", self.tessera("undo", "g.zarr"))
+                self.assertEqual(self.shapes(), {(4,)})
+                self.tessera("verify", "g.zarr")
+
+    def test_a_bad_line_changes_nothing(self):
+        before = digest(self.folder / "g.zarr/time")
+        for line, words in [
+            ("append more.npy", "first name the array, by a line array PATH"),
+            ("array", "expected array PATH, found 1 words"),
+            ("array nothing\nappend more.npy", "g.zarr/nothing"),
+            ("array ../g.zarr/time", "bad:1"),
+            ("array time\nappend more.npy\narray level\nappend nowhere.npy", "bad:4: nothing was changed"),
+        ]:
+            with self.subTest(line=line):
+                (self.folder / "bad").write_text(line + "\n")
+                self.refused("edit", "g.zarr", "--script", "bad", says=[words])
+                self.assertEqual(self.shapes(), {(4,)})
+                self.assertEqual(digest(self.folder / "g.zarr/time"), before)
+        (self.folder / "bad").write_text("array time\n")
+        self.assertIn("'array' is none of", self.refused("edit", "g.zarr/time", "--script", "bad"))
+        self.refused("edit", "nowhere", "--script", "bad", says=["nowhere"])
+
+    def test_writers_of_all_arrays_wait(self):
+        with subprocess.Popen([PROGRAM, "edit", "g.zarr", "--script", "-", "--quiet"], cwd=self.folder, text=True,
+                              stdin=subprocess.PIPE) as editing:
+            editing.stdin.write("array time\nset : 7\n")
+            editing.stdin.flush()
+            while not list(self.folder.glob("g.zarr/time/.tessera/batch/*.*")):
+                self.assertIsNone(editing.poll())
+                time.sleep(0.01)
+            with subprocess.Popen([PROGRAM, "set", "g.zarr/level", ":", "3", "--quiet"], cwd=self.folder) as waiting:
+                with self.assertRaises(subprocess.TimeoutExpired):
+                    waiting.wait(0.5)
+                self.assertEqual(self.tessera("get", "g.zarr/time", "0"), "1\n")
+                editing.stdin.close()
+                self.assertEqual((editing.wait(60), waiting.wait(60)), (0, 0))
+        self.assertEqual(self.tessera("get", "g.zarr/time", "0"), "7\n")
+
+
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     main()

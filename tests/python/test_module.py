@@ -382,6 +382,38 @@ def test_errors_are_built_in_ones():
     assert tessera.repair("a.zarr")["done"] == 1 and list(a[:]) == [0, 0, 0]
 
 
+def test_batches_over_a_group():
+    g = tessera.create_group("series.zarr")
+    names = ("time", "sub/level")
+    for name in names:
+        g.create_array(name, 3, "i4", chunks=2)
+    with g.edit() as batch:
+        assert sorted(batch) == sorted(names) and len(batch) == 2
+        for name in names:
+            batch[name].append(np.array([4, 5], "i4"))
+            assert batch[name].shape == (5,) and g[name].shape == (3,)
+        batch["time"].attrs["units"] = "s"
+    assert all(g[name].shape == (5,) and g[name][-1] == 5 for name in names) and g["time"].attrs["units"] == "s"
+    with raises(tessera.InvalidArgument, "of the group"):
+        tessera.undo(g["time"])
+    assert tessera.undo(g) > 3 and all(g[name].shape == (3,) for name in names)
+    assert tessera.undo("series.zarr") > 3 and all(g[name].shape == (5,) for name in names)
+    with raises(ZeroDivisionError):
+        with g.edit() as batch:
+            batch["time"][:] = 9
+            1 / 0
+    assert 9 not in g["time"][:]
+    with raises(tessera.InvalidArgument, "closed"):
+        batch["time"]
+    with g.edit() as batch:
+        with raises(FileNotFoundError):
+            batch["nothing"]
+        with raises(tessera.InvalidArgument):
+            g["time"][0] = 1  # this thread has all arrays of the group to itself
+    with raises(tessera.InvalidArgument, "reading"):
+        tessera.open("series.zarr").edit()
+
+
 def test_batches():
     a = tessera.create("a.zarr", (4, 4), "i4", (2, 2), attrs={"n": 0})
     with a.edit() as batch:

@@ -325,16 +325,21 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera resize grid.zarr 2000000,1000",
      declare_resize},
-    {"edit", edit, "many edits of one array, all or nothing", "edit PATH --script FILE [options]",
+    {"edit", edit, "many edits of an array or of several arrays of a group, all or nothing",
+     "edit PATH --script FILE [options]",
      "Each line of FILE is one edit; words are split as in a shell, # begins a comment:\n"
      "  set SELECTION VALUE|FILE\n"
      "  append FILE [AXIS]\n"
      "  resize SHAPE\n"
      "  attr KEY JSON\n"
      "  unattr KEY\n"
+     "If PATH is a group, the line\n"
+     "  array NAME\n"
+     "names the array below it that the lines after it change.\n"
      "All take effect together at the end, or, whatever fails or crashes, none. Other programs that write to the "
      "array\n"
-     "wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera undo`.\n"
+     "(or to any array of the group) wait meanwhile. The old values stay in .tessera/undo, as hard links, for `tessera "
+     "undo`.\n"
      "Exit code 3: the edits are recorded and take effect, though something keeps them from being in place yet; they\n"
      "must not be repeated.\n\n"
      "Example:\n"

@@ -79,12 +79,16 @@ constexpr std::array verbs{
     Verb{"unattr KEY", 2, 2, run_remove_attribute},
 };
 
-void run_line(Session& session, Array& array, const Words& words) {
+void run_line(Session& session, Array* array, const Words& words) {
     std::string known;
     for (const Verb& verb : verbs) {
         if (words[0] == verb.usage.substr(0, verb.usage.find(' '))) {
-            if (words.size() >= verb.least && words.size() <= verb.most) return verb.run(session, array, words);
-            throw invalid_argument(fmt::format("expected {}, found {} words", verb.usage, words.size()));
+            if (words.size() < verb.least || words.size() > verb.most) {
+                throw invalid_argument(fmt::format("expected {}, found {} words", verb.usage, words.size()));
+            }
+            if (array == nullptr)
+                throw invalid_argument("a group is edited: first name the array, by a line array PATH");
+            return verb.run(session, *array, words);
         }
         known += fmt::format("{}{}", known.empty() ? "" : "; ", verb.usage);
     }
@@ -93,7 +97,9 @@ void run_line(Session& session, Array& array, const Words& words) {
 
 }  // namespace
 
-std::int64_t run_script(Session& session, Array& array, std::istream& script, const std::string& name) {
+std::int64_t run_script(Session& session, Edit& batch, std::set<std::string>* arrays, std::istream& script,
+                        const std::string& name) {
+    Array* array = arrays != nullptr ? nullptr : &batch.array();
     std::int64_t line_number = 0;
     std::int64_t edits = 0;
     for (std::string line; std::getline(script, line);) {
@@ -102,6 +108,14 @@ std::int64_t run_script(Session& session, Array& array, std::istream& script, co
                    [&] {
                        const Words words = split_words(line);
                        if (words.empty()) return;
+                       if (arrays != nullptr && words[0] == "array") {
+                           if (words.size() != 2) {
+                               throw invalid_argument(fmt::format("expected array PATH, found {} words", words.size()));
+                           }
+                           array = &batch.array(words[1]);
+                           arrays->insert(words[1]);
+                           return;
+                       }
                        run_line(session, array, words);
                        ++edits;
                    });

@@ -4,11 +4,15 @@
 #include <tessera/edit.h>
 #include <tessera/error.h>
 #include <tessera/group.h>
+#include <tessera/locate.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "command.h"
 #include "edit.h"
@@ -25,6 +29,20 @@ struct ScriptOptions {
     bool no_undo = false;
 };
 
+/// A batch over the array at the path, or over the arrays of the group there.
+Edit begin_batch(Session& session, const ScriptOptions& o, bool& of_group) {
+    const EditOptions options{.keep_old = !o.no_undo};
+    try {
+        return Edit(open_to_edit(session, o.path), options);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::not_found) throw;
+        const Located at = locate(o.path, session.store());
+        of_group = at.kind == PathKind::group || at.kind == PathKind::folder;
+        if (!of_group) throw;
+        return Edit(Group::open(at.place->store, at.place->prefix), options);
+    }
+}
+
 int edit(Session& session, const ScriptOptions& o) {
     std::ifstream file;
     const bool from_stdin = o.script == "-";
@@ -33,16 +51,20 @@ int edit(Session& session, const ScriptOptions& o) {
         if (!file) throw not_found(fmt::format("{}: cannot be read as a script", o.script));
     }
     std::istream& script = from_stdin ? std::cin : file;
-    const Array array = open_to_edit(session, o.path);
-    Edit batch(array, {.keep_old = !o.no_undo});
-    const std::int64_t edits = run_script(session, batch.array(), script, o.script);
+    bool of_group = false;
+    Edit batch = begin_batch(session, o, of_group);
+    std::set<std::string> arrays;
+    const std::int64_t edits = run_script(session, batch, of_group ? &arrays : nullptr, script, o.script);
     if (script.bad()) throw io_error("reading", o.script, errno);
     const std::int64_t changed = batch.commit();
     session.clear_progress();
-    note_stale(session, {o.path});
+    std::vector<std::string> changed_arrays{o.path};
+    for (const std::string& array : arrays) changed_arrays.push_back((std::filesystem::path(o.path) / array).string());
+    note_stale(session, changed_arrays);
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("edits", edits);
+    if (of_group) value.set("arrays", static_cast<std::int64_t>(arrays.size()));
     value.set("values_changed", changed);
     if (session.options().json) {
         print_json(value);
@@ -58,7 +80,7 @@ int undo_last(Session& session, const std::string& path) {
     Place place = find_place(path, session.store());
     const auto kept = kept_for_undo(*place.store, place.prefix);
     const bool group = probe_dialect(*place.store, place.prefix) == nullptr &&
-                       probe_group_dialect(*place.store, place.prefix) != nullptr;
+                       (kept || probe_group_dialect(*place.store, place.prefix) != nullptr);
     const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
                                        : undo(Array::open(std::move(place.store), place.prefix));
     const bool command = kept && !kept->what.empty();
@@ -82,7 +104,7 @@ int undo_last(Session& session, const std::string& path) {
 
 Run declare_edit(CLI::App& app) {
     auto o = std::make_shared<ScriptOptions>();
-    app.add_option("PATH", o->path, "an array")->required()->option_text(" ");
+    app.add_option("PATH", o->path, "an array, or a group")->required()->option_text(" ");
     app.add_option("--script", o->script, "a file of edits, one per line; - reads the standard input")
         ->required()
         ->option_text("FILE");

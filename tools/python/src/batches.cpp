@@ -18,10 +18,17 @@ public:
         edit_ = Held<Edit>(work.run(
             [&](const IoOptions&) { return std::make_unique<Edit>(array, EditOptions{.keep_old = keep_old}); }));
     }
-    [[nodiscard]] std::unique_ptr<ArrayHandle> array() {
-        auto parts = std::make_unique<ArrayParts>();
-        parts->array = require().array();
-        return std::make_unique<ArrayHandle>(std::move(parts), nullptr);
+    EditHandle(GroupHandle& of, bool keep_old) {
+        const Group group = of.group();
+        Work work;
+        edit_ = Held<Edit>(work.run(
+            [&](const IoOptions&) { return std::make_unique<Edit>(group, EditOptions{.keep_old = keep_old}); }));
+    }
+    [[nodiscard]] std::unique_ptr<ArrayHandle> array() { return handle_of(require().array()); }
+    [[nodiscard]] std::unique_ptr<ArrayHandle> array_at(const std::string& path) {
+        Edit& edit = require();
+        Work work;
+        return handle_of(work.run([&](const IoOptions&) { return edit.array(path); }));
     }
     std::int64_t commit() {
         Edit& edit = require();
@@ -30,6 +37,11 @@ public:
     void close() { edit_.reset(); }
 
 private:
+    static std::unique_ptr<ArrayHandle> handle_of(Array array) {
+        auto parts = std::make_unique<ArrayParts>();
+        parts->array = std::move(array);
+        return std::make_unique<ArrayHandle>(std::move(parts), nullptr);
+    }
     Edit& require() const {
         if (edit_.inherited()) throw unsupported("a batch of edits belongs to the process that began it");
         if (!edit_.usable()) throw invalid_argument("the batch of edits is closed");
@@ -59,12 +71,18 @@ void flush(ArrayHandle& handle, const WorkOptions& options) {
 void bind_batches(py::module_& module) {
     py::class_<EditHandle>(module, "EditHandle")
         .def(py::init<ArrayHandle&, bool>())
+        .def(py::init<GroupHandle&, bool>())
         .def("array", &EditHandle::array)
+        .def("array_at", &EditHandle::array_at)
         .def("commit", &EditHandle::commit)
         .def("close", &EditHandle::close);
     module.def("open_cache", &open_cache);
     module.def("flush", &flush);
     module.def("close", &ArrayHandle::close);
+    module.def("undo", [](GroupHandle& handle) {
+        const Group group = handle.group();
+        return Work().run([&](const IoOptions&) { return undo(group); });
+    });
     module.def("undo", [](ArrayHandle& handle) {
         const Array array = handle.array();
         return Work().run([&](const IoOptions&) { return undo(array); });

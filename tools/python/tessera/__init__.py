@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 from ._array import Array
 from ._compute import calc, coarsen, concat, pyramid, reduce, stack, unstack
 from ._converted import Converted
-from ._editing import Cached, Edit
+from ._editing import Cached, Edit, GroupEdit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
 from ._group import Group, Members
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ._zarr import KeyStore, ZarrView, zarr_view
 
 __all__ = [
-    "Array", "Cached", "Converted", "Edit", "Group", "KeyStore", "Members", "Picture", "Server", "ZarrView",
+    "Array", "Cached", "Converted", "Edit", "Group", "GroupEdit", "KeyStore", "Members", "Picture", "Server", "ZarrView",
     "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",

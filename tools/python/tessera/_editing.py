@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Optional
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Iterator, Optional
 
 from . import _tessera
 from ._array import Array
 from ._results import ArrayInfo
 
+if TYPE_CHECKING:
+    from ._group import Group
 
-class Edit(Array):
+
+class Changed(Array):
+    """An array in a batch."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a batch of edits cannot be pickled; pickle the array")
+
+    def __dask_tokenize__(self) -> Any:
+        return uuid.uuid4().hex
+
+
+class Edit(Changed):
     """A batch of changes to an array; see :meth:`Array.edit`."""
 
     def __init__(self, array: Array, keep_old: bool):
@@ -45,11 +59,53 @@ class Edit(Array):
         else:
             self.discard()
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a batch of edits cannot be pickled; pickle the array")
 
-    def __dask_tokenize__(self) -> Any:
-        return uuid.uuid4().hex
+class GroupEdit(Mapping[str, Array]):
+    """A batch of changes to several arrays of a group; see :meth:`Group.edit`."""
+
+    def __init__(self, group: "Group", keep_old: bool):
+        self._group = group
+        self._batch = _tessera.EditHandle(group._handle, keep_old)
+        self._arrays: dict[str, Changed] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._arrays:
+            place = self._group._place(name)
+            handle = self._batch.array_at(name.strip("/"))
+            self._arrays[name] = Changed(handle, place, "r+", self._group._options)
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, kind, _ in self._group.walk() if kind == "array")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def commit(self) -> int:
+        """Make all changes of all arrays take effect. Returns the number of values that changed."""
+        try:
+            return self._batch.commit()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """End the batch. Changes that were not committed are dropped."""
+        for array in self._arrays.values():
+            _tessera.close(array._handle)
+        self._arrays.clear()
+        self._batch.close()
+
+    def __enter__(self) -> "GroupEdit":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a batch of edits cannot be pickled; pickle the group")
 
 
 class Cached(Array):

@@ -18,6 +18,8 @@ from ._results import GroupInfo
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ._editing import GroupEdit
+
 Node = Union[Array, "Group", "Members"]
 
 
@@ -241,6 +243,29 @@ class Group(Mapping[str, Any]):
 
     def __delitem__(self, name: str) -> None:
         self.remove(name, recursive=True)
+
+    def edit(self, keep_old: bool = True) -> "GroupEdit":
+        """A batch of changes to several arrays below this group: all of them take effect, or none.
+
+        Within ``with``, ``batch[name]`` is an array that can be written, resized and appended to. Nobody else sees the
+        changes, and other writers of all arrays below the group wait. At the end of the block the changes take effect
+        in all arrays together, whatever fails or is killed, unless an exception leaves it. :func:`tessera.undo` of the
+        group takes the batch back, unless `keep_old` is False.
+
+        Examples
+        --------
+        >>> g = tessera.create_group("series.zarr")
+        >>> for name in "time", "level":
+        ...     made = g.create_array(name, shape=0, dtype="<f8", chunks=100)
+        >>> with g.edit() as batch:
+        ...     _ = batch["time"].append(np.array([0.5]))
+        ...     _ = batch["level"].append(np.array([7.25]))
+        >>> g["time"][:], g["level"][:]
+        (array([0.5]), array([7.25]))
+        """
+        self._require_writable()
+        from ._editing import GroupEdit
+        return GroupEdit(self, keep_old)
 
     def consolidate(self) -> None:
         """Write consolidated metadata, by which other Zarr readers open a hierarchy."""

@@ -6,9 +6,11 @@ from typing import Any, Optional, Sequence, Union
 
 from . import _tessera
 from ._array import Array
+from ._errors import InvalidArgument
+from ._group import Group
 from ._options import ProgressCallback, work
 from ._results import Finding, Repair, Seal, Verification, verification
-from ._verbs import Path, _absolute, _path_of, _place, open_array
+from ._verbs import Path, _absolute, _path_of, _place, open
 
 
 def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
@@ -148,8 +150,9 @@ def remove_snapshot(path: Any, name: str) -> None:
     _tessera.remove_snapshot(_path_of(path), name, _tessera.PlaceOptions(False))
 
 
-def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
-    """Take back the last batch (:meth:`Array.edit`), or the last change by the program. A second undo restores it.
+def undo(array: Union[Path, Array, Group], *, break_seal: bool = False) -> int:
+    """Take back the last batch (:meth:`Array.edit`, :meth:`Group.edit`), or the last change by the program. A second undo
+    restores it.
 
     Assignments in Python can be undone only if they are made in a batch.
 
@@ -171,9 +174,12 @@ def undo(array: Union[Path, Array], *, break_seal: bool = False) -> int:
     >>> tessera.undo(a), a[0]
     (1, 0)
     """
-    opened = array if isinstance(array, Array) and not break_seal else open_array(_path_of(array), "r+",
-                                                                                 break_seal=break_seal)
+    known = isinstance(array, (Array, Group)) and not break_seal
+    opened = array if known else open(_path_of(array), "r+", break_seal=break_seal)
+    if not isinstance(opened, (Array, Group)):
+        raise InvalidArgument(f"{opened.path}: expected an array or a group, found a file")
     opened._require_writable()
     changed = _tessera.undo(opened._handle)
-    opened.refresh()
+    if isinstance(opened, Array):
+        opened.refresh()
     return changed

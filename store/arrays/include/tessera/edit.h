@@ -1,5 +1,5 @@
-// Edit: a batch of changes to one array that take effect all together or not at all. Undoable and undo(): reverting
-// changes.
+// Edit: a batch of changes to an array, or to several arrays of a group, that take effect all together or not at all.
+// Undoable and undo(): reverting changes.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,32 @@ struct EditOptions {
     bool keep_old = true;  ///< for undo(): keep the old values, as hard links if the store supports them
 };
 
-/// Any number of writes, appends, resizes and attribute changes to one array, through the handle that array() gives.
-/// Nobody else sees them before commit(). A crash or a power failure leaves all of them or none. Until the commit, new
-/// values lie in the array's `.tessera/batch/`, so that a batch of any size takes little memory.
+/// Any number of writes, appends, resizes and attribute changes to one array, or to the arrays of a group, through the
+/// handles that array() gives. Nobody else sees them before commit(). A crash or a power failure leaves all of them or
+/// none, in all arrays. Until the commit, new values lie in each array's `.tessera/batch/`, so that a batch of any size
+/// takes little memory.
 ///
-/// While an Edit lives, all other writers of the array wait, in other processes too. Readers do not wait: while
-/// commit() runs, they may see only some of the changes. A batch is atomic with respect to crashes, but not isolated.
+/// While an Edit lives, all other writers of the array wait, in other processes too; of a group, the writers of all
+/// arrays below it and of its attributes. Readers do not wait: while commit() runs, they may see only some of the
+/// changes. A batch is atomic with respect to crashes, but not isolated.
 /// Thread rule: begun, committed and destroyed by one thread, which must not write to the array through another handle
 /// meanwhile (that throws, rather than deadlocks). The handle may be used from several threads.
 class Edit {
 public:
     /// Throws unsupported for a store without batches (a zip).
     explicit Edit(const Array& array, const EditOptions& options = {});
+    /// Over the arrays below a group, which all are locked, in the order of their real paths (two file descriptors for
+    /// each).
+    explicit Edit(const Group& group, const EditOptions& options = {});
     ~Edit();  ///< without commit(): nothing has happened
     Edit(Edit&&) noexcept;
     Edit& operator=(Edit&&) noexcept;
 
     [[nodiscard]] Array& array();
     Array* operator->() { return &array(); }
+    /// Of a group: the array at a path below it, such as "fields/height". Throws not_found for a path without an array,
+    /// and invalid_argument for one behind a link: a batch changes only what lies in the group.
+    [[nodiscard]] Array& array(std::string_view path);
 
     /// Applies all changes, as durable as the store's Durability says. First checks that every target can be changed.
     /// Once the batch is recorded, it counts as done: a later failure throws ErrorCode::recorded, the next opening
@@ -84,8 +92,9 @@ private:
 /// changed.
 std::int64_t undo(const Array& array);
 
-/// Reverts the last change of a group's attributes that an Undoable kept, in one step: a second undo() restores it.
-/// Throws as undo() of an array does. Returns the number of documents that changed.
+/// Reverts the last change of a group, in one step: a batch over its arrays, or a change of its attributes that an
+/// Undoable kept. A second undo() restores it. Throws as undo() of an array does, which refuses to revert an array's
+/// part of such a batch alone. Returns the number of values or documents that changed.
 std::int64_t undo(const Group& group);
 
 /// The values kept for undo().
