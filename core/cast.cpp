@@ -481,4 +481,9 @@ void CastSource::read_into(const Region& region, const MutableArrayView& out, co
     });
 }
 
+NDArray cast_elements(const ArrayView& elements, const DType& dtype, Cast rule, const IoOptions& io) {
+    const CastSource converted(view_source(elements, "the elements given"), dtype, rule);
+    return read_selection(converted, Selection::all(elements.shape), io);
+}
+
 }  // namespace tessera

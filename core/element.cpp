@@ -165,6 +165,11 @@ std::string element_to_text(const DType& dtype, const std::byte* p) {
     return with_host_order(dtype, p, [&](const std::byte* at) { return operations.to_text(dtype, at); });
 }
 
+Value element_to_assign(const DType& dtype, const std::byte* p) {
+    const bool time = dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta;
+    return time ? Value(element_to_text(dtype, p)) : element_to_value(dtype, p);
+}
+
 ElementBytes zero_element(const DType& dtype) {
     constexpr std::int64_t large = std::int64_t{1} << 20;
     if (!dtype.is_variable() && dtype.size() >= large) {

@@ -103,7 +103,7 @@ Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std
 }  // namespace
 
 Selection Selection::all(const Shape& shape) {
-    Selection s;
+    Selection s{std::vector<Axis>{}};
     for (const std::int64_t n : shape) s.axes_.push_back({.start = 0, .step = 1, .count = n});
     return s;
 }
@@ -123,7 +123,7 @@ Selection Selection::parse(std::string_view text, const Shape& shape) {
         throw invalid_argument(fmt::format("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}",
                                            text, given, shape.rank(), shape.to_string()));
     }
-    Selection result;
+    Selection result{std::vector<Axis>{}};
     const auto take_whole = [&](std::int64_t n) {
         for (; n > 0; --n) result.axes_.push_back({.start = 0, .step = 1, .count = shape[result.rank()]});
     };

@@ -152,6 +152,18 @@ Region Region::whole(const Shape& shape) {
     return {Index::filled(shape.rank(), 0), shape};
 }
 
+Region Region::between(const Index& start, const Index& end) {
+    Region region(start, end);
+    for (int d = 0; d < start.rank(); ++d) {
+        if (end[d] < start[d]) {
+            throw invalid_argument(
+                fmt::format("a region from {} to {} ends before it begins", start.to_string(), end.to_string()));
+        }
+        region.extent[d] = checked_add(end[d], -start[d], "extent of the region");
+    }
+    return region;
+}
+
 bool Region::empty() const {
     return std::any_of(extent.begin(), extent.end(), [](std::int64_t n) { return n == 0; });
 }

@@ -17,32 +17,11 @@
 #include "array_state.h"
 #include "batch.h"
 #include "dialects.h"
+#include "picked.h"
 #include "region_io.h"
 #include "resize.h"
 
 namespace tessera {
-
-namespace {
-
-/// The view with dropped dimensions restored as length 1. `v` may have them already.
-template <class View>
-View with_dropped(const Selection& selection, const View& v, const std::string& name) {
-    if (v.shape == selection.full_shape()) return v;
-    if (!(v.shape == selection.shape())) {
-        throw invalid_argument(fmt::format("{}: the elements given have shape {}, the selection [{}] has {}", name,
-                                           v.shape.to_string(), selection.to_string(), selection.shape().to_string()));
-    }
-    View full = v;
-    full.shape = selection.full_shape();
-    full.strides = Strides::filled(full.shape.rank(), 0);
-    int k = 0;
-    for (int d = 0; d < selection.rank(); ++d) {
-        if (!selection.axes()[static_cast<std::size_t>(d)].dropped) full.strides[d] = v.strides[k++];
-    }
-    return full;
-}
-
-}  // namespace
 
 // ---- Attributes
 
@@ -329,11 +308,11 @@ bool Array::is_stored(const Region& region) const {
 
 // ---- reading
 
-NDArray Array::read(std::string_view selection, const IoOptions& io) const {
+NDArray Array::read(SelectionText selection, const IoOptions& io) const {
     return read(Selection::parse(selection, info().shape), io);
 }
 
-NDArray Array::read_as(const DType& wanted, std::string_view selection, Cast rule, const IoOptions& io) const {
+NDArray Array::read_as(const DType& wanted, SelectionText selection, Cast rule, const IoOptions& io) const {
     const Selection picked = Selection::parse(selection, info().shape);
     if (native_dtype(dtype()) != native_dtype(wanted)) {
         return read_selection(CastSource(std::make_unique<Array>(*this), wanted, rule), picked, io);
@@ -413,7 +392,15 @@ void Array::read_points(std::span<const std::int64_t> indices, const MutableArra
 
 // ---- writing
 
-void Array::read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io) const {
+namespace {
+
+NDArray cast_given(const ArrayView& in, const DType& dtype, Cast rule, const std::string& name, const IoOptions& io) {
+    return in_context([&] { return name; }, [&] { return cast_elements(in, dtype, rule, io); });
+}
+
+}  // namespace
+
+void Array::read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io) const {
     read_into(Selection::parse(selection, info().shape), out, io);
 }
 
@@ -455,6 +442,23 @@ void Array::write(const Selection& selection, const ArrayView& in, const IoOptio
     state_->sync();
 }
 
+void Array::write(const Region& region, const ArrayView& in, Cast rule, const IoOptions& io) {
+    const DType wanted = dtype();
+    if (in.dtype.equal_but_order(wanted)) return write(region, in, io);
+    write(region, cast_given(in, wanted, rule, name(), io), io);
+}
+
+void Array::write(const Selection& selection, const ArrayView& in, Cast rule, const IoOptions& io) {
+    const DType wanted = dtype();
+    if (in.dtype.equal_but_order(wanted)) return write(selection, in, io);
+    write(selection, cast_given(in, wanted, rule, name(), io), io);
+}
+
+void Array::write(SelectionText selection, const ArrayView& in, Cast rule, const IoOptions& io) {
+    refresh();
+    write(Selection::parse(selection, shape()), in, rule, io);
+}
+
 void Array::update(const Selection& selection, const Change& change, const IoOptions& io) {
     const StopScope scope(io.stop);
     const StoreLock lock = state_->lock_shape(LockMode::shared);
@@ -468,30 +472,33 @@ void Array::finish() {
     state_->sync();
 }
 
-void Array::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {
+void Array::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
     state_->refresh();
     write(Selection::parse(selection, info().shape), in, io);
 }
 
-void Array::update(std::string_view selection, const Change& change, const IoOptions& io) {
+void Array::update(SelectionText selection, const Change& change, const IoOptions& io) {
     state_->refresh();
     update(Selection::parse(selection, info().shape), change, io);
 }
 
-void Array::fill(std::string_view selection, const Value& value, const IoOptions& io) {
+void Array::fill(SelectionText selection, const Value& value, const IoOptions& io) {
     state_->refresh();
     fill(Selection::parse(selection, info().shape), value, io);
 }
 
 void Array::fill(const Selection& selection, const Value& value, const IoOptions& io) {
-    const DType dtype = info().dtype;
-    const ElementBytes element =
-        in_context([&] { return name(); }, [&] { return element_from_value(dtype, value, Assign::exact); });
-    VariableSlot slot{reinterpret_cast<const char*>(element.data()), element.size()};
-    const std::byte* p = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : element.data();
-    // One element, repeated by strides of zero: takes no memory for any size of selection.
-    const Shape shape = selection.full_shape();
-    write(selection, ArrayView{p, dtype, shape, Strides::filled(shape.rank(), 0)}, io);
+    const RepeatedElement element(info().dtype, value, name());
+    write(selection, element.view(selection.full_shape()), io);
+}
+
+void Array::fill(const Selection& selection, const ArrayView& element, const IoOptions& io) {
+    // By its value only where the bytes are others: the fields of a structure have no units of their own.
+    if (element.dtype.kind() == Kind::structure || element.dtype.equal_but_order(dtype())) {
+        const Shape shape = selection.full_shape();
+        return write(selection, {element.data, element.dtype, shape, Strides::filled(shape.rank(), 0)}, io);
+    }
+    fill(selection, element_to_assign(element.dtype, element.data), io);
 }
 
 void Array::require_direct(const Selection& selection) const {

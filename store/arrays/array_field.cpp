@@ -42,7 +42,7 @@ ArrayField Array::field(std::string_view name) const {
 ArrayField::ArrayField(const Array& array, std::string_view name)
     : array_(array), field_(name), source_(field_source(std::make_unique<Array>(array), name)) {}
 
-NDArray ArrayField::read(std::string_view selection, const IoOptions& io) const {
+NDArray ArrayField::read(SelectionText selection, const IoOptions& io) const {
     return read_selection(*source_, Selection::parse(selection, shape()), io);
 }
 
@@ -73,7 +73,7 @@ void ArrayField::write(const Selection& selection, const ArrayView& in, const Io
     array_.update(of_structures(selection, rank), change, io);
 }
 
-void ArrayField::write(std::string_view selection, const ArrayView& in, const IoOptions& io) {
+void ArrayField::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
     array_.refresh();
     write(Selection::parse(selection, shape()), in, io);
 }

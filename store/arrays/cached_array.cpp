@@ -30,6 +30,7 @@
 
 #include "chunk_changes.h"
 #include "element_mask.h"
+#include "picked.h"
 #include "region_io.h"
 #include "resize.h"
 
@@ -99,6 +100,33 @@ struct ChunkCache {
         });
     }
 
+    void read(const Selection& selection, const MutableArrayView& out, const IoOptions& io) {
+        const std::lock_guard guard(mutex_);
+        require_fitting(selection, out);
+        for_each_entry(selection.bounds(), io, [&](CachedChunk& entry, const ChunkPart&) {
+            const Picked part = picked_from(selection, grid_->chunk_region(entry.index));
+            if (part.in_request.empty()) return;
+            load(entry);
+            copy_elements(picked(entry.elements.view().part(part.in_box), part, selection), out.part(part.in_request));
+        });
+    }
+
+    void write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
+        const std::lock_guard guard(mutex_);
+        require_fitting(selection, in);
+        for_each_entry(selection.bounds(), io, [&](CachedChunk& entry, const ChunkPart&) {
+            const Picked part = picked_from(selection, grid_->chunk_region(entry.index));
+            if (part.in_request.empty()) return;
+            if (entry.elements.bytes().empty()) entry.elements = fresh_elements(entry);
+            copy_elements(in.part(part.in_request), picked(entry.elements.view().part(part.in_box), part, selection));
+            if (!entry.all) {
+                if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunks());
+                mark_steps(entry.dirty_mask, selection, part.in_box, 0);
+            }
+            pack(entry);
+        });
+    }
+
     void flush(const IoOptions& io) {
         const StopScope scope(io.stop);
         const auto guard = take_turn();
@@ -160,6 +188,13 @@ private:
         throw invalid_argument(fmt::format("{}: the elements given are {} of shape {}, expected {} of shape {}",
                                            array_->name, elements.dtype.to_string(), elements.shape.to_string(),
                                            loaded_->metadata.dtype.to_string(), region.extent.to_string()));
+    }
+
+    template <class View>
+    void require_fitting(const Selection& selection, const View& elements) {
+        View bounds = elements;  // of the shape that the region around the selection has
+        if (elements.shape == selection.full_shape()) bounds.shape = selection.bounds().extent;
+        require_fitting(selection.bounds(), bounds);
     }
 
     // ---- which chunks are in memory
@@ -278,6 +313,18 @@ private:
         }
         if (!entry.dirty()) entry.dirty_mask = ElementMask(grid_->chunks());
         entry.dirty_mask.mark(part.in_chunk);
+    }
+
+    /// Marks the elements of a region that lie on the steps of a selection, from axis `axis` on.
+    static void mark_steps(ElementMask& mask, const Selection& selection, const Region& region, int axis) {
+        if (axis == region.rank()) return mask.mark(region);
+        const std::int64_t step = std::abs(selection.axes()[static_cast<std::size_t>(axis)].step);
+        if (step == 1 || region.extent[axis] == 1) return mark_steps(mask, selection, region, axis + 1);
+        Region one = region;
+        one.extent[axis] = 1;
+        for (; one.start[axis] < region.start[axis] + region.extent[axis]; one.start[axis] += step) {
+            mark_steps(mask, selection, one, axis + 1);
+        }
     }
 
     void mark_all(CachedChunk& entry) const {
@@ -427,6 +474,43 @@ void CachedArray::read_into(const Region& region, const MutableArrayView& out, c
 }
 void CachedArray::write(const Region& region, const ArrayView& in, const IoOptions& io) {
     cache_->write(region, in, io);
+}
+NDArray CachedArray::read(SelectionText selection, const IoOptions& io) const {
+    return read(Selection::parse(selection, info().shape), io);
+}
+NDArray CachedArray::read(const Selection& selection, const IoOptions& io) const {
+    NDArray out(cache_->loaded()->metadata.dtype, selection.shape());
+    read_into(selection, out.view(), io);
+    return out;
+}
+void CachedArray::read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io) const {
+    const MutableArrayView full = with_dropped(selection, out, name());
+    if (selection.is_region()) return cache_->read(selection.bounds(), full, io);
+    cache_->read(selection, full, io);
+}
+void CachedArray::read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io) const {
+    read_into(Selection::parse(selection, info().shape), out, io);
+}
+void CachedArray::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
+    const ArrayView full = with_dropped(selection, in, name());
+    if (selection.is_region()) return cache_->write(selection.bounds(), full, io);
+    cache_->write(selection, full, io);
+}
+void CachedArray::write(SelectionText selection, const ArrayView& in, const IoOptions& io) {
+    write(Selection::parse(selection, info().shape), in, io);
+}
+void CachedArray::fill(const Selection& selection, const Value& value, const IoOptions& io) {
+    const RepeatedElement element(info().dtype, value, name());
+    write(selection, element.view(selection.full_shape()), io);
+}
+
+void CachedArray::fill(const Selection& selection, const ArrayView& element, const IoOptions& io) {
+    // By its value only where the bytes are others: the fields of a structure have no units of their own.
+    if (element.dtype.kind() == Kind::structure || element.dtype.equal_but_order(info().dtype)) {
+        const Shape shape = selection.full_shape();
+        return write(selection, {element.data, element.dtype, shape, Strides::filled(shape.rank(), 0)}, io);
+    }
+    fill(selection, element_to_assign(element.dtype, element.data), io);
 }
 void CachedArray::flush(const IoOptions& io) {
     cache_->flush(io);

@@ -45,6 +45,48 @@ inline void require_inside(const ArrayState& array, const LoadedArray& loaded, c
     in_context([&] { return array.name; }, [&] { tessera::require_inside(region, loaded.grid.shape()); });
 }
 
+/// The view with dropped dimensions restored as length 1. `v` may have them already.
+template <class View>
+View with_dropped(const Selection& selection, const View& v, const std::string& name) {
+    if (v.shape == selection.full_shape()) return v;
+    if (!(v.shape == selection.shape())) {
+        throw invalid_argument(fmt::format("{}: the elements given have shape {}, the selection [{}] has {}", name,
+                                           v.shape.to_string(), selection.to_string(), selection.shape().to_string()));
+    }
+    View full = v;
+    full.shape = selection.full_shape();
+    full.strides = Strides::filled(full.shape.rank(), 0);
+    int k = 0;
+    for (int d = 0; d < selection.rank(); ++d) {
+        if (!selection.axes()[static_cast<std::size_t>(d)].dropped) full.strides[d] = v.strides[k++];
+    }
+    return full;
+}
+
+/// One element for every place of a selection.
+class RepeatedElement {
+public:
+    /// Throws invalid_argument, naming the array, if the value does not fit.
+    RepeatedElement(const DType& dtype, const Value& value, const std::string& name)
+        : dtype_(dtype),
+          bytes_(in_context([&] { return name; }, [&] { return element_from_value(dtype, value, Assign::exact); })),
+          slot_{reinterpret_cast<const char*>(bytes_.data()), bytes_.size()} {}
+    RepeatedElement(const RepeatedElement&) = delete;
+    RepeatedElement& operator=(const RepeatedElement&) = delete;
+    ~RepeatedElement() = default;
+
+    /// Repeats it by strides of zero, which takes no memory for any shape.
+    [[nodiscard]] ArrayView view(const Shape& shape) const {
+        const void* first = dtype_.is_variable() ? static_cast<const void*>(&slot_) : bytes_.data();
+        return {first, dtype_, shape, Strides::filled(shape.rank(), 0)};
+    }
+
+private:
+    DType dtype_;
+    ElementBytes bytes_;
+    VariableSlot slot_;
+};
+
 /// A selection of a whole array, and the memory for it (shape full_shape(), the array's dtype in any byte order).
 template <class View>
 struct Request {

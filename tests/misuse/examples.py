@@ -37,7 +37,7 @@ struct Mdspan {
 }
 """
 NAMES = ("Array a, Array b, Array grid, Array result, Region region, std::vector<float> vector, Matrix m, XArray x, Mdspan mdspan, "
-         "std::byte* data, Array array, MutableArrayView out")
+         "float* data, Array array, MutableArrayView out")
 
 
 def header_examples(text):

@@ -35,6 +35,10 @@ void require_castable(const DType& from, const DType& to, Cast rule, std::string
 [[nodiscard]] std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elements, const DType& to,
                                                       std::byte* out, std::int64_t n, Cast rule);
 
+/// A copy of elements in another dtype. Throws as require_castable, and for a value that does not fit, with its index.
+[[nodiscard]] class NDArray cast_elements(const ArrayView& elements, const DType& dtype, Cast rule,
+                                          const IoOptions& io = {});
+
 /// An array with another dtype, converted as it is read. Throws as require_castable. Reading a value that does not fit
 /// throws invalid_argument with its index.
 class CastSource final : public ArraySource {

@@ -58,12 +58,13 @@ struct TimeUnit {
 
 struct Field;
 
-/// TESSERA_STRUCTURE (structure.h) defines this for a program's struct.
+/// The dtype of further C++ types: TESSERA_STRUCTURE (structure.h) defines it for a program's structs, and times.h for
+/// the times of <chrono>.
 template <class T>
-struct StructureOf;
+struct DTypeOf;
 template <class T>
-concept RegisteredStructure = requires {
-    StructureOf<T>::dtype();
+concept RegisteredType = requires {
+    DTypeOf<T>::dtype();
 };
 
 /// One element's type. Thread rule: an immutable value type, cheap to copy.
@@ -96,7 +97,7 @@ public:
     [[nodiscard]] static DType structure(std::vector<Field> fields, std::int64_t size);
 
     template <class T>
-    [[nodiscard]] static DType of();  ///< bool, integers, float, double, complex of both, TESSERA_STRUCTURE's structs
+    [[nodiscard]] static DType of();  ///< bool, integers, float, double, complex of both, RegisteredType
 
     [[nodiscard]] Kind kind() const { return kind_; }
     [[nodiscard]] std::int64_t size() const { return size_; }  ///< bytes of one element
@@ -159,8 +160,8 @@ DType DType::of() {
         return scalar(std::is_signed_v<T> ? Kind::integer : Kind::unsigned_integer, sizeof(T));
     } else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
         return scalar(Kind::real, sizeof(T));
-    } else if constexpr (RegisteredStructure<T>) {
-        return StructureOf<T>::dtype();
+    } else if constexpr (RegisteredType<T>) {
+        return DTypeOf<T>::dtype();
     } else {
         static_assert(std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>,
                       "tessera::DType::of: no dtype corresponds to this C++ type; register a struct with "

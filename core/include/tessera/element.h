@@ -42,6 +42,10 @@ enum class Assign : std::uint8_t {
 /// complex as "1+2j", text without JSON escapes.
 [[nodiscard]] std::string element_to_text(const DType& dtype, const std::byte* p);
 
+/// The element at `p` as element_from_value() takes it for arrays of any unit of time: as element_to_value, but times
+/// as text.
+[[nodiscard]] Value element_to_assign(const DType& dtype, const std::byte* p);
+
 /// An element with all bytes zero; for variable-length kinds, an empty string. Also the default for S, U and V.
 [[nodiscard]] ElementBytes zero_element(const DType& dtype);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/dtype.h>
+#include <tessera/ndarray.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
@@ -33,5 +34,11 @@ template <>
 struct fmt::formatter<tessera::Region> : tessera::detail::TextFormatter<tessera::Region, tessera::detail::ToString> {};
 template <>
 struct fmt::formatter<tessera::DType> : tessera::detail::TextFormatter<tessera::DType, tessera::detail::ToString> {};
+template <>
+struct fmt::formatter<tessera::ArrayView>
+    : tessera::detail::TextFormatter<tessera::ArrayView, tessera::detail::ToString> {};
+template <>
+struct fmt::formatter<tessera::NDArray> : tessera::detail::TextFormatter<tessera::NDArray, tessera::detail::ToString> {
+};
 template <>
 struct fmt::formatter<tessera::Value> : tessera::detail::TextFormatter<tessera::Value, tessera::detail::Dump> {};

@@ -1,12 +1,19 @@
 // NDArray: an array that owns its elements, contiguous in C or Fortran order.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <ranges>
 #include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <tessera/buffer.h>
 #include <tessera/view.h>
@@ -15,6 +22,11 @@ namespace tessera {
 
 template <class T>
 class OwnedValues;
+
+/// Elements that an NDArray is made of: numbers and the other types of DType::of, or texts.
+template <class R>
+concept ElementsToCopy = std::ranges::input_range<R> && !std::convertible_to<R&&, const ArrayView&> &&
+                         !std::convertible_to<R&&, DType> && !std::is_same_v<std::remove_cvref_t<R>, Dims>;
 
 /// Owned elements and, for variable-length dtypes, their arena. Thread rule: as for a std::vector. A moved-from array
 /// is empty. A temporary array can be passed to any function that reads elements (`b.write(region, a.read(region))`),
@@ -27,6 +39,16 @@ public:
     NDArray(const DType& dtype, const Shape& shape, Order order = Order::C);
     /// The same in existing memory, in C order.
     NDArray(const DType& dtype, const Shape& shape, Buffer memory);
+    /// A copy of the elements of a range, as a 1-D array or in C order as one of this shape:
+    /// `NDArray(std::vector{1.5, 2.5})`. Texts (std::string, …) become text of variable length. Throws invalid_argument
+    /// if the number of elements does not match the shape.
+    template <ElementsToCopy R>
+    explicit NDArray(R&& elements);
+    template <ElementsToCopy R>
+    NDArray(R&& elements, const Shape& shape) : NDArray(std::forward<R>(elements)) {
+        detail::require_count(count(), shape);
+        *this = std::move(*this).reshaped(shape);
+    }
     NDArray(NDArray&& other) noexcept;
     NDArray& operator=(NDArray&& other) noexcept;
     ~NDArray() = default;
@@ -48,6 +70,8 @@ public:
     [[nodiscard]] TemporaryView view() && { return TemporaryView(view_); }
     operator const ArrayView&() const { return view_; }
     operator MutableArrayView() & { return view(); }
+
+    [[nodiscard]] std::string to_string() const { return view_.to_string(); }  ///< as ArrayView's
 
     /// The same elements in memory order, under another shape with the same number of elements.
     [[nodiscard]] NDArray reshaped(const Shape& shape) &&;
@@ -112,6 +136,26 @@ private:
     NDArray array_;
     std::size_t size_;
 };
+
+template <ElementsToCopy R>
+NDArray::NDArray(R&& elements) {
+    using T = std::ranges::range_value_t<R>;
+    if constexpr (!std::ranges::forward_range<R>) {
+        std::vector<T> all;
+        for (auto&& element : elements) all.push_back(std::forward<decltype(element)>(element));
+        *this = NDArray(all);
+    } else {
+        const Shape shape{static_cast<std::int64_t>(std::ranges::distance(elements))};
+        if constexpr (std::convertible_to<const T&, std::string_view>) {
+            *this = NDArray(DType::variable_text(), shape);
+            auto* slot = reinterpret_cast<VariableSlot*>(buffer_.data());
+            for (auto&& text : elements) *slot++ = arena_->add(std::string_view(text));
+        } else {
+            *this = NDArray(DType::of<T>(), shape);
+            std::ranges::copy(elements, values<T>().begin());
+        }
+    }
+}
 
 inline OwnedValues<std::byte> NDArray::bytes() && {
     const std::size_t size = buffer_.size();

@@ -1,6 +1,7 @@
 // Selection: NumPy's basic slices, as text ("10:20, ::2, 5, ...") or built in code.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,8 +52,19 @@ public:
     friend bool operator==(const Selection&, const Selection&) = default;
 
 private:
-    Selection() = default;
     std::vector<Axis> axes_;
+};
+
+/// A selection as text, for the parameters of functions that also take a Region: braces are always a region. Does not
+/// own the text.
+class SelectionText {
+public:
+    template <std::convertible_to<std::string_view> T>
+    SelectionText(const T& text) : text_(text) {}
+    operator std::string_view() const { return text_; }
+
+private:
+    std::string_view text_;
 };
 
 }  // namespace tessera

@@ -100,6 +100,10 @@ struct Region {
     Region(const Index& start, const Shape& extent);  ///< throws invalid_argument when the ranks differ
     /// All of an array of this shape.
     [[nodiscard]] static Region whole(const Shape& shape);
+    /// A box by its start and its extent: `Region::box({10, 0}, {2, 3})` is [10:12, 0:3].
+    [[nodiscard]] static Region box(const Index& start, const Shape& extent) { return {start, extent}; }
+    /// A box by its start and its end, which is not part of it: `Region::between({10, 0}, {12, 3})` is the same.
+    [[nodiscard]] static Region between(const Index& start, const Index& end);
 
     [[nodiscard]] int rank() const { return start.rank(); }
     [[nodiscard]] std::int64_t count() const { return element_count(extent); }

@@ -99,7 +99,7 @@ Field member_field(const char* name, std::size_t offset) {
 /// order do not compile, nor do types that cannot be copied byte by byte.
 #define TESSERA_STRUCTURE(type, ...)                                                                                \
     template <>                                                                                                     \
-    struct tessera::StructureOf<type> {                                                                             \
+    struct tessera::DTypeOf<type> {                                                                                 \
         static_assert(std::is_trivially_copyable_v<type> && std::is_standard_layout_v<type>,                        \
                       "TESSERA_STRUCTURE: elements are copied byte by byte, which this type does not allow");       \
         static_assert(::tessera::detail::all_members(std::array{TESSERA_AGAIN_(TESSERA_EACH_(TESSERA_MEMBER_PLACE_, \

@@ -9,9 +9,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <ranges>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -87,8 +89,13 @@ struct ArrayView {
     Strides strides;
 
     ArrayView() = default;
-    ArrayView(const std::byte* first, DType type, const Shape& extent, const Strides& steps)
-        : data(first), dtype(std::move(type)), shape(extent), strides(steps) {}
+    /// Elements of this dtype wherever they lie: `first` points to the one at index 0, and the steps are in bytes.
+    ArrayView(const void* first, DType type, const Shape& extent, const Strides& steps)
+        : data(static_cast<const std::byte*>(first)), dtype(std::move(type)), shape(extent), strides(steps) {}
+    /// The same for elements of type T.
+    template <class T>
+    requires(!std::is_void_v<T>) ArrayView(const T* first, const Shape& extent, const Strides& steps)
+        : ArrayView(first, DType::of<T>(), extent, steps) {}
     ArrayView(const NDArray&&) = delete;        // keep the array in a variable of its own
     ArrayView(const TemporaryView&&) = delete;  // keep the elements in a variable of their own
 
@@ -101,7 +108,14 @@ struct ArrayView {
     /// Typed access; throws invalid_argument unless dtype is exactly T in host order and every element is aligned.
     template <class T>
     [[nodiscard]] TypedView<const T> typed() const;
+
+    /// The elements as NumPy's str() prints them: "[[1. 2.5]\n [3. 4. ]]". Of more than 1000 elements only the first
+    /// and the last three along each axis are shown, "...", between them, and of a long text its first 1000 bytes.
+    [[nodiscard]] std::string to_string() const;
 };
+
+/// Prints to_string(), also of an NDArray, which converts: `std::cout << array.read("3")`.
+std::ostream& operator<<(std::ostream& out, const ArrayView& elements);
 
 /// A view of elements whose lifetime ends with the full expression. It can only be an argument of a function that reads
 /// them; a variable of this type cannot be used.
@@ -132,6 +146,7 @@ struct MutableArrayView {
     [[nodiscard]] MutableArrayView transposed(const Dims& order) const;
     template <class T>
     [[nodiscard]] TypedView<T> typed() const;
+    [[nodiscard]] std::string to_string() const { return ArrayView(*this).to_string(); }  ///< as ArrayView's
 };
 
 /// A packed view of `data` with this dtype and shape. The caller guarantees byte_count(shape, dtype.size()) bytes.
@@ -166,6 +181,25 @@ template <std::ranges::contiguous_range R>
 template <std::ranges::contiguous_range R>
 [[nodiscard]] auto view(R&& elements) {
     return view(std::forward<R>(elements), Shape{static_cast<std::int64_t>(std::ranges::size(elements))});
+}
+
+/// A pointer to an element, and not a C array, whose number of elements is known.
+template <class P>
+concept ElementPointer = std::is_pointer_v<P> && !std::is_void_v<std::remove_pointer_t<P>>;
+/// A view of the elements at a pointer, `strides` bytes apart. The caller guarantees that they are there.
+template <ElementPointer P>
+[[nodiscard]] auto view(const P& first, const Shape& shape, const Strides& strides) {
+    using T = std::remove_pointer_t<P>;
+    if constexpr (std::is_const_v<T>) {
+        return ArrayView(first, shape, strides);
+    } else {
+        return MutableArrayView{reinterpret_cast<std::byte*>(first), DType::of<T>(), shape, strides, nullptr};
+    }
+}
+/// The same for elements without gaps.
+template <ElementPointer P>
+[[nodiscard]] auto view(const P& first, const Shape& shape, Order order = Order::C) {
+    return view(first, shape, contiguous_strides(shape, sizeof(std::remove_pointer_t<P>), order));
 }
 
 /// Anything shaped like std::mdspan / Kokkos::mdspan: rank(), extent(i), stride(i), data_handle().

@@ -1,5 +1,6 @@
-"""Writes dtypes.json, descrs.json, assignments.json, floats.json and times.json beside itself: what NumPy makes of dtype
-spellings, of scalars assigned to one element, of floats and of times. Run by hand, with NumPy 1.24: python3 make_dtypes.py
+"""Writes dtypes.json, descrs.json, assignments.json, floats.json, times.json and printed.json beside itself: what NumPy makes
+of dtype spellings, of scalars assigned to one element, of floats and of times, and how it prints arrays. Run by hand, with
+NumPy 1.24: python3 make_dtypes.py
 """
 import json
 import os
@@ -169,3 +170,35 @@ for unit in "Y M W D h m s ms us ns ps fs as 10ns 3M 7D 25s".split():
         if not text.startswith("-"):
             rows.append(["M8[%s]" % unit, count, str(text)])
 save("times.json", rows)
+
+# ---- printed arrays: [descr, shape, bytes in hex, str()]
+def ramp(shape, dtype, scale=1):
+    return (np.arange(np.prod(shape, dtype=int)) * scale).astype(dtype).reshape(shape)
+
+
+mixed = np.zeros(3, [("a", "<i4"), ("b", ">f8", (2,)), ("s", "S3"), ("t", "<M8[D]"), ("n", [("x", "?"), ("y", "<c8")])])
+mixed["a"] = [1, -20, 300]
+mixed["b"] = [[1, 2.5], [0, -0.25], [3, 1e-3]]
+mixed["s"] = [b"a", b"b'c", b"\xff"]
+mixed["n"]["y"] = [1 + 2j, -0.5j, 3]
+arrays = [ramp(5, "<i4"), ramp((3, 4), ">i2", -7), ramp((2, 3, 4), "u1"), ramp((2, 2, 2, 2), "<i8", 10**12), ramp(60, "<i4"),
+          ramp(1000, "<u2"), ramp(1001, "<u2"), ramp((40, 50), "u1"), ramp((3, 400), "<f4", 0.5), ramp((20, 9, 11), "<i2", 3),
+          ramp((6, 6, 40), "u1"), ramp((0,), "<f4"), ramp((3, 0), "<i4"), ramp((4, 6), "<f8", 0.1), ramp((3, 3), ">f4", 1 / 3),
+          ramp(200, "<f8", 12345.678), np.array([True, False]), np.array([[True], [True]]), np.array(True), np.array(-5, "<i8"),
+          np.array(0.1, "<f4"), np.array(1e16), np.array(1 + 2j), np.array("it's"), np.array(b"ab"), np.array("2020-02-29", "M8[D]"),
+          np.array([1, 2.25, -3]), np.array([1.0, 1e-5]), np.array([1e8, 1]), np.array([1e10]), np.array([1e-100, 1e200]),
+          np.array([123456.789, 1000.5, 999]), np.array([0.1 + 0.2, 1 / 3, 2 / 3]), np.array([np.nan, np.inf, 1]),
+          np.array([np.nan, -np.inf]), np.array([-np.inf, 1e-9, np.nan]), np.array([0.0, -0.0]), np.array([1e5, 99.5], "<f4"),
+          np.array([65504, 0.1, 6e-8], "<f2"), np.array([0.1, 1 / 3, 2], "<f2"), np.array([16777217, 0.1], "<f4"),
+          np.array([1 + 2j, 3.5 - 4j, 0.25]), np.array([1e10 + 1j, np.nan, complex(0, -np.inf)], "<c8"),
+          np.array(["a", "it's", 'say "hi"', "日本語", "tab\t", ""]), np.array([b"a", b"b'c", b"\x00\xff\n", b""]),
+          np.array(["日本語日本語"] * 30), np.array([b"ab", b"\x0a\xfe"], "V2"),
+          np.array(["2020-01-01", "NaT", "1969-12-31"], "M8[D]"), np.array(["2020-01-01T12:00:01.5"] * 4, "M8[ns]"),
+          np.array([1, -200, "NaT"], "m8[s]"), np.array(["2020-01"], "M8[M]"), mixed, mixed[0], mixed.reshape(3, 1),
+          np.array([(1,), (2,)], [("a", "<i4")]), np.array([(np.arange(6).reshape(2, 3),)], [("m", "<i4", (2, 3))]),
+          ramp((2,) * 9, "u1"), ramp((1, 1, 1), "<i4"), np.array([[1e8, np.nan], [2, 3]])]
+for seed in range(30):
+    values = rng.normal(size=tuple(rng.integers(1, 9, rng.integers(1, 4)))) * 10.0 ** rng.integers(-6, 9)
+    arrays.append(np.round(values, rng.integers(0, 12)).astype(rng.choice(["<f8", "<f4", ">f8", "<f2"])))
+arrays = [np.asarray(a) for a in arrays]
+save("printed.json", [[descr(a.dtype), list(a.shape), a.tobytes().hex(), str(a)] for a in arrays])

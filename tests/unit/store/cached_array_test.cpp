@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -305,6 +307,39 @@ TEST_F(CachedArrays, arrays_without_dimensions_and_other_byte_orders) {
         const double value = 1;
         cached.write({}, view_bytes(reinterpret_cast<const std::byte*>(&value), DType::of<double>(), {}));
     });
+}
+
+TEST_F(CachedArrays, take_selections_as_text_and_in_steps) {
+    (void)Array::create(folder / "a", options("v3", {23, 17}, {5, 4}, {10, 8}), fast);
+    Array plain = Array::create(memory_store(), "b", options("v2", {23, 17}, {5, 4}));
+    std::mt19937 random(11);
+    const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    const auto slice = [&](int n) {
+        const int step = (below(4) + 1) * (below(2) == 0 ? 1 : -1);
+        if (below(5) == 0) return fmt::format("{}", below(n));
+        return fmt::format("{}::{}", below(n), step);
+    };
+    CachedArray cached(open(), 700);
+    for (int step = 0; step < 200; ++step) {
+        const std::string text = fmt::format("{}, {}", slice(23), slice(17));
+        if (below(2) == 0) {
+            cached.write(text, step);
+            plain.write(text, step);
+        } else {
+            std::vector<std::int32_t> values(static_cast<std::size_t>(plain.read(text).count()));
+            std::iota(values.begin(), values.end(), step * 1000);
+            cached.write(text, values);
+            plain.write(text, values);
+        }
+        const std::string other = fmt::format("{}, {}", slice(23), slice(17));
+        ASSERT_EQ(cached.read(other).to_string(), plain.read(other).to_string()) << other << " after " << text;
+        if (below(20) == 0) cached.flush();
+    }
+    EXPECT_TRUE(std::ranges::equal(cached.read().values<std::int32_t>(), plain.read().values<std::int32_t>()));
+    cached.flush();
+    EXPECT_TRUE(std::ranges::equal(open().read().values<std::int32_t>(), plain.read().values<std::int32_t>()));
+    expect_error(ErrorCode::out_of_bounds, "", [&] { cached.write("23", 1); });
+    expect_error(ErrorCode::invalid_argument, "shape", [&] { cached.write("0, :3", std::vector<std::int32_t>{1}); });
 }
 
 }  // namespace

@@ -51,6 +51,71 @@ TEST(Interface, ContiguousElementsAreWrittenWithoutView) {
     expect_error(ErrorCode::invalid_argument, "", [&] { a.write("1, :3", std::vector<float>{1, 2, 3}); });
 }
 
+TEST(Interface, BracesAreARegionOfAnyRank) {
+    Array line = Array::create(memory_store(), "a", {.shape = {6}, .dtype = "<i4"});
+    line.write({{0}, {3}}, std::vector<std::int32_t>{1, 2, 3});
+    EXPECT_EQ(line.read({{0}, {6}}).to_string(), "[1 2 3 0 0 0]");
+    Array point = Array::create(memory_store(), "a", {.shape = {}, .dtype = "<i4"});
+    point.write({}, 5);
+    EXPECT_EQ(point.read({}).to_string(), "5");
+}
+
+TEST(Interface, ElementsOfAnotherTypeAreWrittenByARule) {
+    Array a = numbers();
+    a.write("1, :3", std::vector{1.4, -2.6, 3.0}, Cast::round);
+    a.write({{0, 0}, {1, 2}}, std::array<std::int64_t, 2>{7, 8}, Cast::same_kind);
+    a.write(Selection::parse("3, ::2", a.shape()), NDArray(std::vector{1e30, 2.0, 3.0}), Cast::clip);
+    EXPECT_EQ(elements_of(a, "0"), (std::vector<std::int32_t>{7, 8, 0, 0, 0}));
+    EXPECT_EQ(elements_of(a, "1"), (std::vector<std::int32_t>{1, -3, 3, 0, 0}));
+    EXPECT_EQ(elements_of(a, "3"), (std::vector<std::int32_t>{2147483647, 0, 2, 0, 3}));
+    const std::vector<std::int32_t> before = elements_of(a, "");
+    expect_error(ErrorCode::invalid_argument, "the value 1e+30 at [0, 4]", [&] {
+        a.write("2", std::vector{1.0, 2.0, 3.0, 4.0, 1e30}, Cast::round);
+    });
+    expect_error(ErrorCode::invalid_argument, "", [&] { a.write("2", std::vector<double>(5), Cast::safe); });
+    EXPECT_EQ(elements_of(a, ""), before);
+    a.write("2, 0", std::vector<std::int32_t>{4}, Cast::safe);  // the array's own type
+    EXPECT_EQ(elements_of(a, "2, 0"), (std::vector<std::int32_t>{4}));
+}
+
+TEST(Interface, TimesOfChronoAreElements) {
+    using namespace std::chrono;
+    EXPECT_EQ(DType::of<sys_seconds>(), DType("M8[s]"));
+    EXPECT_EQ(DType::of<sys_days>(), DType("M8[D]"));
+    EXPECT_EQ(DType::of<sys_time<milliseconds>>(), DType("M8[ms]"));
+    EXPECT_EQ(DType::of<hours>(), DType("m8[h]"));
+    EXPECT_EQ(DType::of<nanoseconds>(), DType("m8[ns]"));
+    EXPECT_FALSE(RegisteredType<years>);
+    EXPECT_FALSE((RegisteredType<duration<double>>));
+    for (const char* const dtype : {"<M8[s]", ">M8[s]"}) {
+        Array a = Array::create(memory_store(), "a", {.shape = {4}, .chunks = {3}, .dtype = dtype, .format = "v2"});
+        const sys_days day = year(2026) / 1 / 31;
+        a.write("", day);
+        a.write("1", sys_seconds(day) + hours(3));
+        a.write("2:", std::vector<sys_seconds>{day + days(1), day - days(1)});
+        a.write("3", std::vector{sys_seconds::min()});
+        EXPECT_EQ(a.read().to_string(),
+                  "['2026-01-31T00:00:00' '2026-01-31T03:00:00' '2026-02-01T00:00:00'\n"
+                  "                 'NaT']");
+        const NDArray read = a.read("::2");
+        EXPECT_EQ(read.dtype(), DType(dtype));
+        EXPECT_EQ(a.read<sys_seconds>("::2").values<sys_seconds>()[1], day + days(1));
+        std::vector<sys_seconds> memory(2);
+        a.read_into(":2", view(memory));
+        EXPECT_EQ(memory[1], sys_seconds(day) + hours(3));
+        expect_error(ErrorCode::invalid_argument, "",
+                     [&] { a.write("0", sys_time<milliseconds>(milliseconds(1500))); });
+    }
+}
+
+TEST(Interface, AStructureIsOneValueToo) {
+    Array a = Array::create(memory_store(), "a", {.shape = {3}, .dtype = DType::of<Reading>(), .format = "v2"});
+    a.write("1:", Reading{5, 1.5F, 2});
+    const NDArray read = a.read();
+    EXPECT_EQ(read.values<Reading>()[2], (Reading{5, 1.5F, 2}));
+    EXPECT_EQ(read.values<Reading>()[0].time, 0);
+}
+
 TEST(Interface, OneValueIsWrittenEverywhere) {
     Array a = numbers();
     a.write("1:3, 1", 7);

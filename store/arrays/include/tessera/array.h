@@ -20,6 +20,7 @@
 #include <tessera/cast.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
+#include <tessera/element.h>
 #include <tessera/key_value_store.h>
 #include <tessera/metadata.h>
 #include <tessera/ndarray.h>
@@ -112,9 +113,9 @@ template <class R>
 concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
                        !std::convertible_to<const R&, std::string_view> &&
                        !std::convertible_to<const R&, ArrayView>;
-/// One value that Array::write assigns to all elements: a number, a bool, a string.
+/// One value that Array::write assigns to all elements: a number, a bool, a string, a time, a structure.
 template <class T>
-concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, std::string_view>;
+concept OneElement = std::is_arithmetic_v<T> || std::convertible_to<const T&, std::string_view> || RegisteredType<T>;
 
 /// A handle to a chunked array; copies are the same array.
 /// Thread rule: every member may be called from several threads at once, and other handles to the same array may be
@@ -153,27 +154,27 @@ public:
     [[nodiscard]] class ArrayField field(std::string_view name) const;
 
     /// Reads the elements of a selection into a fresh array without the dropped dimensions.
-    [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read(SelectionText selection = "", const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
     /// The same, converted to another dtype: `a.read<float>("3, :5")`. If `rule` does not allow the conversion
     /// (cast.h), throws invalid_argument, naming the first element that does not fit.
     template <class T>
-    [[nodiscard]] NDArray read(std::string_view selection = "", Cast rule = Cast::same_kind,
+    [[nodiscard]] NDArray read(SelectionText selection = "", Cast rule = Cast::same_kind,
                                const IoOptions& io = {}) const {
         return read_as(DType::of<T>(), selection, rule, io);
     }
-    [[nodiscard]] NDArray read_as(const DType& dtype, std::string_view selection = "", Cast rule = Cast::same_kind,
+    [[nodiscard]] NDArray read_as(const DType& dtype, SelectionText selection = "", Cast rule = Cast::same_kind,
                                   const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
     void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
-    void read_into(std::string_view selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+    void read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io = {}) const;
 
     /// Writes. `in` has the shape of the region or selection (dropped dimensions may be left out) and the array's
     /// dtype, in any byte order. Chunks that become equal to the fill are erased.
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
-    void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
+    void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
     /// The same with contiguous elements (a vector, an array, a span) in C order, one for each picked element:
     /// `a.write("3, :5", std::vector{1, 2, 3, 4, 5})`.
     template <ElementRange R>
@@ -185,22 +186,46 @@ public:
         write(selection, tessera::view(elements, selection.full_shape()), io);
     }
     template <ElementRange R>
-    void write(std::string_view selection, const R& elements, const IoOptions& io = {}) {
+    void write(SelectionText selection, const R& elements, const IoOptions& io = {}) {
         refresh();
         write(Selection::parse(selection, shape()), elements, io);
+    }
+    /// The same with elements of another dtype: `a.write("3", std::vector{1.5, 2.5}, Cast::round)`. They are converted
+    /// first. If `rule` does not allow the conversion (cast.h), throws invalid_argument, naming the first element that
+    /// does not fit; nothing is written then.
+    void write(const Region& region, const ArrayView& in, Cast rule, const IoOptions& io = {});
+    void write(const Selection& selection, const ArrayView& in, Cast rule, const IoOptions& io = {});
+    void write(SelectionText selection, const ArrayView& in, Cast rule, const IoOptions& io = {});
+    template <ElementRange R>
+    void write(const Region& region, const R& elements, Cast rule, const IoOptions& io = {}) {
+        write(region, tessera::view(elements, region.extent), rule, io);
+    }
+    template <ElementRange R>
+    void write(const Selection& selection, const R& elements, Cast rule, const IoOptions& io = {}) {
+        write(selection, tessera::view(elements, selection.full_shape()), rule, io);
+    }
+    template <ElementRange R>
+    void write(SelectionText selection, const R& elements, Cast rule, const IoOptions& io = {}) {
+        refresh();
+        write(Selection::parse(selection, shape()), elements, rule, io);
     }
     /// The same value for every picked element, as fill: `a.write("3, :5", 0)`.
     template <OneElement T>
     void write(const Region& region, const T& value, const IoOptions& io = {}) {
-        fill(Selection(region, shape()), Value(value), io);
+        write(Selection(region, shape()), value, io);
     }
     template <OneElement T>
     void write(const Selection& selection, const T& value, const IoOptions& io = {}) {
-        fill(selection, Value(value), io);
+        if constexpr (RegisteredType<T>) {
+            fill(selection, ArrayView(&value, {}, {}), io);
+        } else {
+            fill(selection, Value(value), io);
+        }
     }
     template <OneElement T>
-    void write(std::string_view selection, const T& value, const IoOptions& io = {}) {
-        fill(selection, Value(value), io);
+    void write(SelectionText selection, const T& value, const IoOptions& io = {}) {
+        refresh();
+        write(Selection::parse(selection, shape()), value, io);
     }
     /// Call before the first part of a write in several parts. Throws invalid_argument, naming the link, if chunks of
     /// the selection lie behind a link that must not be followed (StoreOptions::follow_links). Each single write makes
@@ -228,10 +253,12 @@ public:
     /// exceptions propagate: that chunk stays as it was, and chunks changed earlier stay changed.
     using Change = std::function<void(const Region& place, const MutableArrayView& elements)>;
     void update(const Selection& selection, const Change& change, const IoOptions& io = {});
-    void update(std::string_view selection, const Change& change, const IoOptions& io = {});
+    void update(SelectionText selection, const Change& change, const IoOptions& io = {});
     /// Sets every picked element to one value, as NumPy's a[sel] = v, but throws if the value does not fit the dtype.
     void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
-    void fill(std::string_view selection, const Value& value, const IoOptions& io = {});
+    /// The same with an element, a view without dimensions. Times may have another unit than the array.
+    void fill(const Selection& selection, const ArrayView& element, const IoOptions& io = {});
+    void fill(SelectionText selection, const Value& value, const IoOptions& io = {});
     [[nodiscard]] std::unique_ptr<ArraySink> open_shard(const Region& region) override;
     void finish() override;  ///< ends writing through open_shard(); all writes are complete afterwards
 

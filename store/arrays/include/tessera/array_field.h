@@ -23,13 +23,13 @@ public:
     [[nodiscard]] const Array& array() const { return array_; }
 
     /// Reads the elements of a selection. Only the chunks that it touches are read, and only the field is kept.
-    [[nodiscard]] NDArray read(std::string_view selection = "", const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read(SelectionText selection = "", const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
 
     /// Writes the field of the structures that a selection picks. Their other fields keep even concurrent changes
     /// (Array::update). `in` has the shape of the selection and the field's dtype, in any byte order.
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
-    void write(std::string_view selection, const ArrayView& in, const IoOptions& io = {});
+    void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
     /// As Array::require_direct.
     void require_direct(const Selection& selection) const;
 

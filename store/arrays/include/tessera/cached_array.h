@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <tessera/array.h>
 #include <tessera/array_io.h>
@@ -37,9 +38,48 @@ public:
     [[nodiscard]] const std::string& name() const override;
     [[nodiscard]] Value attribute_values() const override;
 
+    /// As Array's: a region, or a selection, as text of info().shape (`c.read("3, ::2")`).
+    [[nodiscard]] NDArray read(SelectionText selection = "", const IoOptions& io = {}) const;
+    [[nodiscard]] NDArray read(const Selection& selection, const IoOptions& io = {}) const;
     [[nodiscard]] NDArray read(const Region& region, const IoOptions& io = {}) const;
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io = {}) const override;
+    void read_into(const Selection& selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+    void read_into(SelectionText selection, const MutableArrayView& out, const IoOptions& io = {}) const;
+
+    /// As Array's: elements in memory, a range of them, or one value for all: `c.write("3, :5", 0)`.
     void write(const Region& region, const ArrayView& in, const IoOptions& io = {}) override;
+    void write(const Selection& selection, const ArrayView& in, const IoOptions& io = {});
+    void write(SelectionText selection, const ArrayView& in, const IoOptions& io = {});
+    template <ElementRange R>
+    void write(const Region& region, const R& elements, const IoOptions& io = {}) {
+        write(region, tessera::view(elements, region.extent), io);
+    }
+    template <ElementRange R>
+    void write(const Selection& selection, const R& elements, const IoOptions& io = {}) {
+        write(selection, tessera::view(elements, selection.full_shape()), io);
+    }
+    template <ElementRange R>
+    void write(SelectionText selection, const R& elements, const IoOptions& io = {}) {
+        write(Selection::parse(selection, info().shape), elements, io);
+    }
+    template <OneElement T>
+    void write(const Region& region, const T& value, const IoOptions& io = {}) {
+        write(Selection(region, info().shape), value, io);
+    }
+    template <OneElement T>
+    void write(const Selection& selection, const T& value, const IoOptions& io = {}) {
+        if constexpr (RegisteredType<T>) {
+            fill(selection, ArrayView(&value, {}, {}), io);
+        } else {
+            fill(selection, Value(value), io);
+        }
+    }
+    template <OneElement T>
+    void write(SelectionText selection, const T& value, const IoOptions& io = {}) {
+        write(Selection::parse(selection, info().shape), value, io);
+    }
+    void fill(const Selection& selection, const Value& value, const IoOptions& io = {});
+    void fill(const Selection& selection, const ArrayView& element, const IoOptions& io = {});
 
     /// Writes all dirty elements to the array, as durable as the store's Durability says.
     void flush(const IoOptions& io = {});

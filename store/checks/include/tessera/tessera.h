@@ -39,6 +39,7 @@
 #include <tessera/stop.h>
 #include <tessera/structure.h>
 #include <tessera/tile.h>
+#include <tessera/times.h>
 #include <tessera/value.h>
 #include <tessera/verify.h>
 #include <tessera/view.h>
