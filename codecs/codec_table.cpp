@@ -1,6 +1,7 @@
 // The table of codecs, and the short notation of the program's --codec.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/added_rows.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -21,7 +22,10 @@ extern const CodecRow bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_c
     adler32_codec, fletcher32_codec, jenkins_lookup3_codec, delta_codec, fixedscaleoffset_codec, scale_offset_codec,
     quantize_codec, bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec;
 
-std::span<const CodecRow> codec_table() {
+namespace {
+
+/// The library's own.
+std::span<const CodecRow> own_codecs() {
     static const std::array table{bytes_codec,
                                   sharding_codec,
                                   vlen_utf8_codec,
@@ -55,6 +59,27 @@ std::span<const CodecRow> codec_table() {
                                   categorize_codec,
                                   transpose_codec};
     return table;
+}
+
+/// What programs add, until the table is read for the first time.
+AddedRows<CodecRow>& added_codecs() {
+    static AddedRows<CodecRow> rows;
+    return rows;
+}
+
+}  // namespace
+
+std::span<const CodecRow> codec_table() {
+    static const std::vector<CodecRow> table = added_codecs().table(own_codecs());
+    return table;
+}
+
+void add_codec(const CodecRow& row) {
+    const int makers = int{bool(row.array_to_array)} + int{bool(row.array_to_bytes)} + int{bool(row.bytes_to_bytes)};
+    if (row.name.empty() || makers != 1) {
+        throw invalid_argument(fmt::format("adding codec \"{}\": it needs a name and one maker", row.name));
+    }
+    added_codecs().add(row, own_codecs(), "codec", &CodecRow::name);
 }
 
 const CodecRow* find_codec(std::string_view name) {

@@ -2,20 +2,68 @@
 #include <tessera/store_kind.h>
 
 #include <fmt/format.h>
+#include <tessera/added_rows.h>
 #include <tessera/error.h>
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "keys.h"
 
 namespace tessera {
 
 // Each is defined at the end of its own file.
 extern const StoreKind folder_kind;
 
-/// Those of this machine first.
-std::span<const StoreKind> store_kinds() {
+namespace {
+
+/// The library's own. Those of this machine first.
+std::span<const StoreKind> own_kinds() {
     static const std::array table{folder_kind};
     return table;
+}
+
+/// What programs add, until the table is read for the first time.
+AddedRows<StoreKind>& added_kinds() {
+    static AddedRows<StoreKind> rows;
+    return rows;
+}
+
+}  // namespace
+
+std::span<const StoreKind> store_kinds() {
+    static const std::vector<StoreKind> table = added_kinds().table(own_kinds());
+    return table;
+}
+
+void add_store_kind(const StoreKind& kind) {
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+    };
+    const std::string_view scheme = kind.scheme;
+    if (scheme.size() < 2 || scheme[0] < 'a' || scheme[0] > 'z' || !std::ranges::all_of(scheme, fits) || !kind.place) {
+        throw invalid_argument(fmt::format(
+            "adding kind of store \"{}\": it needs a place(), and a scheme of two or more of a-z, 0-9, '+', "
+            "'-' and '.', the first a letter",
+            scheme));
+    }
+    added_kinds().add(kind, own_kinds(), "kind of store", &StoreKind::scheme);
+}
+
+std::pair<std::string, std::string> split_store_path(const std::filesystem::path& path) {
+    const std::string& text = path.native();
+    const std::string_view whole = std::string_view(text).substr(0, text.find_last_not_of('/') + 1);
+    const std::size_t slash = std::min(whole.find('/'), whole.size());
+    std::string name(whole.substr(0, slash));
+    if (name.find(':') == std::string::npos || name.ends_with(':')) {
+        throw invalid_argument(fmt::format("{}: expected SCHEME:NAME, perhaps with /PREFIX after it", text));
+    }
+    std::string prefix(whole.substr(std::min(slash + 1, whole.size())));
+    in_context([&] { return text; }, [&] { require_prefix(prefix); });
+    return {std::move(name), std::move(prefix)};
 }
 
 const StoreKind& store_kind_of(const std::filesystem::path& path) {

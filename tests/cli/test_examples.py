@@ -69,6 +69,18 @@ class Examples(ProgramTest):
         np.testing.assert_array_equal(self.exported("a.zarr"), values)
         np.testing.assert_array_equal(self.exported("a.zarr.snapshots/before"), values)
 
+    def test_extensions(self):
+        values = np.zeros((4, 6), "<i4")
+        values[1::2, :3] = [[1, 2, 3], [4, 5, 6]]
+        said = self.example("extensions", "copy.zarr")
+        self.assertEqual(said, f"{values}\nwrote copy.zarr, encoded by xor:7\n")
+        meta = json.loads((self.folder / "copy.zarr/.zarray").read_text())
+        self.assertEqual(meta["compressor"], {"id": "xor", "key": 7})
+        raw = np.frombuffer((self.folder / "copy.zarr/0/0").read_bytes(), "u1") ^ 7
+        np.testing.assert_array_equal(raw.view("<i4").reshape(2, 3), values[:2, :3])
+        # The program does not have this codec: it says so, and names those that it has.
+        self.refused("get", "copy.zarr", "0", says="xor")
+
     def test_picture(self):
         if "png" not in self.tessera("formats"):
             self.skipTest("without libpng")

@@ -20,6 +20,7 @@
 #include <tessera/byte_io.h>
 #include <tessera/element.h>
 #include <tessera/ndarray.h>
+#include <tessera/row_function.h>
 #include <tessera/value.h>
 #include <tessera/view.h>
 
@@ -127,10 +128,13 @@ struct CodecPart {
 struct CodecRow {
     std::string_view name;   ///< v3's name, or "numcodecs.*"
     std::string_view about;  ///< one line for --help
-    std::unique_ptr<ArrayToArrayCodec> (*array_to_array)(const Value& configuration, const ChunkSpec& in) = nullptr;
-    std::unique_ptr<ArrayToBytesCodec> (*array_to_bytes)(const Value& configuration, const ChunkSpec& in) = nullptr;
+    RowFunction<std::unique_ptr<ArrayToArrayCodec>(const Value& configuration, const ChunkSpec& in)> array_to_array =
+        {};
+    RowFunction<std::unique_ptr<ArrayToBytesCodec>(const Value& configuration, const ChunkSpec& in)> array_to_bytes =
+        {};
     /// `item_size` is the dtype's, for codecs that shuffle.
-    std::unique_ptr<BytesToBytesCodec> (*bytes_to_bytes)(const Value& configuration, std::int64_t item_size) = nullptr;
+    RowFunction<std::unique_ptr<BytesToBytesCodec>(const Value& configuration, std::int64_t item_size)> bytes_to_bytes =
+        {};
 
     std::span<const CodecPart> parts = {};  ///< of the short notation, after the name
     bool short_notation = true;             ///< false: the configuration is given as JSON only
@@ -145,8 +149,14 @@ struct CodecRow {
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
 };
 
-/// Every codec of Tessera. A new codec is a file in codecs/ with its row, and that row's name in codec_table.cpp.
+/// Every codec of Tessera, and those that the program added. A new codec of Tessera's own is a file in codecs/ with its
+/// row, and that row's name in codec_table.cpp. The first call ends add_codec().
 [[nodiscard]] std::span<const CodecRow> codec_table();
+/// Adds a codec of a program's own to the table, for the whole process. Call it at the start: once an array was opened
+/// or created, the table stays as it is, and this throws invalid_argument. So does a name that is taken. Whatever the
+/// row points to has to stay until the process ends. Its codecs follow the rules of this header, and report failures
+/// as Error. Any thread.
+void add_codec(const CodecRow& row);
 /// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);
 

@@ -10,12 +10,21 @@ TEST(CodecTable, each_row_has_one_name_and_one_maker) {
     for (const CodecRow& row : codec_table()) {
         EXPECT_TRUE(names.insert(row.name).second) << row.name;
         EXPECT_FALSE(row.about.empty()) << row.name;
-        EXPECT_EQ((row.array_to_array != nullptr) + (row.array_to_bytes != nullptr) + (row.bytes_to_bytes != nullptr),
-                  1)
+        EXPECT_EQ(int{bool(row.array_to_array)} + int{bool(row.array_to_bytes)} + int{bool(row.bytes_to_bytes)}, 1)
             << row.name;
     }
     EXPECT_TRUE(names.contains("bytes"));
     EXPECT_TRUE(names.contains("blosc"));
+}
+
+// tools/examples/extensions.cpp adds a codec in time.
+TEST(CodecTable, takes_no_more_codecs_once_it_is_read) {
+    CodecRow row = *find_codec("zstd");
+    expect_error(ErrorCode::invalid_argument, "\"zstd\": there is one of that name", [&] { add_codec(row); });
+    row.name = "late";
+    expect_error(ErrorCode::invalid_argument, "add it before anything is opened", [&] { add_codec(row); });
+    expect_error(ErrorCode::invalid_argument, "one maker", [] { add_codec({.name = "none", .about = "nothing"}); });
+    EXPECT_EQ(find_codec("late"), nullptr);
 }
 
 TEST(CodecTable, notation) {

@@ -34,6 +34,7 @@
 #include <tessera/repair.h>
 #include <tessera/seal.h>
 #include <tessera/selection.h>
+#include <tessera/simple_store.h>
 #include <tessera/snapshot.h>
 #include <tessera/statistics.h>
 #include <tessera/stop.h>
