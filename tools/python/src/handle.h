@@ -164,6 +164,7 @@ void settle_format(const std::string& path, const Dialect* around, ArrayOptions&
 }
 
 void bind_errors(py::module_& module);
+void bind_extensions(py::module_& module);
 void bind_arrays(py::module_& module);
 void bind_points(py::class_<ArrayHandle>& handle);  ///< of bind_arrays()
 void bind_batches(py::module_& module);

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_tessera, module) {
     module.doc() = "What the package tessera calls of the C++ library.";
     module.attr("version") = TESSERA_VERSION;
     tessera::python::bind_errors(module);
+    tessera::python::bind_extensions(module);
     tessera::python::bind_arrays(module);
     tessera::python::bind_batches(module);
     tessera::python::bind_groups(module);

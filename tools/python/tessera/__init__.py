@@ -21,6 +21,7 @@ checking               verify, repair, seal, digest, diff, stats, info
 going back             snapshot, snapshots, restore, undo, Array.edit
 looking                Array.view, serve
 writing together       Array.update, Array.append, Array.cached
+extending              add_codec, add_store
 =====================  ==========================================================
 
 Each cause of errors has a class of its own, derived from a built-in exception: :class:`NotFound` is a FileNotFoundError
@@ -38,6 +39,7 @@ from ._converted import Converted
 from ._editing import Cached, Edit, GroupEdit
 from ._errors import (AlreadyExists, Cancelled, Corrupt, Error, InvalidArgument, IoError, NotFound, OutOfBounds,
                       OverBudget, Recorded, Sealed, Unsupported)
+from ._extensions import add_codec, add_store
 from ._group import Group, Members
 from ._picture import Picture
 from ._serve import Server, serve
@@ -56,8 +58,9 @@ __all__ = [
     "ArrayInfo", "Difference", "FileInfo", "Finding", "GroupInfo", "Repair", "Result", "Seal", "Statistics", "Verification",
     "Error", "AlreadyExists", "Cancelled", "Corrupt", "InvalidArgument", "IoError", "NotFound", "OutOfBounds",
     "OverBudget", "Recorded", "Sealed", "Unsupported",
-    "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest", "info", "load", "open",
-    "open_array", "open_group", "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore", "save", "seal", "serve", "snapshot", "snapshots",
+    "add_codec", "add_store", "calc", "coarsen", "concat", "convert", "copy", "create", "create_group", "diff", "digest",
+    "info", "load", "open", "open_array", "open_group", "pyramid", "reduce", "refs", "remove_snapshot", "repair", "restore",
+    "save", "seal", "serve", "snapshot", "snapshots",
     "stack", "stats", "undo", "unstack", "verify", "zarr_view",
 ]
 

@@ -28,8 +28,12 @@ _MODES = {"r": True, "r+": False}
 
 
 def _absolute(path: Path) -> str:
-    """The absolute path: the working directory may change, and workers may have a different one."""
-    return os.path.abspath(os.fspath(path))
+    """The absolute path: the working directory may change, and workers may have a different one.
+
+    One that leads to another kind of store stays as it is.
+    """
+    text = os.fspath(path)
+    return os.path.abspath(text) if _tessera.is_local(text) else text
 
 
 def _new_place(path: Path, file: bool = True) -> str:
