@@ -169,6 +169,7 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     if (dialect.dimension_names) m.dimension_names = options.dimension_names;
     m.keys = dialect.default_keys();
     if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
+    if (!options.structures.empty()) name_structures(dialect, m, options.structures);
     return m;
 }
 

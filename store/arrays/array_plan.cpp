@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "dialects.h"
+
 namespace tessera {
 
 namespace {
@@ -250,6 +252,7 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         throw unsupported(
             fmt::format("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice()));
     }
+    if (o.structures) name_structures(dialect, made.metadata, *o.structures);
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
     changes.insert(changes.end(), made.changes.begin(), made.changes.end());
     std::optional<std::string> recode = selection         ? "only a part is copied"
@@ -350,6 +353,7 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     if (o.fill) options.fill_value = *o.fill;
     if (o.order) options.order = *o.order;
     if (o.separator) options.separator = *o.separator;
+    if (o.structures) options.structures = *o.structures;
     FormatChoice choice;
     if (o.format) {
         options.format = *o.format;
@@ -411,7 +415,7 @@ std::optional<std::string> undefined_chunks_note(const ArrayMetadata& m, std::in
 }
 
 bool asks_for_a_format(const ArrayWishes& wishes) {
-    return wishes.codec || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
+    return wishes.codec || wishes.structures || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
 }
 
 ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen, std::string_view option_prefix) {

@@ -5,6 +5,7 @@
 #include <tessera/dialect.h>
 
 #include <optional>
+#include <string_view>
 
 namespace tessera {
 
@@ -19,5 +20,9 @@ struct FoundArray {
 /// Parses the document that was read there. Throws as parse, naming the key.
 [[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
                                            const Buffer& document);
+
+/// Sets the name of v3's data type for structures: "struct", or "structured", which zarr-python before 3.3 reads. Does
+/// nothing for other elements. Throws invalid_argument for other names, and unsupported for other dialects.
+void name_structures(const Dialect& dialect, ArrayMetadata& metadata, std::string_view name);
 
 }  // namespace tessera

@@ -308,7 +308,7 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     }
     Value data_type = spelt_data_type(m);
     // zarr-python 3.1 wrote structures under another name, and their fill as base64.
-    const bool structured = data_type.is_object() && data_type.at("name") == Value("structured");
+    const bool structured = data_type.is_object() && data_type.at("name") == Value(older_structure_name);
     Value codecs = codecs_json({m.dtype, m.chunks, m.fill.bytes}, m.codecs, structured);
 
     DType read_again = read_data_type(data_type);
@@ -403,7 +403,7 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
             said.emplace_back("zarr-python before 3.3 cannot read the codec scale_offset.");
     }
     if (m.dtype.kind() == Kind::structure && m.spelling.find("data_type") == nullptr) {
-        said.emplace_back("zarr-python before 3.3 cannot read structures spelt \"struct\".");
+        said.emplace_back("zarr-python before 3.3 cannot read structures spelt \"struct\", only \"structured\".");
     }
     return said;
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base64.h"
+#include "dialects.h"
 
 namespace tessera {
 
@@ -97,7 +98,7 @@ Value sized(std::string_view name, std::int64_t bytes) {
     return codec_to_json(type);
 }
 
-Value structure_json(const DType& dtype) {
+Value structure_json(const DType& dtype, std::string_view name) {
     Value fields = Value::array();
     std::int64_t end = 0;
     const auto refuse = [&](std::string_view what) {
@@ -108,14 +109,19 @@ Value structure_json(const DType& dtype) {
         if (!field.shape.empty()) refuse(fmt::format("the sub-array '{}'", field.name));
         if (field.title) refuse(fmt::format("the title of '{}'", field.name));
         if (field.dtype.order() == ByteOrder::big) refuse(fmt::format("the byte order of '{}'", field.name));
-        Value json = Value::object();
-        json.set("name", field.name);
-        json.set("data_type", data_type_json(field.dtype));
-        fields.push_back(std::move(json));
+        Value type = data_type_json(field.dtype, name);
+        if (name == older_structure_name) {
+            fields.push_back(Value::Array{field.name, std::move(type)});
+        } else {
+            Value json = Value::object();
+            json.set("name", field.name);
+            json.set("data_type", std::move(type));
+            fields.push_back(std::move(json));
+        }
         end = field.offset + field.size();
     }
     if (dtype.size() != end) refuse("padding");
-    CodecConfig type{"struct"};
+    CodecConfig type{std::string(name)};
     type.configuration.set("fields", std::move(fields));
     return codec_to_json(type);
 }
@@ -282,12 +288,12 @@ DType read_data_type(const Value& v) {
     }
     if (type.name == "numpy.datetime64") return read_time(Kind::datetime, type.configuration);
     if (type.name == "numpy.timedelta64") return read_time(Kind::timedelta, type.configuration);
-    if (type.name == "struct" || type.name == "structured") return read_structure(type.configuration);
+    if (type.name == structure_name || type.name == older_structure_name) return read_structure(type.configuration);
     if (const auto bits = read_bits(type.name)) return *bits;
     throw unsupported(fmt::format("{} is not known to Tessera", excerpt(type.name)));
 }
 
-Value data_type_json(const DType& dtype) {
+Value data_type_json(const DType& dtype, std::string_view structures) {
     const auto* core = std::ranges::find_if(
         core_types, [&](const CoreType& type) { return type.kind == dtype.kind() && type.size == dtype.size(); });
     if (core != std::end(core_types)) return core->name;
@@ -314,10 +320,25 @@ Value data_type_json(const DType& dtype) {
             return codec_to_json(type);
         }
         case Kind::structure:
-            return structure_json(dtype);
+            return structure_json(dtype, structures);
         default:
             throw unsupported(fmt::format("v3 has no data_type for elements of type {}", dtype.to_string()));
     }
+}
+
+void name_structures(const Dialect& dialect, ArrayMetadata& m, std::string_view name) {
+    if (name != structure_name && name != older_structure_name) {
+        throw invalid_argument(
+            fmt::format("structures \"{}\": expected {} or {}", name, structure_name, older_structure_name));
+    }
+    if (dialect.name != "v3") {
+        throw unsupported(
+            fmt::format("structures \"{}\": only v3 has names for structures, not {}", name, dialect.name));
+    }
+    if (m.dtype.kind() != Kind::structure) return;
+    m.spelling.erase("data_type");
+    if (name != structure_name) m.spelling.set("data_type", data_type_json(m.dtype, name));
+    m.fill.spelling.reset();  // each name has its own
 }
 
 constinit const FillRules v3_fill_rules{.read = read_fill, .write = write_fill, .limits = limits};

@@ -9,8 +9,11 @@ namespace tessera {
 
 /// The dtype of a data_type; multi-byte parts are little-endian. Throws unsupported for an unknown name.
 [[nodiscard]] DType read_data_type(const Value& v);
-/// zarr-python 3.3's spelling of a dtype, whatever its byte order; throws unsupported if v3 has no such data type.
-[[nodiscard]] Value data_type_json(const DType& dtype);
+/// zarr-python 3.3's name for structures, and 3.1's, of which the fields are pairs.
+inline constexpr std::string_view structure_name = "struct";
+inline constexpr std::string_view older_structure_name = "structured";
+/// zarr-python's spelling of a dtype, whatever its byte order; throws unsupported if v3 has no such data type.
+[[nodiscard]] Value data_type_json(const DType& dtype, std::string_view structures = structure_name);
 
 extern const FillRules v3_fill_rules;
 /// The same, but a structure is written as the base64 of its bytes, as zarr-python 3.1 did.

@@ -369,6 +369,35 @@ class Arrays(ExchangeTest):
         self.assertEqual(back[:].tolist(), values.tolist())
         self.assertIsNone(back.fill_value)
 
+    def test_structures_have_the_name_that_is_asked_for(self):
+        # As zarr-python 3.1.0 and 3.1.5 write it.
+        older = {"name": "structured", "configuration": {"fields": [
+            ["a", "int32"], ["b", {"name": "structured", "configuration": {"fields": [
+                ["c", {"name": "null_terminated_bytes", "configuration": {"length_bytes": 2}}],
+                ["d", {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}]]}}]]}}
+        dtype = "[('a', '<i4'), ('b', [('c', 'S2'), ('d', '<M8[s]')])]"
+        values = np.array([(1, (b"x", 5)), (2, (b"yz", 6))], np.dtype([("a", "<i4"), ("b", [("c", "S2"), ("d", "<M8[s]")])]))
+        self.save("t.npy", values)
+
+        def document(path):
+            return json.loads((self.folder / path / "zarr.json").read_text())
+
+        self.tessera("create", "new", "--shape", "3", "--dtype", dtype, "--format", "v3", "--fill", '[1, ["x", 5]]',
+                     "--structures", "structured", "--codec", "none", "--quiet")
+        self.assertEqual(document("new")["data_type"], older)
+        self.assertEqual(document("new")["fill_value"], "AQAAAHgABQAAAAAAAAA=")
+        self.assertEqual(document("new")["codecs"], [{"name": "bytes"}])
+        self.tessera("import", "t.npy", "a", "--format", "v3", "--structures", "structured", "--quiet")
+        self.tessera("copy", "a", "kept", "--chunks", "1", "--quiet")
+        self.tessera("copy", "a", "newer", "--structures", "struct", "--quiet")
+        self.assertEqual([document(p)["data_type"]["name"] for p in ("a", "kept", "newer")],
+                         ["structured", "structured", "struct"])
+        for path in ("a", "kept", "newer"):
+            np.testing.assert_array_equal(self.exported(path), values)
+        self.refused("copy", "a", "two", "--format", "v2", "--structures", "structured", says="only v3 has names")
+        self.refused("copy", "a", "two", "--structures", "list", says="expected struct or structured")
+        self.refused("copy", "a", "t2.npy", "--structures", "struct", says="--structures: only for arrays")
+
     def test_a_fill_that_works_is_shown(self):
         self.tessera("create", "a", "--shape", "3", "--dtype", "V3", "--format", "v2", "--fill", "0x010203", "--quiet")
         line = self.refused("copy", "a", "b", "--format", "zmeta", says="--fill null works")

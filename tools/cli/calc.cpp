@@ -64,7 +64,7 @@ Operands open_operands(const std::vector<std::string>& given) {
 
 void require_in_place_options(const TransferOptions& o) {
     const bool layout = o.chunks || o.shards || o.codec || !o.fills.empty() || o.format || o.separator ||
-                        o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
+                        o.structures || o.dimensions || o.order || o.deflate || o.overwrite || o.dry_run || o.dtype;
     if (layout)
         throw invalid_argument(
             "--in-place changes only elements, so of these options only --sel and --cast can be combined with it");
@@ -132,7 +132,8 @@ Run declare_calc(CLI::App& app) {
     app.add_option("EXPRESSION", o->expression, "in NumPy's notation: 'where(a < 0, 0, a * 0.1 + b)'")
         ->required()
         ->option_text(" ");
-    app.add_option("OPERANDS", o->operands, "NAME=PATH each: arrays, array files, members and fields")->option_text(" ");
+    app.add_option("OPERANDS", o->operands, "NAME=PATH each: arrays, array files, members and fields")
+        ->option_text(" ");
     app.add_flag("--in-place", o->in_place,
                  "change the elements of OUT, which may be an operand, all at once or not at all");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);

@@ -20,7 +20,7 @@ namespace tessera::cli {
 namespace {
 
 struct CreateOptions {
-    std::string path, shape, dtype, chunks, shards, fill, attributes, separator, dimensions, order = "C";
+    std::string path, shape, dtype, chunks, shards, fill, attributes, separator, structures, dimensions, order = "C";
     std::string format;
     std::string codec = "blosc:lz4:5:shuffle";
     bool overwrite = false;
@@ -38,6 +38,7 @@ ArrayOptions array_options(const CreateOptions& o) {
     options.format = above != nullptr ? above->name : o.format;
     options.order = parse_order("--order", o.order);
     options.separator = o.separator;
+    options.structures = o.structures;
     if (!o.shards.empty()) options.shards = parse_shape_option("--shard", o.shards);
     if (!o.dimensions.empty()) options.dimension_names = parse_names(o.dimensions);
     if (!o.attributes.empty()) {
@@ -134,6 +135,9 @@ Run declare_create(CLI::App& app) {
     app.add_option("--separator", o->separator,
                    fmt::format("between the indices of chunk keys: . or / ({})", formats_with(&Dialect::separators)))
         ->option_text(".|/");
+    app.add_option("--structures", o->structures,
+                   "v3: the name of structures: struct, or structured for zarr-python before 3.3")
+        ->option_text("NAME");
     app.add_option("--dims", o->dimensions, "names of the dimensions: time,y,x")->option_text("NAMES");
     app.add_option("--attrs", o->attributes, "attributes, a JSON object")->option_text("JSON");
     app.add_flag("--overwrite", o->overwrite, "replace the array that lies there (never anything else)");

@@ -270,14 +270,23 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
 /// References lead to the bytes in the files. Options that would change these are refused.
 void require_virtual_options(const TransferOptions& t) {
     const std::pair<bool, const char*> changing[] = {
-        {t.chunks.has_value(), "--chunks"}, {t.shards.has_value(), "--shard"},
-        {t.codec.has_value(), "--codec"},   {!t.fills.empty(), "--fill"},
-        {t.format.has_value(), "--format"}, {t.separator.has_value(), "--separator"},
-        {t.order.has_value(), "--order"},   {t.deflate.has_value(), "--deflate"},
-        {t.dtype.has_value(), "--dtype"},   {t.cast.has_value(), "--cast"},
-        {t.selection.has_value(), "--sel"}, {t.points.has_value(), "--points"},
-        {t.header.has_value(), "--header"}, {t.object_strings, "--object-strings"},
-        {t.reverse_dims, "--reverse-dims"}, {t.resume, "--resume"},
+        {t.chunks.has_value(), "--chunks"},
+        {t.shards.has_value(), "--shard"},
+        {t.codec.has_value(), "--codec"},
+        {!t.fills.empty(), "--fill"},
+        {t.format.has_value(), "--format"},
+        {t.separator.has_value(), "--separator"},
+        {t.structures.has_value(), "--structures"},
+        {t.order.has_value(), "--order"},
+        {t.deflate.has_value(), "--deflate"},
+        {t.dtype.has_value(), "--dtype"},
+        {t.cast.has_value(), "--cast"},
+        {t.selection.has_value(), "--sel"},
+        {t.points.has_value(), "--points"},
+        {t.header.has_value(), "--header"},
+        {t.object_strings, "--object-strings"},
+        {t.reverse_dims, "--reverse-dims"},
+        {t.resume, "--resume"},
     };
     for (const auto& [given, name] : changing) {
         if (given)

@@ -35,6 +35,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         refuse(o.format, "--format");
         refuse(o.shards, "--shard");
         refuse(o.separator, "--separator");
+        refuse(o.structures, "--structures");
         if (o.link) throw invalid_argument("--link: only chunk files can be linked, and an array file has none");
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
@@ -85,6 +86,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
                        .format = o.format,
                        .like_format = o.like_format,
                        .separator = o.separator,
+                       .structures = o.structures,
                        .option_prefix = "--"};
     const auto parse = [&] {
         if (o.chunks) wishes.chunks = parse_shape_option("--chunks", *o.chunks);
@@ -212,6 +214,9 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
     app.add_option("--separator", o.separator,
                    fmt::format("between the indices of chunk keys: . or / ({})", formats_with(&Dialect::separators)))
         ->option_text(".|/");
+    app.add_option("--structures", o.structures,
+                   "v3: the name of structures: struct, or structured for zarr-python before 3.3")
+        ->option_text("NAME");
     app.add_option("--order", o.order, "order of the elements in a chunk, or in an array file")->option_text("C|F");
     app.add_flag("--dry-run", o.dry_run, "say what would be made, and whether chunk files stay valid; make nothing");
 }

@@ -25,7 +25,7 @@ struct TransferOptions {
     std::optional<std::string> selection;
     std::optional<std::string> points;  ///< an array file with the indices of elements; see points.h
     // For an array as destination. Defaults come from the source, or else from `create`.
-    std::optional<std::string> chunks, shards, codec, format, separator, dimensions;
+    std::optional<std::string> chunks, shards, codec, format, separator, structures, dimensions;
     std::optional<std::string> like_format;  ///< of a source, kept where it can express what is asked
     std::vector<std::string> fills;          ///< --fill as given: VALUE, or NAME=VALUE for one array of a group
     bool skip_bad = false;               ///< a group also replaces an existing one if some of its arrays are unreadable

@@ -1,4 +1,6 @@
 #include <gmock/gmock.h>
+#include <tessera/array.h>
+#include <tessera/array_plan.h>
 
 #include "dialect_test_util.h"
 #include "v3_types.h"
@@ -271,6 +273,55 @@ TEST(V3, what_cannot_be_said_is_refused_by_name) {
             m.dimension_names = {"x", "y", "z"};
         },
         ErrorCode::corrupt);
+}
+
+TEST(V3, structures_have_either_name) {
+    const ArrayOptions options{.shape = {3},
+                               .dtype = "[('a', '<i4'), ('b', [('c', 'S2'), ('d', '<M8[s]')])]",
+                               .fill_value = Value::Array{1, Value::Array{"x", 5}},
+                               .format = "v3"};
+    const auto document = [&](const std::string& name, const char* prefix,
+                              const std::shared_ptr<KeyValueStore>& store) {
+        ArrayOptions named = options;
+        named.structures = name;
+        Array::create(store, prefix, named);
+        return Value::parse(get_text(*store, std::string(prefix) + "/zarr.json"));
+    };
+    const auto store = memory_store();
+    EXPECT_EQ(document("struct", "a", store), document("", "b", store));
+    const Value older = document("structured", "c", store);
+    EXPECT_EQ(older.at("data_type").dump(),
+              R"({"name": "structured", "configuration": {"fields": [["a", "int32"], ["b", {"name": "structured", )"
+              R"("configuration": {"fields": [["c", {"name": "null_terminated_bytes", "configuration": )"
+              R"({"length_bytes": 2}}], ["d", {"name": "numpy.datetime64", "configuration": {"unit": "s", )"
+              R"("scale_factor": 1}}]]}}]]}})");
+    EXPECT_EQ(older.at("fill_value"), Value("AQAAAHgABQAAAAAAAAA="));
+    for (const char* const prefix : {"a", "b", "c"}) {
+        Array array = Array::open(store, prefix);
+        EXPECT_EQ(array.dtype(), options.dtype);
+        EXPECT_EQ(array.read("0").to_string(), "(1, (b'x', '1970-01-01T00:00:05'))");
+        array.attributes().set("x", 1);
+    }
+    EXPECT_EQ(Value::parse(get_text(*store, "c/zarr.json")).at("data_type"), older.at("data_type"));
+    // A copy keeps the name, or takes the one that is asked for.
+    const Array from = Array::open(store, "c");
+    for (const auto& [wished, name] : {std::pair<std::optional<std::string>, const char*>({}, "structured"),
+                                       {"struct", "struct"},
+                                       {"structured", "structured"}}) {
+        const PlannedArray plan = plan_array(from, {.structures = wished});
+        Array::create(store, std::string("copy") + name + (wished ? "1" : ""), *plan.dialect, plan.metadata);
+        const Value made =
+            Value::parse(get_text(*store, std::string("copy") + name + (wished ? "1/" : "/") + "zarr.json"));
+        EXPECT_EQ(made.at("data_type").at("name"), Value(name));
+        EXPECT_EQ(plan.recode, std::nullopt);
+    }
+    ArrayOptions wrong = options;
+    wrong.structures = "struct_";
+    expect_error(ErrorCode::invalid_argument, "expected struct or structured", [&] { (void)make_metadata(wrong); });
+    wrong.structures = "structured";
+    wrong.format = "v2";
+    expect_error(ErrorCode::unsupported, "only v3 has names for structures, not v2",
+                 [&] { (void)make_metadata(wrong); });
 }
 
 TEST(V3, attributes_are_in_the_document) {

@@ -140,6 +140,7 @@ ArrayWishes wishes_of(const py::dict& options) {
     if (given("codec")) w.codec = py::cast<std::string>(options["codec"]);
     if (given("order")) w.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
     if (given("format")) w.format = py::cast<std::string>(options["format"]);
+    if (given("structures")) w.structures = py::cast<std::string>(options["structures"]);
     if (given("separator")) w.separator = py::cast<std::string>(options["separator"]);
     if (given("dims")) {
         w.dimension_names = py::cast<std::vector<std::optional<std::string>>>(options["dims"]);

@@ -183,6 +183,7 @@ ArrayOptions array_options(const py::dict& options) {
     if (options.contains("fill_value")) made.fill_value = value_from_python(options["fill_value"]);
     if (given("codec")) made.codec = py::cast<std::string>(options["codec"]);
     if (given("format")) made.format = py::cast<std::string>(options["format"]);
+    if (given("structures")) made.structures = py::cast<std::string>(options["structures"]);
     if (given("separator")) made.separator = py::cast<std::string>(options["separator"]);
     if (given("order")) made.order = py::cast<std::string>(options["order"]) == "F" ? Order::F : Order::C;
     if (given("dims")) made.dimension_names = py::cast<decltype(made.dimension_names)>(options["dims"]);

@@ -7,7 +7,7 @@
 
 namespace tessera::python {
 
-/// By Python's names: chunks, shards, codec, order, format, separator, fill_value, dims.
+/// By Python's names: chunks, shards, codec, order, format, separator, structures, fill_value, dims.
 [[nodiscard]] ArrayWishes wishes_of(const pybind11::dict& options);
 
 }  // namespace tessera::python

@@ -23,6 +23,7 @@ class CreationOptions(TypedDict, total=False):
     format: Optional[str]
     order: Optional[str]
     separator: Optional[str]
+    structures: Optional[str]
     dims: Optional[Sequence[Optional[str]]]
     attrs: Optional[dict[str, Any]]
 
@@ -37,6 +38,7 @@ class ComputedOptions(TypedDict, total=False):
     format: Optional[str]
     order: Optional[str]
     separator: Optional[str]
+    structures: Optional[str]
     dims: Optional[Sequence[Optional[str]]]
     deflate: int
 
@@ -55,6 +57,7 @@ class _HowToCopy(TypedDict, total=False):
     codec: Optional[str]
     order: Optional[str]
     separator: Optional[str]
+    structures: Optional[str]
     fill_value: Any
     deflate: int
     link: bool

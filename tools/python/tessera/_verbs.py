@@ -170,7 +170,7 @@ def creation_options(shape: Any, dtype: Any, options: Mapping[str, Any]) -> dict
         options = {**options, "chunks": None if options["chunks"] else tuple(max(1, int(n)) for n in whole)}
     made = {"shape": shape, "dtype": dtype}
     made.update({name: value for name, value in options.items() if value is not None or name == "fill_value"})
-    for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/")):
+    for name, example in (("format", "v3"), ("codec", "zstd:3"), ("separator", "/"), ("structures", "structured")):
         if not isinstance(made.get(name, ""), str):
             raise InvalidArgument(f'{name}: expected a text such as "{example}", found {made[name]!r}')
     if made.get("order") not in (None, "C", "F"):
@@ -215,7 +215,7 @@ def as_stored(values: Any, dtype: Any, shape: Any = None) -> tuple[np.ndarray[An
 
 def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths = None, *, data: Any = None,
            fill_value: Any = _DEFAULT, shards: Lengths = None, codec: Optional[str] = None, format: Optional[str] = None, order: str = "C",
-           separator: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
+           separator: Optional[str] = None, structures: Optional[str] = None, dims: Optional[Sequence[Optional[str]]] = None,
            attrs: Optional[dict[str, Any]] = None,
            overwrite: bool = False, durability: str = "commit", locks: bool = True) -> Array:
     """Make a new array.
@@ -248,6 +248,8 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
         Order of the elements in a chunk.
     separator : {".", "/"}, optional
         Separator of the indices in chunk keys.
+    structures : {"struct", "structured"}, optional
+        v3: the name of structures; zarr-python before 3.3 reads ``"structured"`` only.
     dims : sequence of str, optional
         Names of the dimensions.
     attrs : dict, optional
@@ -275,7 +277,7 @@ def create(path: Path, shape: Lengths = None, dtype: Any = None, chunks: Lengths
     'v3'
     """
     options = {"chunks": chunks, "shards": shards, "codec": codec, "format": format, "order": order,
-               "separator": separator, "dims": dims, "attrs": attrs}
+               "separator": separator, "structures": structures, "dims": dims, "attrs": attrs}
     if fill_value is not _DEFAULT:
         options["fill_value"] = fill_value
     if data is None and (shape is None or dtype is None):
@@ -371,7 +373,8 @@ def _path_of(node: Any) -> str:
 
 def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any = None, *, overwrite: bool = False, chunks: Any = None,
          shards: Any = _DEFAULT, codec: Optional[str] = None, format: Optional[str] = None, order: Optional[str] = None,
-         separator: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0, resume: bool = False,
+         separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
+         resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
          threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
@@ -390,7 +393,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         The part of a single array to copy.
     overwrite : bool
         Replace an existing array or file.
-    chunks, shards, codec, format, order, separator, fill_value
+    chunks, shards, codec, format, order, separator, structures, fill_value
         As in :func:`create`; by default as in the source. ``shards=None`` removes shards.
     deflate : int
         For ``.npz``: 0 stores, 1 to 9 compress.
@@ -428,7 +431,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     """
     array = source if isinstance(source, (Array, Group, Members)) else open(source)
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
-                               "separator": separator, "deflate": deflate}
+                               "separator": separator, "structures": structures, "deflate": deflate}
     way = _tessera.CopyWay(overwrite, resume, link, dry_run, skip_unreadable)
     place = _place(break_seal)
     to = _new_place(destination)

@@ -41,7 +41,8 @@ struct ArrayOptions {
     std::string codec = "blosc:lz4:5:shuffle";  ///< as parse_codecs reads it
     std::string format = "";                    ///< empty: choose_format() chooses
     Order order = Order::C;                     ///< of the elements within a chunk
-    std::string separator = "";  ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
+    std::string separator = "";   ///< between the indices of chunk keys, "." or "/"; empty: the dialect's own
+    std::string structures = "";  ///< v3: the name of structures, "struct", or "structured" for zarr-python before 3.3
     std::vector<std::optional<std::string>> dimension_names = {};  ///< empty, or one per dimension
     Value attributes = Value::object();                            ///< written when not empty
 };

@@ -30,7 +30,8 @@ struct ArrayWishes {
     /// for one of several arrays, which share a format.
     bool may_take_v3 = true;
     std::optional<std::string> separator = std::nullopt;
-    std::optional<Order> order = std::nullopt;  ///< of the elements in a chunk
+    std::optional<std::string> structures = std::nullopt;  ///< as ArrayOptions::structures
+    std::optional<Order> order = std::nullopt;             ///< of the elements in a chunk
     std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
     /// Prefix of option names in messages: "--" in the program.
     std::string option_prefix = {};
