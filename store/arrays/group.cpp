@@ -320,7 +320,7 @@ bool is_direct(const KeyValueStore& store, std::string_view prefix) {
     }
 }
 
-void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) {
+void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions options) {
     const StoreLock building = store.lock_destination(prefix);
     std::optional<Node> node = probe_node(store, prefix);
     if (node && store.is_link(prefix)) {
@@ -345,7 +345,7 @@ void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive) 
         }
     }
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
-    if (all.size() + links.size() > 0 && !recursive) {
+    if (all.size() + links.size() > 0 && !options.recursive) {
         throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",
                                            name_of(store, prefix), all.size() + links.size()));
     }
@@ -514,8 +514,8 @@ Group Group::create_group(std::string_view path, const Value& attributes, std::s
     return create(state_->store, join_key(state_->prefix, path), dialect, attributes);
 }
 
-void Group::remove(std::string_view path, bool recursive) {
-    remove_node(*state_->store, join_key(state_->prefix, path), recursive);
+void Group::remove(std::string_view path, RemoveOptions options) {
+    remove_node(*state_->store, join_key(state_->prefix, path), options);
 }
 
 void Group::move(std::string_view from, std::string_view to) {

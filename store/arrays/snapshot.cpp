@@ -430,7 +430,7 @@ SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
 }
 
 SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
-                             const IoOptions& io, bool sums) {
+                             const IoOptions& io, SnapshotOptions how) {
     require_name(name);
     const Where where = where_of(path);
     at_place(where.path, {.read_only = true}, [](const Place& from) {
@@ -453,7 +453,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
         if (is_first) share_like(*folder, *source);
         share_like(*built, *source);
         built->erase_below("");  // files of a node that was replaced meanwhile
-        return build_snapshot(*from.store, *built, where, io, sums);
+        return build_snapshot(*from.store, *built, where, io, how.sums);
     });
     info.name = name;
     info.path = place;
@@ -474,7 +474,7 @@ std::vector<SnapshotInfo> list_snapshots(const fs::path& path) {
 }
 
 std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options,
-                                          const IoOptions& io, bool skip_damaged) {
+                                          const IoOptions& io, RestoreOptions how) {
     const Where where = where_of(path);
     const DestinationLock building(where.path, options);
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
@@ -482,7 +482,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     remove_interrupted(*folder);
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const std::string part = part_of(where, info);
-    const std::vector<std::string> damaged = damaged_files(*folder, info, part, io, skip_damaged);
+    const std::vector<std::string> damaged = damaged_files(*folder, info, part, io, how.skip_damaged);
     const auto from = directory_store(info.path / part, {.read_only = true});
     std::vector<Node> nodes = all_nodes(*from);
     std::vector<std::string> lost = leave_out_nodes(nodes, damaged, info);
@@ -508,7 +508,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
 }
 
 void accept_snapshot(const fs::path& path, std::string_view name, const StoreOptions& options, const IoOptions& io,
-                     bool sums) {
+                     SnapshotOptions how) {
     const Where where = where_of(path);
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = folder_with(where, name, options);
@@ -520,7 +520,7 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         files += line_of({file.path, file.size, now ? now->modified : file.modified});
     });
-    if (sums) save_sums(*folder, name, join_key(name, snapshot_sums_key), io);
+    if (how.sums) save_sums(*folder, name, join_key(name, snapshot_sums_key), io);
     folder->put(join_key(name, files_key), std::as_bytes(std::span(files)));
     folder->sync();
 }

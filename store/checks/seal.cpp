@@ -192,10 +192,6 @@ LockedNodes locked_to_seal(KeyValueStore& store, std::string_view prefix) {
 
 }  // namespace
 
-Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite, const IoOptions& io) {
-    return seal(store, prefix, {.overwrite = overwrite, .io = io});
-}
-
 Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options) {
     const LockedNodes locked = locked_to_seal(store, prefix);
     FileList files = files_below(store, prefix);

@@ -51,7 +51,7 @@ const std::map<std::string, void (*)(const fs::path&)> calls{
     {"remove_all",
      [](const fs::path& path) {
          Group group = Group::open(path);
-         for (const Node& node : group.children()) group.remove(node.path, true);
+         for (const Node& node : group.children()) group.remove(node.path, {.recursive = true});
      }},
     {"move_all",
      [](const fs::path& path) {

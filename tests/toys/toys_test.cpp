@@ -205,7 +205,7 @@ TEST_F(ToyStoreTest, holds_arrays_of_every_format) {
             expect_numbers(Array::open(path));
             const Place place = find_place(path);
             EXPECT_TRUE(verify(place.store, place.prefix).sound());
-            remove_node(*place.store, place.prefix, false);
+            remove_node(*place.store, place.prefix);
             EXPECT_FALSE(has_values());
         }
     }
@@ -294,7 +294,7 @@ TEST_F(ToyStoreTest, holds_groups) {
     expect_numbers(Array::open("toy:g/sub/c"));
     Group::create("toy:g/new/deep");
     EXPECT_EQ(Group::open("toy:g").nodes().size(), 5);
-    Group::open("toy:g").remove("sub", true);
+    Group::open("toy:g").remove("sub", {.recursive = true});
     EXPECT_EQ(Group::open("toy:g").nodes().size(), 2);
 }
 

@@ -147,10 +147,11 @@ int rm(Session& session, const RemoveOptions& o) {
         remove_unfinished(node, session.store());
     } else if (!local) {
         const Place place = find_place(node, session.store());
-        remove_node(*place.store, place.prefix, o.recursive);
+        remove_node(*place.store, place.prefix, {.recursive = o.recursive});
     } else {
         if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
-        remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(), o.recursive);
+        remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(),
+                    {.recursive = o.recursive});
     }
     note_stale(session, {node.string()});
     Value value = Value::object();

@@ -60,7 +60,7 @@ std::string text_of(const SnapshotInfo& info) {
 }
 
 int create(Session& session, const SnapshotOptions& o) {
-    const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io(), o.sums);
+    const SnapshotInfo info = create_snapshot(o.path, o.name, session.store(), session.io(), {.sums = o.sums});
     session.clear_progress();
     report(session, value_of(info),
            fmt::format("created {}: {}, {} ({}), {}", info.path.string(), count_text(info.arrays, "array"),
@@ -90,7 +90,7 @@ Value value_of(const SnapshotOptions& o) {
 
 int restore(Session& session, const SnapshotOptions& o) {
     const std::vector<std::string> lost =
-        restore_snapshot(o.path, o.name, session.store(), session.io(), o.skip_damaged);
+        restore_snapshot(o.path, o.name, session.store(), session.io(), {.skip_damaged = o.skip_damaged});
     session.clear_progress();
     note_stale(session, {o.path});
     Value value = value_of(o);
@@ -108,7 +108,7 @@ int restore(Session& session, const SnapshotOptions& o) {
 }
 
 int accept(Session& session, const SnapshotOptions& o) {
-    accept_snapshot(o.path, o.name, session.store(), session.io(), o.sums);
+    accept_snapshot(o.path, o.name, session.store(), session.io(), {.sums = o.sums});
     session.clear_progress();
     report(session, value_of(o), fmt::format("accepted the snapshot {} of {} as it is now", o.name, o.path));
     return exit_done;

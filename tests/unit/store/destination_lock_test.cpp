@@ -262,7 +262,8 @@ TEST_F(Destinations, a_group_in_which_something_is_being_made_is_not_removed) {
     (void)group.create_array("old", ten);
     {
         const NewArray made(folder / "g/new", ten, {}, "test");
-        expect_error(ErrorCode::invalid_argument, "", [&] { remove_node(*directory_store(folder.path()), "g", true); });
+        expect_error(ErrorCode::invalid_argument, "",
+                     [&] { remove_node(*directory_store(folder.path()), "g", {.recursive = true}); });
     }
     EXPECT_EQ(group.children().size(), 1U);
 }
@@ -283,7 +284,7 @@ TEST_F(Destinations, what_killed_runs_left_is_found_and_removed) {
     (void)repair(store, "");
     EXPECT_FALSE(fs::exists(left));
     std::ofstream(left) << "1 here\n";
-    remove_node(*directory_store(folder.path()), "g", true);
+    remove_node(*directory_store(folder.path()), "g", {.recursive = true});
     EXPECT_EQ(folder.entries(), 0);
 }
 

@@ -79,7 +79,7 @@ TEST_P(GroupsOf, hierarchy_is_made_listed_moved_and_removed) {
         expect_error(ErrorCode::not_found, "nothing", [&] { root.move("nothing", "x"); });
 
         expect_error(ErrorCode::invalid_argument, "holds 2", [&] { root.remove("new"); });
-        root.remove("new", true);
+        root.remove("new", {.recursive = true});
         root.remove("a");
         root.remove("a.b");
         expect_error(ErrorCode::not_found, "a: no array or group", [&] { root.remove("a"); });
@@ -129,14 +129,14 @@ TEST_F(Groups, only_what_belongs_to_nodes_is_removed) {
     set_ones(root.create_array("g/a", small));
     for (const char* foreign : {"root/g/notes.txt", "root/g/a/notes.txt"}) {
         std::ofstream(folder / foreign) << "theirs";
-        expect_error(ErrorCode::invalid_argument, "notes.txt", [&] { root.remove("g", true); });
+        expect_error(ErrorCode::invalid_argument, "notes.txt", [&] { root.remove("g", {.recursive = true}); });
         EXPECT_EQ(root.open_array("g/a").read().values<std::int32_t>()[0], 1) << "nothing is gone";
         fs::remove(folder / foreign);
     }
     fs::create_directory(folder / "root" / "g" / "empty");
-    expect_error(ErrorCode::invalid_argument, "empty", [&] { root.remove("g", true); });
+    expect_error(ErrorCode::invalid_argument, "empty", [&] { root.remove("g", {.recursive = true}); });
     fs::remove(folder / "root" / "g" / "empty");
-    root.remove("g", true);
+    root.remove("g", {.recursive = true});
     EXPECT_FALSE(fs::exists(folder / "root" / "g"));
 }
 

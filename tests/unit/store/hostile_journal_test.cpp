@@ -242,7 +242,7 @@ TEST_P(HostileJournal, removing_the_array_removes_the_links_in_it) {
     std::ofstream(folder / "victim" / "lock") << "lock";
     fs::remove_all(place / ".tessera");
     fs::create_directory_symlink("../victim", place / ".tessera");
-    remove_node(*directory_store(folder.path()), "gift", false);
+    remove_node(*directory_store(folder.path()), "gift");
     EXPECT_FALSE(fs::exists(place));
     EXPECT_EQ(text_of(folder / "victim" / "lock"), "lock");
 }

@@ -274,7 +274,7 @@ TEST_P(Order, what_repair_and_seal_write_is_durable) {
     if (!array_->shards().empty()) {
         EXPECT_TRUE(in_turn(mended, aside, chunks(Kind::put), false)) << "the old shard is kept before it is replaced";
     }
-    (void)seal(*store_, "", false, one_thread);
+    (void)seal(*store_, "", {.io = one_thread});
     EXPECT_TRUE(then_durable(store_->take(), any_change));
 }
 
@@ -302,7 +302,7 @@ protected:
 };
 
 TEST_P(GroupOrder, removing_erases_what_says_that_there_is_something_first) {
-    group_.remove("below", true);
+    group_.remove("below", {.recursive = true});
     const auto events = store_->take();
     EXPECT_EQ(std::ranges::count_if(events, is_document), 4);
     EXPECT_TRUE(in_turn(

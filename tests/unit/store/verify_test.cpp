@@ -586,7 +586,7 @@ TEST(Seal, says_what_changed) {
     EXPECT_EQ(report.count(FindingKind::damage), 0);
     EXPECT_FALSE(report.sound());
     expect_error(ErrorCode::already_exists, "0.0, 0.1, new", [&] { (void)seal(*store, ""); });
-    EXPECT_TRUE(seal(*store, "", true).written);
+    EXPECT_TRUE(seal(*store, "", {.overwrite = true}).written);
     EXPECT_TRUE(verify(store, "").sound());
 }
 
@@ -604,7 +604,7 @@ TEST(Seal, manifest_that_is_none_is_damage) {
         EXPECT_THAT(keys_of(verify(store, ""), FindingKind::damage), ElementsAre(seal_key));
         expect_error(ErrorCode::corrupt, "line", [&] { (void)seal(*store, ""); });
     }
-    EXPECT_TRUE(seal(*store, "", true).written);
+    EXPECT_TRUE(seal(*store, "", {.overwrite = true}).written);
     EXPECT_TRUE(verify(store, "").sound());
     expect_error(ErrorCode::not_found, "nothing to seal", [] { (void)seal(*memory_store(), ""); });
 }

@@ -262,8 +262,8 @@ void bind_snapshots(py::module_& module) {
     module.def("create_snapshot", [](const py::object& path, const std::string& name, bool sums,
                                      const PlaceOptions& place, const WorkOptions& options) {
         const std::string of = path_from_python(path);
-        return snapshot_to_python(
-            Work(options).run([&](const IoOptions& io) { return create_snapshot(of, name, place.store(), io, sums); }));
+        return snapshot_to_python(Work(options).run(
+            [&](const IoOptions& io) { return create_snapshot(of, name, place.store(), io, {.sums = sums}); }));
     });
     module.def("list_snapshots", [](const py::object& path) {
         const std::string of = path_from_python(path);
@@ -276,8 +276,9 @@ void bind_snapshots(py::module_& module) {
     module.def("restore_snapshot", [](const py::object& path, const std::string& name, bool skip_damaged,
                                       const PlaceOptions& place, const WorkOptions& options) {
         const std::string of = path_from_python(path);
-        const auto lost = Work(options).run(
-            [&](const IoOptions& io) { return restore_snapshot(of, name, place.store(), io, skip_damaged); });
+        const auto lost = Work(options).run([&](const IoOptions& io) {
+            return restore_snapshot(of, name, place.store(), io, {.skip_damaged = skip_damaged});
+        });
         py::list list;
         for (const std::string& one : lost) list.append(text(one));
         return list;

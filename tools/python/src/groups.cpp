@@ -30,7 +30,7 @@ py::list nodes(GroupHandle& handle, bool all) {
 void remove(GroupHandle& handle, const py::object& path, bool recursive) {
     Group& group = handle.group();
     const std::string text = path_from_python(path);
-    Work().run([&](const IoOptions&) { group.remove(text, recursive); });
+    Work().run([&](const IoOptions&) { group.remove(text, {.recursive = recursive}); });
 }
 
 void move(GroupHandle& handle, const py::object& from, const py::object& to) {

@@ -50,10 +50,13 @@ enum class NodeLinks : std::uint8_t {
 [[nodiscard]] Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix,
                                         NodeLinks links = NodeLinks::follow);
 
+struct RemoveOptions {
+    bool recursive = false;  ///< a group goes with the arrays and groups below it
+};
 /// Removes the array or group at `prefix` with everything below it. Throws not_found if nothing is there, and
 /// invalid_argument for a group with nodes below, unless `recursive`. Also throws invalid_argument, naming them, if
 /// there are files that belong to no node. Nothing is removed then. A partly removed node does not open.
-void remove_node(KeyValueStore& store, std::string_view prefix, bool recursive);
+void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions options = {});
 /// Moves the array or group at `from` to `to`, with everything below it. Creates missing groups above `to`, as
 /// make_parent_groups does. Throws not_found, already_exists (it never replaces anything) and invalid_argument (into
 /// itself).
@@ -107,7 +110,7 @@ public:
     Array create_array(std::string_view path, ArrayOptions options);
     Group create_group(std::string_view path, const Value& attributes = Value::object(),
                        std::string_view format = "v3");
-    void remove(std::string_view path, bool recursive = false);
+    void remove(std::string_view path, RemoveOptions options = {});
     void move(std::string_view from, std::string_view to);
 
     /// Writes consolidated metadata of all nodes of this dialect below. Throws unsupported for a dialect without

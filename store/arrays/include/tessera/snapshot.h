@@ -41,14 +41,21 @@ struct SnapshotInfo {
     std::int64_t copied = 0;
 };
 
+struct SnapshotOptions {
+    bool sums = false;  ///< read all files, and record their SHA-256 sums
+};
+struct RestoreOptions {
+    bool skip_damaged = false;  ///< leave out what changed instead of refusing it
+};
+
 /// Makes a snapshot of the array or group at `path`. When it appears, it is complete, and as durable as the options
 /// say. Meanwhile writers of all arrays and groups below wait, so that it shows one moment; this takes two file
 /// descriptors for each node. An interrupted commit of a batch is finished first. Files that belong to no array or
-/// group are left out. With `sums`, reads all files and records their SHA-256 sums too. Throws not_found,
+/// group are left out. Throws not_found,
 /// already_exists, and invalid_argument for a name that is hidden or contains a '/', and for a source that is itself a
 /// snapshot or lies in a zip.
 SnapshotInfo create_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
-                             const IoOptions& io = {}, bool sums = false);
+                             const IoOptions& io = {}, SnapshotOptions how = {});
 
 /// All snapshots of the path's ROOT and of nodes below it, sorted by name.
 [[nodiscard]] std::vector<SnapshotInfo> list_snapshots(const std::filesystem::path& path);
@@ -61,12 +68,12 @@ SnapshotInfo create_snapshot(const std::filesystem::path& path, std::string_view
 /// paths left out, sorted. Throws corrupt if the changed metadata is that of a group or of `path` itself.
 std::vector<std::string> restore_snapshot(const std::filesystem::path& path, std::string_view name,
                                           const StoreOptions& options = {}, const IoOptions& io = {},
-                                          bool skip_damaged = false);
+                                          RestoreOptions how = {});
 
 /// Records the present times of a snapshot's files, after a program copied them without their times. Throws corrupt if
 /// a file is missing or has another size or content.
 void accept_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {},
-                     const IoOptions& io = {}, bool sums = false);
+                     const IoOptions& io = {}, SnapshotOptions how = {});
 
 /// Removes a snapshot of the path's ROOT. Throws not_found.
 void remove_snapshot(const std::filesystem::path& path, std::string_view name, const StoreOptions& options = {});

@@ -66,15 +66,15 @@ struct SealOptions {
 /// batches of edits. Meanwhile holds the shape locks of all arrays and groups, so that it waits for writers and they
 /// wait for it. Throws not_found if nothing is there. Unless `overwrite`, throws already_exists, naming some of them,
 /// if files have changed since they were sealed, and corrupt for an invalid manifest.
-Sealed seal(KeyValueStore& store, std::string_view prefix, bool overwrite = false, const IoOptions& io = {});
-/// The same with parity (tools/docs/parity.md). An unchanged seal with intact parity of the same redundancy is left as
+///
+/// With parity (tools/docs/parity.md): an unchanged seal with intact parity of the same redundancy is left as
 /// it is. If there is parity, files with the size and time of the seal are not read, and a segment's parity stays if
 /// all its files are unchanged; so sealing again costs only the changes. Files that were written after the seal was
 /// broken (StoreOptions::break_seal) need no permission. A kill at any moment leaves the old seal or the new one. In
 /// addition, throws already_exists (or corrupt if it is discovered late) for damaged files that are not in `accept`;
 /// invalid_argument for a redundancy that needs more than 255 blocks in a group, for a name in `accept` that is no
 /// file, and for a file that a program is writing to; and io if the disk has too little space for the parity.
-Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options);
+Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& options = {});
 
 /// Says whether a file, by its path below `prefix`, has the size and time that the parity there records of it; always
 /// false without parity. Any thread may call it. Reads no data. The store must outlive it.
