@@ -262,6 +262,13 @@ void Array::refresh() {
     state_->refresh();
 }
 
+void Array::store_fill() {
+    state_->stores_fill = true;
+    ArrayMetadata m = state_->loaded()->metadata;
+    m.fill.always_stored = true;
+    state_->set_loaded(std::make_shared<const LoadedArray>(std::move(m)));
+}
+
 StoredSize Array::stored_size(std::int64_t exactly) const {
     const auto l = state_->loaded();
     StoredSize size{.chunks_possible = l->grid.chunk_count()};

@@ -141,6 +141,7 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
 
 std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
     ArrayMetadata metadata = parse_metadata(*dialect, *store, prefix, document);  // its errors name the document
+    if (stores_fill) metadata.fill.always_stored = true;
     auto fresh =
         in_context([&] { return name; }, [&] { return std::make_shared<const LoadedArray>(std::move(metadata)); });
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 // What an Array handle points to. Private to the store module.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -121,6 +122,7 @@ struct ArrayState : NodeState {
     ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d);
 
     mutable ScratchPool scratch;
+    std::atomic<bool> stores_fill = false;  ///< see Array::store_fill
 
     [[nodiscard]] std::shared_ptr<const LoadedArray> loaded() const;
     void set_loaded(std::shared_ptr<const LoadedArray> l);

@@ -18,7 +18,7 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 def test_docstrings():
     ran = 0
     for info in pkgutil.iter_modules(tessera.__path__):
-        if info.name in ("_tessera", "_xarray"):
+        if info.name in ("_tessera", "_xarray", "zarr", "_zarr_pipeline", "_zarr_store"):  # the last three take zarr 3
             continue
         part = importlib.import_module(f"tessera.{info.name}")
         finder = doctest.DocTestFinder()

@@ -7,6 +7,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "root.h"
@@ -141,7 +142,7 @@ NodePointer Served::node(std::string_view path) {
     auto node = root->open(below, at);
     // If the node was replaced just now, its version may not be that of its metadata. The next request notices.
     if (!node->is_array()) return node;
-    node->zarr = std::make_shared<ZarrArrays>();
+    node->zarr = std::make_shared<ZarrArrays>(content_tag(std::as_bytes(std::span(node->version))));
     keep(node);
     return node;
 }

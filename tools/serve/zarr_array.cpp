@@ -1,321 +1,57 @@
-// Which bytes are passed on
-// -------------------------
-// In format 2, the chunks that ChunkBytes can read as chunks of format 2: those of zmeta, v1, v2, and of v3 with codecs
-// that numcodecs has. In format 3, those of v3, with whole shards, and those of other formats if they are the same
-// bytes in v3. Everything else is decoded and sent uncompressed, as a copy with the codec "none" would be.
 #include "zarr_array.h"
 
 #include <fmt/format.h>
-#include <tessera/array_plan.h>
-#include <tessera/convert.h>
-#include <tessera/copy_elements.h>
-#include <tessera/dialect.h>
-#include <tessera/error.h>
-#include <tessera/ndarray.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
+#include <optional>
 #include <utility>
 
-#include "packed_source.h"
 #include "ranges.h"
 
 namespace tessera::serve {
 
 namespace {
 
-/// Plain files are cut into contiguous pieces of at most so many bytes.
-constexpr std::int64_t piece_bytes = 8 << 20;
 /// How often a chunk is read again that was replaced meanwhile.
 constexpr int most_tries = 4;
 
-/// Codecs of numcodecs 0.11, which every reader of format 2 has, or something like it.
-constexpr std::array<std::string_view, 19> known_codecs{
-    "adler32", "astype",           "bitround",  "blosc", "bz2",  "categorize", "crc32",
-    "delta",   "fixedscaleoffset", "gzip",      "lz4",   "lzma", "packbits",   "quantize",
-    "shuffle", "vlen-bytes",       "vlen-utf8", "zlib",  "zstd"};
-
-bool is_known_codec(const Value& codec) {
-    return codec.is_null() || std::ranges::find(known_codecs, codec.at("id").as_string()) != known_codecs.end();
-}
-
-bool are_known(const Value& zarray) {
-    const Value& filters = zarray.at("filters");
-    return is_known_codec(zarray.at("compressor")) &&
-           (filters.is_null() || std::ranges::all_of(filters.as_array(), is_known_codec));
-}
-
-/// Whether zstd adds a checksum is in each frame, too, and older programs refuse to read it from the configuration.
-void forget_checksum(Value& zarray) {
-    Value compressor = zarray.at("compressor");
-    if (compressor.is_null() || compressor.at("id") != Value("zstd")) return;
-    compressor.erase("checksum");
-    zarray.set("compressor", std::move(compressor));
-}
-
-Value saved(const Dialect& dialect, const ArrayMetadata& metadata, const Value* attributes) {
-    const auto store = memory_store();
-    dialect.save(*store, "", metadata, attributes);
-    Buffer document;
-    if (!store->get(dialect.metadata_key, document)) throw unsupported("no metadata were made");
-    return Value::parse({reinterpret_cast<const char*>(document.data()), document.size()});
-}
-
-/// zarr-python 2 makes a complex fill by arithmetic: beside an infinity the other part becomes NaN.
-bool is_odd_complex(const ArrayMetadata& m) {
-    if (m.dtype.kind() != Kind::complex || !m.fill.bytes) return false;
-    const Value parts = element_to_value(m.dtype, m.fill.bytes->data());
-    return std::ranges::any_of(parts.as_array(), [](const Value& v) { return !std::isfinite(v.as_double()); });
-}
-
-/// Whether JavaScript reads another integer from the document.
-bool is_beyond_double(const Value& fill) {
-    constexpr double exact = 9007199254740992.0;
-    return fill.is_integer() && std::abs(fill.as_double()) >= exact;
-}
-
-/// Contiguous pieces of a plain file: whole along its fastest dimensions.
-Shape pieces(const ArrayInfo& info) {
-    Shape chunks = info.shape;
-    std::int64_t left = std::max<std::int64_t>(piece_bytes / std::max<std::int64_t>(info.dtype.size(), 1), 1);
-    bool cut = false;
-    for (int n = 0; n < chunks.rank(); ++n) {
-        const int axis = info.order == Order::F ? n : chunks.rank() - 1 - n;
-        chunks[axis] = cut ? 1 : std::max<std::int64_t>(std::min(info.shape[axis], left), 1);
-        left = std::max<std::int64_t>(left / chunks[axis], 1);
-        cut = cut || chunks[axis] < info.shape[axis];
-    }
-    return chunks;
-}
-
-/// Whether chunks are blosc frames, whose own sizes decoders trust.
-bool is_blosc(const std::vector<CodecConfig>& codecs) {
-    return !codecs.empty() && (codecs.back().name == "blosc" || codecs.back().name == "numcodecs.blosc");
+HttpBody body_of(ZarrValue value) {
+    const std::uint64_t size = value.size();
+    return value.source ? HttpBody(std::move(value.source), 0, size) : HttpBody(std::move(value.bytes));
 }
 
 }  // namespace
 
-ZarrArray::ZarrArray(const ServedNode& node, ZarrFormat format)
-    : version_(content_tag(std::as_bytes(std::span(node.version)))) {
-    const auto context = [&] {
-        return fmt::format("{}: Zarr {} cannot show it", node.name, format == ZarrFormat::v2 ? "v2" : "v3");
-    };
-    in_context(context, [&] {
-        if (node.array && format == ZarrFormat::v2) pass_chunks(node);
-        const bool passed = how_ == How::chunk_bytes || (format == ZarrFormat::v3 && pass_values(node));
-        if (!passed) plan_decoded(node, format);
-        grid_.emplace(metadata_.shape, metadata_.chunks);
-        if (how_ != How::chunk_bytes) {
-            pipeline_.emplace(ChunkSpec{metadata_.dtype, metadata_.chunks, metadata_.fill.bytes}, metadata_.codecs);
-        }
-    });
-}
-ZarrArray::~ZarrArray() = default;
-
-/// Sets the documents. The attributes lack Tessera's mark of a null fill. The fill that stands for null becomes null
-/// again in v2, because xarray would take it for missing values.
-void ZarrArray::set_documents(ZarrFormat format, const std::optional<Value>& attributes) {
-    attributes_ = attributes.value_or(Value::object());
-    const Value* const mark = attributes_.find(null_fill_attribute);
-    const bool null_fill = mark != nullptr && *mark == Value("null");
-    attributes_.erase(null_fill_attribute);
-    const Value* const dimensions = attributes_.find(dimensions_attribute);
-    if (dimensions != nullptr && dimensions->is_array() &&
-        std::ranges::any_of(dimensions->as_array(), [](const Value& v) { return v.is_null(); })) {
-        attributes_.erase(dimensions_attribute);
+const ZarrArray& ZarrArrays::in(const ServedNode& node, ZarrFormat format) {
+    const std::lock_guard lock(mutex_);
+    auto& made = format == ZarrFormat::v2 ? v2_ : v3_;
+    if (made == nullptr) {
+        made = node.array ? std::make_unique<ZarrArray>(*node.array, format)
+                          : std::make_unique<ZarrArray>(node.file, format);
     }
-    if (format == ZarrFormat::v2) {
-        document_.set("dimension_separator", ".");
-        if (null_fill) document_.set("fill_value", nullptr);
-    } else {
-        document_.set("attributes", attributes_);
-    }
-    // Without a fill, readers leave memory for absent chunks uninitialised.
-    const Value& fill = document_.at("fill_value");
-    if (fill.is_null() || is_beyond_double(fill)) may_be_absent_ = false;
+    return *made;
 }
 
-void ZarrArray::pass_chunks(const ServedNode& node) {
-    const Array& array = *node.array;
-    ChunkBytes chunks(array);
-    if (!chunks.zarray() || !are_known(*chunks.zarray())) return;
-    const ArrayMetadata m = array.metadata();
-    metadata_ = m;
-    metadata_.chunks = chunk_layout(m).chunks;
-    metadata_.keys = dialect_named("v2").default_keys();
-    document_ = *chunks.zarray();
-    forget_checksum(document_);
-    always_ = is_odd_complex(m);
-    may_be_absent_ = chunks.may_be_absent();
-    const Conversion there = convert_metadata(m, array.attributes().stored(), array.dialect(), dialect_named("v2"));
-    set_documents(ZarrFormat::v2, there.attributes);
-    chunks_.emplace(std::move(chunks));
-    how_ = How::chunk_bytes;
-}
-
-bool ZarrArray::pass_values(const ServedNode& node) {
-    if (!node.array) return false;
-    const Array& array = *node.array;
-    const Dialect& v3 = dialect_named("v3");
-    ArrayMetadata m = array.metadata();
-    std::optional<Value> attributes = array.attributes().stored();
-    may_be_absent_ = node.values->may_be_absent();
-    if (&array.dialect() != &v3) {
-        try {
-            Conversion there = convert_metadata(m, attributes, array.dialect(), v3);
-            there.metadata.keys = v3.default_keys();
-            there.metadata.unknown = Value::object();
-            ArrayMetadata same_fill = there.metadata;  // may_be_absent covers the fill
-            same_fill.fill = m.fill;
-            if (why_recode(m, same_fill)) return false;
-            v3.require_expressible(there.metadata);
-            m = std::move(there.metadata);
-            attributes = std::move(there.attributes);
-        } catch (const Error& e) {
-            if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::invalid_argument) throw;
-            return false;
-        }
-    }
-    metadata_ = std::move(m);
-    document_ = saved(v3, metadata_, nullptr);
-    set_documents(ZarrFormat::v3, attributes);
-    how_ = How::values;
-    return true;
-}
-
-void ZarrArray::plan_decoded(const ServedNode& node, ZarrFormat format) {
-    const ArraySource& source = node.source();
-    const ArrayInfo info = source.info();
-    packed_ = packed_source(source);
-    source_ = packed_ ? packed_.get() : &source;
-    ArrayWishes wishes;
-    wishes.format = format == ZarrFormat::v2 ? "v2" : "v3";
-    wishes.codec = "none";
-    wishes.chunks = node.array ? info.chunks : pieces(info);
-    if (!info.shards.empty()) wishes.shards = Shape();
-    if (!node.array) wishes.order = info.order;
-    // A file has no fill. With null, xarray takes no value for missing. v3 has no null.
-    const bool without_fill = !node.array || packed_;
-    if (without_fill && format == ZarrFormat::v2) wishes.fill = Value(nullptr);
-    if (packed_ && node.array && !node.array->metadata().dimension_names.empty()) {
-        wishes.dimension_names = node.array->metadata().dimension_names;
-    }
-    PlannedArray plan;
-    const auto planned = [&] {
-        return in_context([&] { return source_->name(); }, [&] { return plan_array(*source_, wishes); });
-    };
-    try {
-        plan = planned();
-    } catch (const Error& e) {
-        if (without_fill || e.code() != ErrorCode::unsupported) throw;
-        wishes.fill = Value(nullptr);  // all chunks are sent, so that nobody needs a fill
-        always_ = true;
-        plan = planned();
-    }
-    metadata_ = std::move(plan.metadata);
-    metadata_.keys = plan.dialect->default_keys();
-    always_ = always_ || is_odd_complex(metadata_);
-    may_be_absent_ = node.array && !packed_ && node.values->may_be_absent() && metadata_.fill.bytes;
-    document_ = saved(*plan.dialect, metadata_, nullptr);
-    set_documents(format, plan.attributes);
-    how_ = How::decoded;
-}
-
-std::optional<Index> ZarrArray::index(std::string_view key) const {
-    const auto index = metadata_.keys.parse(key, metadata_.shape.rank());
-    if (!index || metadata_.keys.key(*index) != key) return {};
-    for (int d = 0; d < index->rank(); ++d) {
-        if ((*index)[d] < 0 || (*index)[d] >= grid_->grid()[d]) return {};
-    }
-    return index;
-}
-
-HttpResponse ZarrArray::chunk(const ServedNode& node, const Index& index, const HttpRequest& request,
-                              const IoOptions& io) const {
+HttpResponse chunk_response(const ServedNode& node, const ZarrArray& array, const Index& index,
+                            const HttpRequest& request, const IoOptions& io) {
+    const std::string& version = node.zarr->version();
     const auto stamp = [&]() -> std::string {
-        const auto now = how_ == How::values ? node.values->stamp(index) : node.stamp_of(index);
+        const auto now = array.passes_values() ? node.values->stamp(index) : node.stamp_of(index);
         return now ? stamp_text(*now) : "";
     };
     HttpResponse response;
     for (int tries = 1;; ++tries) {
         const std::string before = stamp();
-        response.etag = before.empty() ? version_ : fmt::format("{}-{}", version_, before);
+        response.etag = before.empty() ? version : fmt::format("{}-{}", version, before);
         if (is_known(request, response.etag)) return response;
-        bool present = true;
-        response.body = read(node, index, io, present);
-        if (!present) return not_found_response();
+        std::optional<ZarrValue> value = array.read(index, io);
+        if (!value) return not_found_response();
+        response.body = body_of(*std::move(value));
         if (stamp() == before) return response;
         if (tries == most_tries) break;
     }
     response.etag.clear();
     response.cache_control = "no-store";
     return response;
-}
-
-HttpBody ZarrArray::read(const ServedNode& node, const Index& index, const IoOptions& io, bool& present) const {
-    const bool omitted = may_be_absent_ && !always_;
-    if (how_ == How::chunk_bytes) {
-        Buffer bytes;
-        if (chunks_->read(index, bytes)) return {std::move(bytes)};
-        present = !omitted;
-        return present ? HttpBody(chunks_->absent()) : HttpBody();
-    }
-    if (how_ == How::values) {
-        const auto opened = node.values->open(index);
-        if (opened) return stored_value(*opened, *node.values);
-        present = !omitted;
-        return present ? full_of_fill() : HttpBody();
-    }
-    if (omitted && !node.stamp_of(index)) {
-        present = false;
-        return {};
-    }
-    return decoded(index, io);
-}
-
-HttpBody ZarrArray::stored_value(const StoredValues::Opened& opened, const StoredValues& values) const {
-    const std::uint64_t size = opened.bytes->size();
-    return in_context([&] { return opened.bytes->name(); },
-                      [&]() -> HttpBody {
-                          if (size == 0) throw corrupt("no bytes");
-                          if (pipeline_->shard() != nullptr) return {opened.bytes, 0, size};
-                          if (size > values.encoded_limit()) {
-                              throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", size));
-                          }
-                          Buffer bytes = read_all(*opened.bytes);
-                          if (is_blosc(metadata_.codecs)) static_cast<void>(pipeline_->trailing_bytes(bytes));
-                          return {std::move(bytes)};
-                      });
-}
-
-HttpBody ZarrArray::decoded(const Index& index, const IoOptions& io) const {
-    NDArray elements(metadata_.dtype, metadata_.chunks);
-    const Region inside = grid_->chunk_region(index);
-    if (inside.extent != metadata_.chunks) {
-        const ElementBytes fill = metadata_.dtype.is_variable() ? ElementBytes() : fill_element(metadata_);
-        if (!metadata_.dtype.is_variable()) fill_elements(elements.view(), fill.data());
-    }
-    const Region part{Index::filled(inside.start.rank(), 0), inside.extent};
-    source_->read_into(inside, elements.view().part(part), io);
-    return {pipeline_->encoded(elements.view())};
-}
-
-HttpBody ZarrArray::full_of_fill() const {
-    NDArray elements(metadata_.dtype, metadata_.chunks);
-    const ElementBytes fill = fill_element(metadata_);
-    const VariableSlot slot{reinterpret_cast<const char*>(fill.data()), fill.size()};
-    fill_elements(elements.view(),
-                  metadata_.dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.data());
-    return {pipeline_->encoded(elements.view())};
-}
-
-const ZarrArray& ZarrArrays::in(const ServedNode& node, ZarrFormat format) {
-    const std::lock_guard lock(mutex_);
-    auto& made = format == ZarrFormat::v2 ? v2_ : v3_;
-    if (made == nullptr) made = std::make_unique<ZarrArray>(node, format);
-    return *made;
 }
 
 }  // namespace tessera::serve

@@ -120,7 +120,7 @@ HttpResponse v2_chunk(Served& served, const ServedNode& node, const std::string&
     if (!node.is_array()) return not_found_response();
     const ZarrArray& array = zarr_of(node, ZarrFormat::v2);
     const auto index = array.index(key);
-    return index ? array.chunk(node, *index, request, served.io(request)) : not_found_response();
+    return index ? chunk_response(node, array, *index, request, served.io(request)) : not_found_response();
 }
 
 HttpResponse answer_v2(Served& served, const HttpRequest& request) {
@@ -192,7 +192,7 @@ HttpResponse v3_chunk(Served& served, const HttpRequest& request) {
         if (!node->is_array()) continue;
         const ZarrArray& array = zarr_of(*node, ZarrFormat::v3);
         if (const auto index = array.index(joined(segments, begin, segments.size()))) {
-            return array.chunk(*node, *index, request, served.io(request));
+            return chunk_response(*node, array, *index, request, served.io(request));
         }
     }
     return not_found_response();

@@ -1,4 +1,4 @@
-// Stored chunks and their places, for programs that decode them themselves.
+// The state of stored chunks, and their places, for programs that decode them themselves.
 #include <pybind11/stl.h>
 
 #include <tessera/error.h>
@@ -25,31 +25,6 @@ private:
     std::shared_ptr<ArrayParts> parts_;
 };
 
-py::bytes bytes_of(const Buffer& buffer) {
-    return {reinterpret_cast<const char*>(buffer.data()), buffer.size()};
-}
-
-/// The Zarr v2 `.zarray` of the stored chunks; None if v2 cannot express them.
-py::object zarray(ArrayHandle& handle) {
-    if (!handle.parts()->array) return py::none();
-    const Chunks chunks(handle);
-    return chunks->zarray() ? value_to_python(*chunks->zarray()) : py::none();
-}
-
-/// The bytes of a chunk; None if it is absent and reads as the fill, unless `always`.
-py::object chunk_bytes(ArrayHandle& handle, const py::object& index, bool always) {
-    const Chunks chunks(handle);
-    const Index chunk = shape_from_python(index);
-    Buffer bytes;
-    const bool found = Work({}, Length::brief).run([&](const IoOptions&) {
-        if (chunks->read(chunk, bytes)) return true;
-        if (chunks->may_be_absent() && !always) return false;
-        bytes = chunks->absent();
-        return true;
-    });
-    return found ? py::object(bytes_of(bytes)) : py::object(py::none());
-}
-
 /// A sum that changes with the array, and the time of the last change in nanoseconds since 1970.
 std::pair<std::string, std::int64_t> state(ArrayHandle& handle) {
     const Chunks chunks(handle);
@@ -65,8 +40,6 @@ py::object references_of(const py::object& path) {
 }  // namespace
 
 void bind_chunks(py::module_& module) {
-    module.def("zarray", &zarray);
-    module.def("chunk_bytes", &chunk_bytes);
     module.def("state", &state);
     module.def("references", &references_of);
 }

@@ -32,7 +32,8 @@ DType structure_from_numpy(const py::dtype& dtype) {
         fields.push_back(std::move(field));
     }
     std::ranges::stable_sort(fields, {}, &Field::offset);
-    return DType::structure(std::move(fields), dtype.itemsize());
+    // Not dtype.itemsize(), which older pybind11 reads where NumPy 1 has it in memory.
+    return DType::structure(std::move(fields), py::cast<std::int64_t>(dtype.attr("itemsize")));
 }
 
 py::dtype structure_to_numpy(const DType& dtype) {
@@ -90,7 +91,7 @@ DType dtype_from_argument(const py::object& dtype) {
         }
     }
     const py::dtype known = py::dtype::from_args(dtype);
-    if (known.kind() == 'O') return DType::variable_text();
+    if (known.kind() == 'O' || known.kind() == 'T') return DType::variable_text();
     return dtype_from_numpy(known);
 }
 
@@ -236,7 +237,9 @@ void slots_to_objects(const ArrayView& slots, const py::array& objects) {
     });
 }
 
-NDArray objects_to_slots(const py::array& objects, const DType& dtype) {
+NDArray objects_to_slots(const py::array& values, const DType& dtype) {
+    // NumPy 2's StringDType has memory of its own kind.
+    const py::array objects = values.dtype().kind() == 'T' ? py::array(values.attr("astype")("O")) : values;
     Shape shape;
     for (py::ssize_t d = 0; d < objects.ndim(); ++d) shape.push_back(objects.shape(d));
     NDArray elements(dtype, shape);

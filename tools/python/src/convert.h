@@ -40,8 +40,9 @@ namespace py = pybind11;
 
 /// Fills an array of objects with the str or bytes of variable-length elements. Holds the GIL.
 void slots_to_objects(const ArrayView& slots, const py::array& objects);
-/// The reverse: str or bytes objects as variable-length elements. Throws TypeError, naming the element.
-[[nodiscard]] NDArray objects_to_slots(const py::array& objects, const DType& dtype);
+/// The reverse: str or bytes objects, or elements of NumPy 2's StringDType, as variable-length elements. Throws
+/// TypeError, naming the element.
+[[nodiscard]] NDArray objects_to_slots(const py::array& values, const DType& dtype);
 
 /// A new, uninitialised NumPy array.
 [[nodiscard]] py::array empty_array(const py::dtype& dtype, const Shape& shape, bool fortran = false);

@@ -3,8 +3,10 @@
 
 #include <tessera/key_value_store.h>
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <string_view>
 
+#include "bytes.h"
 #include "convert.h"
 #include "handle.h"
 
@@ -12,33 +14,21 @@ namespace tessera::python {
 
 namespace {
 
-/// The bytes of anything with the buffer protocol.
-class Bytes {
-public:
-    explicit Bytes(const py::object& object) {
-        if (PyObject_CheckBuffer(object.ptr()) == 0) {
-            throw py::type_error(fmt::format("a value is bytes or another buffer, found {}",
-                                             py::cast<std::string>(py::repr(py::type::of(object)))));
-        }
-        if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
-            PyErr_Clear();  // not contiguous
-            packed_ = py::reinterpret_steal<py::object>(PyBytes_FromObject(object.ptr()));
-            if (!packed_ || PyObject_GetBuffer(packed_.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
-                throw py::error_already_set();
-            }
-        }
-    }
-    ~Bytes() { PyBuffer_Release(&buffer_); }
-    Bytes(const Bytes&) = delete;
-    Bytes& operator=(const Bytes&) = delete;
-    [[nodiscard]] ByteSpan span() const {
-        return {static_cast<const std::byte*>(buffer_.buf), static_cast<std::size_t>(buffer_.len)};
-    }
-
-private:
-    py::object packed_;
-    Py_buffer buffer_ = {};
+struct ByteRange {
+    std::uint64_t offset = 0;
+    std::uint64_t size = 0;
 };
+
+/// The part of `size` bytes that a range names; what lies beyond the end is left out.
+ByteRange range_within(const py::object& range, std::uint64_t size) {
+    if (range.is_none()) return {0, size};
+    const auto pair = py::reinterpret_borrow<py::tuple>(range);
+    const auto start = py::cast<std::int64_t>(pair[0]);
+    const std::uint64_t first = start >= 0 ? std::min<std::uint64_t>(static_cast<std::uint64_t>(start), size)
+                                           : size - std::min<std::uint64_t>(static_cast<std::uint64_t>(-start), size);
+    const std::uint64_t stop = pair[1].is_none() ? size : std::min(py::cast<std::uint64_t>(pair[1]), size);
+    return {first, stop > first ? stop - first : 0};
+}
 
 struct OpenStore {
     std::shared_ptr<KeyValueStore> store;
@@ -55,12 +45,29 @@ public:
         return store_->store;
     }
 
-    py::object get(const std::string& key) {
+    py::object get(const std::string& key, const py::object& range) {
         const auto from = store();
-        Buffer value;
-        const bool found = Work({}, Length::brief).run([&](const IoOptions&) { return from->get(key, value); });
-        if (!found) return py::none();
-        return py::bytes(reinterpret_cast<const char*>(value.data()), value.size());
+        const auto value = Work({}, Length::brief).run([&](const IoOptions&) { return from->open(key); });
+        return value == nullptr ? py::object(py::none()) : bytes_in(*value, range);
+    }
+    /// False if the key has a value already, whichever program made it.
+    bool put_new(const std::string& key, const py::object& value) {
+        const auto to = store();
+        const Bytes bytes(value);
+        return Work({}, Length::brief).run([&](const IoOptions&) {
+            to->require_unsealed(key);
+            const StoreLock lock = to->lock(folder_of(key), 0, LockMode::exclusive);
+            if (to->contains(key)) return false;
+            // A link fails where the name is taken, also by programs that know nothing of the lock.
+            const std::string held = join_key(folder_of(key), ".tessera/new");
+            to->put(held, bytes.span());
+            const bool linked = to->link(key, *to, held);
+            to->erase(held);
+            const bool taken = !linked && to->contains(key);
+            if (!linked && !taken) to->put(key, bytes.span());  // no links in this file system
+            to->sync();
+            return !taken;
+        });
     }
     void put(const std::string& key, const py::object& value) {
         const auto to = store();
@@ -110,6 +117,10 @@ public:
     }
 
 private:
+    [[nodiscard]] static std::string folder_of(std::string_view key) {
+        const std::size_t slash = key.rfind('/');
+        return slash == std::string_view::npos ? std::string() : std::string(key.substr(0, slash));
+    }
     [[nodiscard]] std::unique_ptr<OpenStore> open() const {
         return std::make_unique<OpenStore>(OpenStore{directory_store(path_, options_.store())});
     }
@@ -121,10 +132,26 @@ private:
 
 }  // namespace
 
+py::object bytes_in(const ByteSource& source, const py::object& range) {
+    const ByteRange part = range_within(range, source.size());
+    auto bytes =
+        py::reinterpret_steal<py::object>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(part.size)));
+    if (!bytes) throw py::error_already_set();
+    auto* const to = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr()));
+    Work({}, Length::brief).run([&](const IoOptions&) { source.read(part.offset, {to, part.size}); });
+    return bytes;
+}
+
+py::object bytes_in(ByteSpan bytes, const py::object& range) {
+    const ByteRange part = range_within(range, bytes.size());
+    return py::bytes(reinterpret_cast<const char*>(bytes.data()) + part.offset, part.size);
+}
+
 void bind_keys(py::module_& module) {
     py::class_<KeyStoreHandle>(module, "KeyStoreHandle")
         .def(py::init<const py::object&, PlaceOptions>())
-        .def("get", &KeyStoreHandle::get)
+        .def("get", &KeyStoreHandle::get, py::arg("key"), py::arg("range") = py::none())
+        .def("put_new", &KeyStoreHandle::put_new)
         .def("put", &KeyStoreHandle::put)
         .def("erase", &KeyStoreHandle::erase)
         .def("erase_below", &KeyStoreHandle::erase_below)

@@ -73,6 +73,10 @@ def __getattr__(name: str) -> Any:
         for each in ("KeyStore", "ZarrView", "zarr_view"):
             globals()[each] = getattr(_zarr, each)
         return globals()[name]
+    if name == "zarr":
+        import importlib
+
+        return importlib.import_module(".zarr", __name__)  # takes zarr-python 3
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -331,6 +331,20 @@ class Array:
 
         return to_dask(self, chunks, limit)
 
+    def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
+        """This array as a ``zarr.Array`` of zarr-python 2 or 3, without a copy.
+
+        Opened with ``"r+"`` and stored as Zarr v2 or v3 in a directory, it can be written, too.
+
+        Parameters
+        ----------
+        zarr_format : {2, 3}, optional
+            The format in which it is shown; see :class:`tessera.zarr.Store`.
+        """
+        from ._zarr import as_zarr
+
+        return as_zarr(self, zarr_format)
+
     def __dask_tokenize__(self) -> Any:
         from ._dask import token
 

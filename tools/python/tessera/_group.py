@@ -348,6 +348,12 @@ class Group(Mapping[str, Any]):
             return f"{name}: {error}"
         return f"{name} {array.shape} {array._handle.dtype_text}"
 
+    def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
+        """This group and all below it as a ``zarr.Group``, without a copy; see :meth:`Array.as_zarr`."""
+        from ._zarr import as_zarr
+
+        return as_zarr(self, zarr_format)
+
     def _require_writable(self) -> None:
         if self._mode == "r":
             raise InvalidArgument(f'{self._path}: was opened for reading; tessera.open(path, "r+") can change it')
@@ -373,6 +379,12 @@ class Members(Mapping[str, Array]):
     def path(self) -> str:
         """Where the file lies."""
         return self._path
+
+    def as_zarr(self, zarr_format: Optional[int] = None) -> Any:
+        """The arrays as members of a ``zarr.Group``, without a copy; see :meth:`Array.as_zarr`."""
+        from ._zarr import as_zarr
+
+        return as_zarr(self, zarr_format)
 
     def __getitem__(self, name: str) -> Array:
         from . import open_array

@@ -1,15 +1,13 @@
 # mypy: warn-unused-ignores=False
-"""Views of everything that Tessera opens, for programs that read Zarr v2: zarr-python 2, xarray, dask."""
+"""Views of everything that Tessera opens, for programs that read Zarr: zarr-python, xarray, dask."""
 
 from __future__ import annotations
 
-import base64
 import json
 import os
+import re
 from collections.abc import MutableMapping
 from typing import Any, Iterator, Optional
-
-import numpy as np
 
 from . import _tessera
 from ._array import Array
@@ -19,183 +17,148 @@ from ._group import Group, Members
 _Base: Any
 try:
     from zarr.storage import Store as _Base  # type: ignore
-except ImportError:
+except ImportError:  # zarr 3 has its stores elsewhere: see tessera.zarr
     _Base = MutableMapping
 
-# Marks arrays whose fill was null, and became zeros in a format without null.
-_NULL_FILL = "_TESSERA_FILL_VALUE"
-# Plain files are cut into contiguous pieces of at most so many bytes.
-_PIECE = 8 << 20
+# What a chunk is called in the formats of Zarr: "0.1", "c/0/1", "c".
+_CHUNK = re.compile(r"c([./]\d+)*|\d+([./]\d+)*")
 
 
-def _float_json(value: float) -> Any:
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return float(value)
+def encode(document: Any) -> bytes:
+    """A document of JSON as Zarr stores it."""
+    return json.dumps(document, indent=4, ensure_ascii=True).encode("ascii")
 
 
-def fill_json(fill: Any, dtype: np.dtype[Any]) -> Any:
-    """A fill as Zarr v2 spells it."""
-    if fill is None:
+class NodeKeys:
+    """The keys of a node and of all below it, as a read-only hierarchy of Zarr v2 or v3."""
+
+    def __init__(self, node: Any, zarr_format: int):
+        self.node = node
+        self.format = zarr_format
+        self._arrays: dict[str, Any] = {}
+
+    def _child(self, path: str) -> Any:
+        return self.node if path == "" else self.node[path]
+
+    def array(self, path: str) -> Any:
+        """Of the array at a path; None where there is a group. Raises NotFound where there is nothing."""
+        if path not in self._arrays:
+            node = self._child(path) if path == "" or not isinstance(self.node, Array) else None
+            if node is None:
+                raise NotFound(path)
+            if not isinstance(node, Array):
+                return None
+            self._arrays[path] = _tessera.ZarrKeys(node._handle, self.format)
+        return self._arrays[path]
+
+    def children(self, path: str) -> list[str]:
+        """The names of the nodes below a group."""
+        try:
+            node = self._child(path)
+        except (NotFound, TypeError):
+            return []
+        return [] if isinstance(node, Array) else list(node)
+
+    def documents(self, path: str) -> list[str]:
+        """The names of the documents at a path."""
+        try:
+            keys = self.array(path)
+        except Error as error:
+            # What cannot be opened is there, and says so when its document is read.
+            return [] if isinstance(error, NotFound) else [".zarray" if self.format == 2 else "zarr.json"]
+        if self.format == 3:
+            return ["zarr.json"]
+        if keys is not None:
+            return [".zarray", ".zattrs"]
+        return [".zgroup", ".zattrs", ".zmetadata"] if path == "" else [".zgroup", ".zattrs"]
+
+    def walk(self, path: str = "", chunks: bool = False) -> Iterator[str]:
+        """All keys from a path on; chunks only if they are asked for."""
+        prefix = f"{path}/" if path else ""
+        for name in self.documents(path):
+            yield prefix + name
+        if chunks:
+            try:
+                keys = self.array(path)
+            except Error:
+                keys = None
+            if keys is not None:
+                yield from (prefix + key for key in keys.stored())
+        for child in self.children(path):
+            yield from self.walk(prefix + child, chunks)
+
+    def _document(self, path: str, name: str) -> Any:
+        """None if there is no such document."""
+        keys = self.array(path)
+        if keys is not None:
+            if name in (".zarray", "zarr.json"):
+                return keys.document()
+            return keys.attributes() if name == ".zattrs" else None
+        node = self._child(path)
+        attributes = node.attrs.asdict() if isinstance(node, Group) else {}
+        if name == "zarr.json":
+            return {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+        if name == ".zmetadata":
+            return self._consolidated() if path == "" else None
+        return {".zgroup": {"zarr_format": 2}, ".zattrs": attributes}.get(name)
+
+    def _consolidated(self) -> Any:
+        documents = {}
+        for key in self.walk():
+            path, _, name = key.rpartition("/")
+            if name != ".zmetadata":
+                try:
+                    documents[key] = self._document(path, name)
+                except Error:
+                    continue  # named when it is asked for by itself
+        return {"zarr_consolidated_format": 1, "metadata": documents}
+
+    def chunk(self, key: str) -> Optional[tuple[Any, str]]:
+        """The array that a key leads to, and the name of the chunk in it."""
+        parts = key.split("/")
+        for n in range(len(parts) - 1, -1, -1):
+            name = "/".join(parts[n:])
+            if not _CHUNK.fullmatch(name):
+                if not _CHUNK.fullmatch(parts[n]):
+                    return None
+                continue
+            try:
+                keys = self.array("/".join(parts[:n]))
+            except NotFound:
+                continue
+            if keys is not None and keys.is_chunk(name):
+                return keys, name
         return None
-    kind = dtype.kind
-    if kind == "f":
-        return _float_json(fill)
-    if kind == "c":
-        return [_float_json(fill.real), _float_json(fill.imag)]
-    if kind in "SV":
-        return base64.standard_b64encode(np.array(fill, dtype).tobytes()).decode("ascii")
-    if kind in "Mm":
-        return int(np.array(fill).view("i8"))
-    if kind == "O":
-        return fill if isinstance(fill, str) else base64.standard_b64encode(fill).decode("ascii")
-    return np.array(fill, dtype)[()].item()
 
-
-def _descr(dtype: np.dtype[Any]) -> Any:
-    """A dtype as Zarr v2 spells it. Padding becomes fields of bytes, as in zarr-python."""
-    if dtype.names is None:
-        return dtype.str
-    described = []
-    for name in dtype.names:
-        part = dtype.fields[name][0]  # type: ignore
-        base, shape = (part.base, part.shape)
-        described.append([name, _descr(base), list(shape)] if shape else [name, _descr(base)])
-    return described
-
-
-def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype without padding and titles, in which Zarr v2 has it."""
-    return np.dtype([(n, _packed(dtype.fields[n][0].base), dtype.fields[n][0].shape)  # type: ignore
-                     for n in dtype.names]) if dtype.names is not None else dtype
-
-
-# Codecs of numcodecs 0.11, for where it is not installed to be asked.
-_KNOWN = {"adler32", "astype", "bitround", "blosc", "bz2", "categorize", "crc32", "delta", "fixedscaleoffset", "gzip",
-          "lz4", "lzma", "packbits", "quantize", "shuffle", "vlen-bytes", "vlen-utf8", "zlib", "zstd"}
-
-
-def _decodes(codec: dict[str, Any]) -> bool:
-    """Whether who reads the view has this codec."""
-    try:
-        import numcodecs  # type: ignore
-    except ImportError:
-        return codec["id"] in _KNOWN
-    try:
-        numcodecs.get_codec(dict(codec))
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-class _ArrayKeys:
-    """The keys of one array: its documents, and its chunks as they are stored where Zarr v2 can say them, else decoded."""
-
-    def __init__(self, array: Array):
-        self.array = array
-        layout = array._handle.layout()
-        self.order = layout["order"] if layout["chunks"] is None else "C"
-        self.chunks = layout["chunks"] if layout["chunks"] is not None else self._pieces()
-        self.grid = tuple(-(-n // c) for n, c in zip(array.shape, self.chunks))
-        self.stored: Optional[dict[str, Any]] = _tessera.zarray(array._handle)
-        if self.stored is not None:
-            codecs = (self.stored["filters"] or []) + [self.stored["compressor"] or {"id": "blosc"}]
-            if not all(map(_decodes, codecs)):
-                self.stored = None
-        # Of an absent chunk whose fill is null, zarr leaves whatever its memory held. And it makes a complex fill by
-        # arithmetic: beside an infinity the other part becomes NaN.
-        fill = self._fill()
-        self.always = fill is None or (array.dtype.kind == "c" and not np.isfinite(fill))
-
-    def _pieces(self) -> tuple[int, ...]:
-        """Contiguous pieces of a plain file: whole along its fastest dimensions."""
-        shape = self.array.shape
-        chunks = [1] * len(shape)
-        left = max(_PIECE // max(self.array.itemsize, 1), 1)
-        axes = range(len(shape)) if self.order == "F" else reversed(range(len(shape)))
-        for axis in axes:
-            chunks[axis] = max(min(shape[axis], left), 1)
-            left //= chunks[axis]
-            if chunks[axis] < shape[axis]:
-                break
-        return tuple(chunks)
-
-    def document(self) -> dict[str, Any]:
-        """``.zarray``"""
-        array = self.array
-        dtype: Any = array.dtype
-        if self.stored is not None:
-            return {**self.stored, "shape": list(array.shape), "dimension_separator": ".",
-                    "fill_value": fill_json(self._fill(), _packed(dtype))}
-        filters = None
-        if dtype == object:
-            if not array._handle.is_variable:
-                raise Unsupported(f"{array.path}: Zarr v2 cannot say what its elements are")
-            text = array._handle.dtype_text == "string"
-            filters = [{"id": "vlen-utf8" if text else "vlen-bytes"}]
-            spelt: Any = "|O"
-        else:
-            spelt = _descr(dtype)
-        return {"zarr_format": 2, "shape": list(array.shape), "chunks": list(self.chunks), "dtype": spelt,
-                "compressor": None, "fill_value": fill_json(self._fill(), _packed(dtype)), "order": self.order,
-                "filters": filters, "dimension_separator": "."}
-
-    def _fill(self) -> Any:
-        """xarray takes a fill for a missing value: one that only stands for null is none."""
-        return None if self.array.attrs.get(_NULL_FILL) == "null" else self.array.fill_value
-
-    def attributes(self) -> dict[str, Any]:
-        """``.zattrs``, with the names of dimensions as xarray looks for them."""
-        attributes = self.array.attrs.asdict()
-        attributes.pop(_NULL_FILL, None)
-        names = self.array.dims
-        if names is not None and all(name is not None for name in names):
-            attributes.setdefault("_ARRAY_DIMENSIONS", list(names))
-        return attributes
-
-    def index(self, name: str) -> Optional[tuple[int, ...]]:
-        """The chunk that a name means."""
-        if not self.array.shape:
-            return () if name == "0" else None
-        parts = name.split(".")
-        if len(parts) != len(self.grid) or not all(part.isdecimal() and str(int(part)) == part for part in parts):
+    def get(self, key: str, range: Any = None) -> Optional[bytes]:
+        """A value, or a part of it (start, stop); None if there is none."""
+        path, _, name = key.rpartition("/")
+        if name in ((".zarray", ".zgroup", ".zattrs", ".zmetadata") if self.format == 2 else ("zarr.json",)):
+            try:
+                document = self._document(path, name)
+            except NotFound:
+                return None
+            value = None if document is None else encode(document)
+            return value if value is None or range is None else value[range[0]:range[1]]
+        found = self.chunk(key)
+        if found is None:
             return None
-        index = tuple(map(int, parts))
-        return index if all(i < n for i, n in zip(index, self.grid)) else None
+        try:
+            return found[0].get(found[1], range)
+        except Error as error:
+            # Not a KeyError, which zarr would take for a chunk that is absent.
+            raise OSError(str(error)) from error
 
-    def chunk(self, index: tuple[int, ...]) -> Optional[bytes]:
-        """A chunk; None for one that is not stored and reads as the fill."""
-        if self.stored is None:
-            return self._decoded(index)
-        return _tessera.chunk_bytes(self.array._handle, index, self.always)
-
-    def _decoded(self, index: tuple[int, ...]) -> bytes:
-        """A chunk's elements; beyond the edge the fill."""
-        array = self.array
-        start = [i * c for i, c in zip(index, self.chunks)]
-        stop = [min(s + c, n) for s, c, n in zip(start, self.chunks, array.shape)]
-        inside: Any = (*(slice(0, b - a) for a, b in zip(start, stop)), ...)
-        chunk = np.zeros(self.chunks, array.dtype, order=self.order)
-        if any(b - a < c for a, b, c in zip(start, stop, self.chunks)) and array.fill_value is not None:
-            chunk[...] = array.fill_value
-        elif chunk.dtype == object:
-            chunk[...] = "" if array._handle.dtype_text == "string" else b""
-        array.read(tuple(slice(a, b) for a, b in zip(start, stop)), out=chunk[inside])
-        if chunk.dtype == object:
-            return _variable(chunk)
-        packed = _packed(chunk.dtype)
-        return chunk.astype(packed).tobytes(self.order) if packed != chunk.dtype else chunk.tobytes(self.order)
-
-
-def _variable(chunk: np.ndarray[Any, Any]) -> bytes:
-    """As numcodecs' vlen-utf8 and vlen-bytes: the number of elements, and of each its length and bytes."""
-    parts = [np.uint32(chunk.size).astype("<u4").tobytes()]
-    for element in chunk.reshape(-1):
-        encoded = element.encode() if isinstance(element, str) else element
-        parts += [np.uint32(len(encoded)).astype("<u4").tobytes(), encoded]
-    return b"".join(parts)
+    def contains(self, key: str) -> bool:
+        """Whether there is a value; decodes nothing."""
+        path, _, name = key.rpartition("/")
+        if name in self.documents(path):
+            return True
+        try:
+            found = self.chunk(key)
+        except Error:
+            return False
+        return found is not None and found[0].contains(found[1])
 
 
 class ZarrView(_Base):  # type: ignore
@@ -207,111 +170,25 @@ class ZarrView(_Base):  # type: ignore
     _listable = True
 
     def __init__(self, node: Any):
-        self._node = node
-        self._arrays: dict[str, _ArrayKeys] = {}
+        self._keys = NodeKeys(node, 2)
 
     def __reduce__(self) -> Any:
-        return ZarrView, (self._node,)
-
-    # ---- nodes
-
-    def _child(self, path: str) -> Any:
-        return self._node if path == "" else self._node[path]
-
-    def _keys_of(self, path: str) -> Optional[_ArrayKeys]:
-        """Of the array at a path; None where there is a group. Raises NotFound where there is nothing."""
-        if path not in self._arrays:
-            node = self._child(path) if path == "" or not isinstance(self._node, Array) else None
-            if node is None:
-                raise NotFound(path)
-            if not isinstance(node, Array):
-                return None
-            self._arrays[path] = _ArrayKeys(node)
-        return self._arrays[path]
-
-    def _children(self, path: str) -> list[str]:
-        try:
-            node = self._child(path)
-        except (NotFound, TypeError):
-            return []
-        return [] if isinstance(node, Array) else list(node)
-
-    def _names(self, path: str) -> list[str]:
-        """The documents at a path, without its chunks."""
-        try:
-            keys = self._keys_of(path)
-        except Error as error:
-            # What cannot be opened is there, and says so when its document is read.
-            return [] if isinstance(error, NotFound) else [".zarray"]
-        if keys is not None:
-            return [".zarray", ".zattrs"]
-        return [".zgroup", ".zattrs", ".zmetadata"] if path == "" else [".zgroup", ".zattrs"]
-
-    def _walk(self, path: str = "") -> Iterator[str]:
-        prefix = f"{path}/" if path else ""
-        for name in self._names(path):
-            yield prefix + name
-        for child in self._children(path):
-            yield from self._walk(prefix + child)
-
-    # ---- a mapping
+        return ZarrView, (self._keys.node,)
 
     def __getitem__(self, key: str) -> bytes:
-        path, _, name = key.rpartition("/")
-        try:
-            keys = self._keys_of(path)
-        except NotFound:
-            raise KeyError(key) from None
-        if name == ".zmetadata" and path == "" and keys is None:
-            return self._consolidated()
-        if keys is None:
-            if name == ".zgroup":
-                return b'{"zarr_format": 2}'
-            if name == ".zattrs":
-                node = self._child(path)
-                return _encode(node.attrs.asdict() if isinstance(node, Group) else {})
-        elif name == ".zarray":
-            return _encode(keys.document())
-        elif name == ".zattrs":
-            return _encode(keys.attributes())
-        elif (index := keys.index(name)) is not None:
-            try:
-                value = keys.chunk(index)
-            except Error as error:
-                # Not a KeyError, which zarr would take for a chunk that is absent.
-                raise OSError(str(error)) from error
-            if value is not None:
-                return value
-        raise KeyError(key)
-
-    def _consolidated(self) -> bytes:
-        documents = {}
-        for key in self._walk():
-            if not key.endswith(".zmetadata"):
-                try:
-                    documents[key] = json.loads(self[key])
-                except Error:
-                    continue  # named when it is asked for by itself
-        return _encode({"zarr_consolidated_format": 1, "metadata": documents})
+        value = self._keys.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str):
-            return False
-        path, _, name = key.rpartition("/")
-        if name in self._names(path):
-            return True
-        try:
-            keys = self._keys_of(path)
-        except Error:
-            return False
-        index = None if keys is None else keys.index(name)
-        return keys is not None and index is not None and (keys.stored is None or keys.chunk(index) is not None)
+        return isinstance(key, str) and self._keys.contains(key)
 
     def __iter__(self) -> Iterator[str]:
-        return self._walk()
+        return self._keys.walk()
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._walk())
+        return sum(1 for _ in self._keys.walk())
 
     def __setitem__(self, key: str, value: Any) -> None:
         raise PermissionError("a view is only read; tessera.open(path, \"r+\") writes")
@@ -322,18 +199,18 @@ class ZarrView(_Base):  # type: ignore
     def listdir(self, path: str = "") -> list[str]:
         """The names at a path; chunks are not among them."""
         path = (path or "").strip("/")
-        return self._names(path) + self._children(path)
+        return self._keys.documents(path) + self._keys.children(path)
 
     def getsize(self, path: str = "") -> int:
         """The bytes of the elements of an array; -1 where that is not known."""
         try:
-            keys = self._keys_of((path or "").strip("/"))
-        except Error:
+            node = self._keys._child((path or "").strip("/"))
+        except (Error, TypeError):
             return -1
-        return -1 if keys is None else keys.array.nbytes
+        return node.nbytes if isinstance(node, Array) else -1
 
     def __repr__(self) -> str:
-        return f"<tessera.zarr_view of {self._node!r}>"
+        return f"<tessera.zarr_view of {self._keys.node!r}>"
 
 
 class KeyStore(_Base):  # type: ignore
@@ -448,8 +325,19 @@ class KeyStore(_Base):  # type: ignore
         return f"<tessera.KeyStore {self._path!r}>"
 
 
-def _encode(document: Any) -> bytes:
-    return json.dumps(document, indent=4, ensure_ascii=True).encode("ascii")
+def as_zarr(node: Any, zarr_format: Optional[int] = None) -> Any:
+    """See :meth:`Array.as_zarr`."""
+    import zarr  # type: ignore
+
+    if int(zarr.__version__.partition(".")[0]) >= 3:
+        from .zarr import Store
+
+        return zarr.open(Store(node, zarr_format=zarr_format), mode="r" if getattr(node, "mode", "r") == "r" else "r+")
+    if zarr_format == 3:
+        raise Unsupported(f"{node.path}: zarr-python {zarr.__version__} reads only Zarr v2")
+    if getattr(node, "mode", "r") != "r" and node.format == "v2" and os.path.isdir(node.path):
+        return zarr.open(KeyStore(node.path), mode="r+")
+    return zarr.open(ZarrView(node), mode="r")
 
 
 def zarr_view(path: Any) -> ZarrView:

@@ -149,6 +149,8 @@ public:
     [[nodiscard]] Shape chunks() const { return info().chunks; }  ///< units of decoding: with shards, inner chunks
     [[nodiscard]] Shape shards() const { return info().shards; }  ///< empty without sharding
     void refresh();
+    /// Makes this handle and its copies store chunks that equal the fill, instead of erasing them.
+    void store_fill();
     /// One field of an array of structures, for reading and writing it alone: `table.field("close")`. Include
     /// <tessera/array_field.h>. Throws not_found, listing the fields, and invalid_argument if elements are not
     /// structures.

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::serve {
+namespace tessera {
 
 namespace {
 
@@ -92,4 +92,4 @@ std::unique_ptr<ArraySource> packed_source(const ArraySource& source) {
     return std::make_unique<PackedSource>(source, std::move(close));
 }
 
-}  // namespace tessera::serve
+}  // namespace tessera

@@ -1,0 +1,285 @@
+"""tessera.zarr.CodecPipeline beside zarr's own: the same elements, and files that the other reads."""
+import multiprocessing
+import os
+import pickle
+import random
+
+import numpy as np
+import pytest
+import tessera
+import tessera.zarr
+import zarr
+from zarr.storage import LocalStore, MemoryStore
+
+OURS = "tessera.zarr.CodecPipeline"
+OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
+ROUNDS = int(os.environ.get("TESSERA_PEERS_ROUNDS", "60"))
+NUMPY2 = int(np.__version__.partition(".")[0]) >= 2
+
+
+@pytest.fixture(autouse=True)
+def _ours():
+    with zarr.config.set({"codec_pipeline.path": OURS}):
+        yield
+
+
+def random_values(rng, dtype, shape):
+    dtype = np.dtype(dtype) if isinstance(dtype, str) and dtype not in ("text", "bytes") else dtype
+    if isinstance(dtype, str):
+        words = ["", "a", "größer", "x" * 40] if dtype == "text" else [b"", b"a", b"\0\xff"]
+        return np.array([rng.choice(words) for _ in range(int(np.prod(shape)))], dtype=object).reshape(shape)
+    if dtype.kind == "U":
+        return np.array([rng.choice(["", "ab", "é"]) for _ in range(int(np.prod(shape)))], dtype).reshape(shape)
+    raw = np.frombuffer(rng.randbytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+    if dtype.kind == "b":
+        return np.array(np.frombuffer(rng.randbytes(raw.size), "u1") > 127).reshape(shape)
+    if dtype.kind in "fc":
+        return np.array(np.frombuffer(rng.randbytes(raw.size * 2), "i2").reshape(shape) / 4, dtype)
+    return raw.copy()
+
+
+DTYPES = ["i1", "<u2", ">i4", "<i8", ">f4", "<f8", "?", "<c8", "S3", "<U2", "V5", "<M8[s]", "<m8[ms]", "text"]
+
+
+def random_array(rng, store):
+    rank = rng.choice([0, 1, 2, 2, 3])
+    shape = tuple(rng.randint(1, 13) for _ in range(rank))
+    chunks = tuple(rng.randint(1, n + 2) for n in shape)
+    zarr_format = rng.choice([2, 3, 3])
+    dtype = rng.choice(DTYPES)
+    if zarr_format == 2 and dtype == "V5":
+        dtype = "<i4"
+    options = {"shape": shape, "chunks": chunks, "dtype": str if dtype == "text" else dtype, "zarr_format": zarr_format}
+    if zarr_format == 3:
+        codecs = [None, zarr.codecs.GzipCodec(), zarr.codecs.ZstdCodec(), zarr.codecs.BloscCodec(cname="lz4"),
+                  [zarr.codecs.ZstdCodec(), zarr.codecs.Crc32cCodec()]]
+        options["compressors"] = rng.choice(codecs)
+        if rank and rng.random() < 0.4 and dtype != "V5":
+            options["shards"] = tuple(c * rng.randint(1, 3) for c in chunks)
+        if rank > 1 and rng.random() < 0.3 and "shards" not in options:
+            options["filters"] = [zarr.codecs.TransposeCodec(order=tuple(rng.sample(range(rank), rank)))]
+        options["chunk_key_encoding"] = rng.choice([{"name": "default", "separator": "/"}, {"name": "v2", "separator": "."}])
+    else:
+        options["order"] = rng.choice("CF")
+        options["chunk_key_encoding"] = {"name": "v2", "separator": rng.choice("./")}
+    name = rng.choice([None, "deep/er"])
+    options["config"] = {"order": rng.choice("CF"), "write_empty_chunks": rng.random() < 0.3}
+    return zarr.create_array(store, name=name, overwrite=True, **options), dtype
+
+
+def random_key(rng, shape):
+    return tuple(
+        rng.randrange(n) if rng.random() < 0.2 else slice(a := rng.randrange(n), rng.randint(a, n), rng.choice([None, None, 2, 3]))
+        for n in shape)
+
+
+def same(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind in "OT" or b.dtype.kind in "OT":
+        return a.shape == b.shape and a.astype(object).tolist() == b.astype(object).tolist()
+    return a.shape == b.shape and a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and a.tobytes() == b.astype(
+        a.dtype).tobytes()
+
+
+def edit(rng, array, mirror, dtype):
+    """One write, of any kind, to an array and to NumPy's."""
+    shape = mirror.shape
+    way = rng.choice(["basic", "basic", "scalar", "ortho", "points", "mask"]) if shape else "basic"
+    if way in ("basic", "scalar"):
+        key = random_key(rng, shape)
+        part = mirror[key]
+        if isinstance(part, np.ndarray) and part.size == 0:
+            return
+        values = random_values(rng, dtype, np.shape(part) if way == "basic" else ())
+        value = values if way == "basic" and np.shape(part) else values[()]
+        array[key] = value
+        mirror[key] = value
+    elif way == "ortho":
+        key = tuple(np.array(sorted(rng.sample(range(n), rng.randint(1, n)))) for n in shape)
+        values = random_values(rng, dtype, tuple(map(len, key)))
+        array.oindex[key] = values
+        mirror[np.ix_(*key)] = values
+    elif way == "points":
+        count = rng.randint(1, 9)
+        places = list({tuple(rng.randrange(n) for n in shape) for _ in range(count)})
+        key = tuple(np.array(axis) for axis in zip(*places))
+        values = random_values(rng, dtype, (len(places),))
+        array.vindex[key] = values
+        mirror[key] = values
+    else:
+        mask = np.frombuffer(rng.randbytes(int(np.prod(shape))), "u1").reshape(shape) > 180
+        if mask.any():
+            values = random_values(rng, dtype, (int(mask.sum()),))
+            array.vindex[mask] = values
+            mirror[mask] = values
+
+
+def look(rng, array, mirror):
+    shape = mirror.shape
+    assert same(array[...], mirror)
+    if shape:
+        key = random_key(rng, shape)
+        assert same(array[key], mirror[key]), key
+        key = tuple(np.array(sorted(rng.sample(range(n), rng.randint(1, n)))) for n in shape)
+        assert same(array.oindex[key], mirror[np.ix_(*key)])
+        key = (rng.randrange(shape[0]), *key[1:])
+        assert same(array.oindex[key], mirror[np.ix_([key[0]], *key[1:])][0])
+        places = tuple(np.array([rng.randrange(n) for _ in range(5)]) for n in shape)
+        assert same(array.vindex[places], mirror[places])
+
+
+@pytest.mark.parametrize("kind", ["local", "ours", "memory"])
+@pytest.mark.parametrize("writer,reader", [(OURS, OWN), (OWN, OURS), (OURS, OURS)])
+def test_random_arrays(tmp_path, kind, writer, reader):
+    for number in range(ROUNDS):
+        rng = random.Random(f"{kind} {writer} {number}")
+        folder = tmp_path / str(number)
+        store = {"local": lambda: LocalStore(folder), "memory": MemoryStore,
+                 "ours": lambda: tessera.zarr.Store(folder, durability="none")}[kind]()
+        with zarr.config.set({"codec_pipeline.path": writer}):
+            array, dtype = random_array(rng, store)
+            assert array._async_array.codec_pipeline.__class__.__name__ == writer.rpartition(".")[2]
+            mirror = np.asarray(array[...]).astype(object) if dtype == "text" else np.asarray(array[...])
+            mirror = np.array(mirror)
+            for _ in range(4):
+                edit(rng, array, mirror, dtype)
+        with zarr.config.set({"codec_pipeline.path": reader}):
+            again = zarr.open_array(store, path=array.path, mode="r")
+            try:
+                look(rng, again, mirror)
+            except AssertionError as error:
+                raise AssertionError(f"{kind} {number}: {array.metadata}") from error
+        if kind == "local":
+            read = tessera.open(folder / array.path)[...]
+            assert same(read if dtype != "V5" else np.asarray(read), mirror), (number, array.metadata)
+            assert not [p for p in folder.rglob(".tessera*")]
+
+
+def test_no_chunk_of_a_local_store_passes_through_python(tmp_path, monkeypatch):
+    array = zarr.create_array(tmp_path / "a", shape=(40, 40), chunks=(10, 10), dtype=">f4", config={"order": "F"})
+
+    def fail(*_):
+        raise AssertionError("zarr's own pipeline was used")
+
+    monkeypatch.setattr("zarr.core.codec_pipeline.BatchedCodecPipeline.read", fail)
+    monkeypatch.setattr("zarr.core.codec_pipeline.BatchedCodecPipeline.write", fail)
+    monkeypatch.setattr("zarr.storage.LocalStore.get", fail)
+    monkeypatch.setattr("zarr.storage.LocalStore.set", fail)
+    values = np.arange(1600, dtype=">f4").reshape(40, 40)
+    array[...] = values
+    array[3:30:7, 2] = -1
+    values[3:30:7, 2] = -1
+    array.oindex[[1, 20], 5:9] = 4
+    values[1, 5:9] = values[20, 5:9] = 4
+    out = array[...]
+    assert out.flags.f_contiguous and out.dtype == np.dtype(">f4") and np.array_equal(out, values)
+    mask = values > 800
+    assert np.array_equal(array.vindex[mask], values[mask])
+    assert np.array_equal(array.oindex[[3, 7, 39], ::2], values[[3, 7, 39], ::2])
+
+
+def test_memory_that_is_not_contiguous(tmp_path):
+    array = zarr.create_array(tmp_path / "a", shape=(20, 20), chunks=(7, 7), shards=(14, 14), dtype="i4")
+    values = np.arange(800, dtype="i4").reshape(40, 20)[::2].T.copy().T
+    array[...] = np.repeat(values, 2, axis=1)[:, ::2]
+    buffer = zarr.core.buffer.cpu.NDBuffer.from_numpy_array(np.zeros((40, 60), "i4")[::2, ::3])
+    array.get_basic_selection(out=buffer)
+    assert np.array_equal(buffer.as_ndarray_like(), values)
+
+
+def test_structures(tmp_path):
+    dtype = np.dtype([("a", "<i2"), ("b", ">f8"), ("c", "S3")])
+    values = np.zeros(30, dtype)
+    values["a"] = np.arange(30)
+    values["c"] = b"xy"
+    array = zarr.create_array(tmp_path / "a", shape=(30,), chunks=(7,), dtype=dtype, zarr_format=2)
+    array[...] = values
+    array[3:5] = np.array([(1, 2.0, b"q"), (3, 4.0, b"r")], dtype)
+    values[3:5] = [(1, 2.0, b"q"), (3, 4.0, b"r")]
+    assert np.array_equal(array[...], values)
+    assert np.array_equal(tessera.open(tmp_path / "a")[...], values)
+    with zarr.config.set({"codec_pipeline.path": OWN}):
+        assert np.array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], values)
+
+
+def test_resizing_and_appending(tmp_path):
+    array = zarr.create_array(tmp_path / "a", shape=(4, 4), chunks=(3, 3), dtype="i4", fill_value=7)
+    array[...] = 1
+    array.resize((9, 5))
+    array[8] = 2
+    array.append(np.full((2, 5), 3, "i4"))
+    wanted = np.full((11, 5), 7, "i4")
+    wanted[:4, :4], wanted[8], wanted[9:] = 1, 2, 3
+    assert np.array_equal(array[...], wanted)
+    array.resize((2, 2))
+    assert np.array_equal(array[...], wanted[:2, :2])
+
+
+def test_codecs_that_are_lacking_go_to_zarr(tmp_path):
+    numcodecs = pytest.importorskip("numcodecs")
+
+    class Odd(numcodecs.abc.Codec):
+        codec_id = "odd_for_tessera"
+
+        def encode(self, buf):
+            return bytes(numcodecs.compat.ensure_bytes(buf))[::-1]
+
+        def decode(self, buf, out=None):
+            return numcodecs.compat.ndarray_copy(bytes(numcodecs.compat.ensure_bytes(buf))[::-1], out)
+
+    numcodecs.register_codec(Odd)
+    array = zarr.create_array(tmp_path / "a", shape=10, chunks=4, dtype="i4", zarr_format=2, compressors=Odd())
+    array[2:9] = np.arange(7)
+    assert array[...].tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 0]
+
+
+def test_pickling_and_threads(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    array = zarr.create_array(tmp_path / "a", shape=(64, 64), chunks=(16, 16), dtype="i4")
+    array[...] = 5
+    again = pickle.loads(pickle.dumps(array))
+    assert type(again._async_array.codec_pipeline).__name__ == "CodecPipeline"
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda n: (again[n] == 5).all(), range(64)))
+
+
+def test_missing_chunks_are_reported(tmp_path):
+    if "read_missing_chunks" not in zarr.config.get("array"):
+        pytest.skip("zarr before 3.2 has no such setting")
+    array = zarr.create_array(tmp_path / "a", shape=10, chunks=5, dtype="i4", config={"read_missing_chunks": False})
+    array[:5] = 1
+    with pytest.raises(Exception, match="not found"):
+        array[...]
+
+
+def test_refuses_what_may_not_be_written(tmp_path):
+    zarr.create_array(tmp_path / "a", shape=10, chunks=5, dtype="i4")[...] = 1
+    array = zarr.open_array(LocalStore(tmp_path / "a", read_only=True), mode="r")
+    with pytest.raises(ValueError, match="read-only"):
+        array[...] = 2
+    assert array[...].tolist() == [1] * 10
+
+
+def _write_elements(path, first, step, go):
+    zarr.config.set({"codec_pipeline.path": OURS})
+    array = zarr.open_array(path, mode="r+")
+    go.wait()
+    for n in range(first, array.shape[0], step):
+        array[n] = n + 1
+
+
+@pytest.mark.parametrize("shards", [None, (40,)])
+def test_two_processes_that_write_to_one_chunk_lose_nothing(tmp_path, shards):
+    array = zarr.create_array(tmp_path / "a", shape=120, chunks=20, shards=shards, dtype="i4")
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager:
+        go = manager.Event()
+        workers = [context.Process(target=_write_elements, args=(str(tmp_path / "a"), n, 2, go)) for n in range(2)]
+        for worker in workers:
+            worker.start()
+        go.set()
+        for worker in workers:
+            worker.join()
+            assert worker.exitcode == 0
+    assert array[...].tolist() == list(range(1, 121))

@@ -1,0 +1,405 @@
+# mypy: ignore-errors
+"""The class behind tessera.zarr.CodecPipeline.
+
+A batch of zarr (one item for each chunk) that slices and integers made becomes one selection again, which the library
+reads or writes as for tessera.Array. Values of stores that only Python reaches go through a store in memory. What the
+library lacks goes to zarr's own pipeline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Iterable, Optional
+
+import numpy as np
+from zarr.codecs._v2 import V2Codec
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.codec_pipeline import BatchedCodecPipeline
+from zarr.core.common import concurrent_map
+from zarr.core.config import config
+from zarr.registry import register_pipeline
+from zarr.storage import LocalStore, StorePath
+
+from . import _tessera
+from ._errors import Error
+
+# Smaller work is done in the event loop, where it is over before another thread had begun.
+_BRIEF = 1 << 20
+# Decoded bytes that are held at once beside the result.
+_HELD = 256 << 20
+
+
+def _chunk_parts(metadata: Any) -> Optional[int]:
+    """The parts of a chunk's key; None if the library does not know how chunks are named."""
+    rank = len(metadata.shape)
+    if metadata.zarr_format == 2:
+        return max(rank, 1) if metadata.dimension_separator == "/" else 1
+    encoding = metadata.chunk_key_encoding
+    if encoding.name not in ("default", "v2"):
+        return None
+    if encoding.separator != "/":
+        return 1
+    return rank + 1 if encoding.name == "default" else max(rank, 1)
+
+
+def _documents(metadata: Any) -> tuple[str, bytes]:
+    """The metadata document of an array, and its name."""
+    documents = metadata.to_buffer_dict(default_buffer_prototype())
+    name = ".zarray" if metadata.zarr_format == 2 else "zarr.json"
+    return name, documents[name].to_bytes()
+
+
+def _knows_elements(metadata: Any) -> bool:
+    """Whether the library has the array's elements as zarr has them: objects only as str and bytes."""
+    if metadata.zarr_format == 3 or metadata.dtype.to_native_dtype().kind != "O":
+        return True
+    return any(getattr(one, "codec_id", "") in ("vlen-utf8", "vlen-bytes") for one in metadata.filters or ())
+
+
+def _sharded(metadata: Any) -> bool:
+    return any(type(codec).__name__ == "ShardingCodec" for codec in getattr(metadata, "codecs", ()))
+
+
+class _Unknown(Exception):
+    """What zarr's own pipeline has to do."""
+
+
+class _Batch:
+    """The items of a batch, and one side of it: the result, or the values."""
+
+    def __init__(self, items: list[Any], prefix: int, elements: np.ndarray, drop_axes: tuple[int, ...]):
+        self.items, self.prefix, self.elements, self.drop_axes = items, prefix, elements, drop_axes
+        self.scalar = elements.ndim == 0
+        workers = config.get("threading.max_workers", None)
+        self.work = _tessera.WorkOptions(workers or 0, 0, None)
+
+    def parts(self, handle: Any) -> Any:
+        """(Picked, key) pairs; None if there are integer arrays among the selections."""
+        if self.drop_axes:
+            return None
+        return _tessera.batch_parts(handle, self.items, self.prefix, None if self.scalar else self.elements.shape)
+
+    def box(self, handle: Any, item: Any) -> tuple[tuple[slice, ...], tuple[Any, ...]]:
+        """The smallest box of the array that holds what an item picks, and the selection within it."""
+        start = _tessera.chunk_start(handle, item[0].path[self.prefix:])
+        chunk = item[2] if isinstance(item[2], tuple) else (item[2],)
+        if start is None or len(chunk) != len(start):
+            raise _Unknown
+        places, within = [], []
+        for base, picked in zip(start, chunk):
+            if isinstance(picked, slice):
+                if picked.step not in (None, 1) and picked.step < 1 or picked.start is None or picked.stop is None:
+                    raise _Unknown
+                low, high = picked.start, picked.stop
+                within.append(slice(0, high - low, picked.step))
+            elif isinstance(picked, np.ndarray) and picked.dtype.kind in "iu":
+                low, high = (int(picked.min()), int(picked.max()) + 1) if picked.size else (0, 0)
+                within.append(picked - low)
+            elif isinstance(picked, (int, np.integer)):
+                low, high = int(picked), int(picked) + 1
+                within.append(0)
+            else:
+                raise _Unknown
+            places.append(slice(base + low, base + high))
+        return tuple(places), tuple(within)
+
+    def points(self, handle: Any) -> Optional[np.ndarray]:
+        """The indices of all items, if they pick elements one by one."""
+        rows = []
+        for item in self.items:
+            chunk = item[2] if isinstance(item[2], tuple) else (item[2],)
+            if not chunk or not all(isinstance(p, np.ndarray) and p.ndim == 1 and p.dtype.kind in "iu" for p in chunk):
+                return None
+            start = _tessera.chunk_start(handle, item[0].path[self.prefix:])
+            if start is None or len(start) != len(chunk):
+                raise _Unknown
+            rows.append(np.stack(chunk, axis=1).astype("i8") + np.asarray(start, "i8"))
+        return np.concatenate(rows)
+
+    # ---- reading
+
+    def read(self, handle: Any) -> None:
+        """Fill the result."""
+        parts = self.parts(handle)
+        if parts is None:
+            handle.refresh()
+            self._read_places(handle)
+            return
+        for picked, key in parts:
+            out = self.elements if key is None else self.elements[key]
+            if handle.is_variable and out.dtype.kind != "O":
+                objects = np.empty(out.shape, object)
+                handle.read(picked, objects, self.work)
+                out[...] = objects
+            else:
+                handle.read(picked, out, self.work)
+
+    def _read_places(self, handle: Any) -> None:
+        points = self.points(handle) if not self.drop_axes else None
+        dtype = np.dtype(object) if handle.is_variable else self.elements.dtype
+        if points is not None:
+            values = np.empty(len(points), dtype)
+            handle.read_points(points, values, self.work)
+            at = 0
+            for item in self.items:
+                count = len(item[2][0] if isinstance(item[2], tuple) else item[2])
+                self.elements[item[3]] = values[at:at + count]
+                at += count
+            return
+        held, boxes = 0, []
+        for item in self.items:
+            places, within = self.box(handle, item)
+            box = np.empty([place.stop - place.start for place in places], dtype)
+            boxes.append((item, places, within, box))
+            held += box.nbytes
+            if held > _HELD:
+                self._read_boxes(handle, boxes)
+                held, boxes = 0, []
+        self._read_boxes(handle, boxes)
+
+    def _read_boxes(self, handle: Any, boxes: list[Any]) -> None:
+        if handle.is_variable:
+            for _, places, _, box in boxes:
+                handle.read(handle.pick(places), box, self.work)
+        else:
+            handle.read_boxes([(tuple(place.start for place in places), box) for _, places, _, box in boxes], self.work)
+        for item, _, within, box in boxes:
+            picked = box[within]
+            self.elements[item[3]] = picked.squeeze(axis=self.drop_axes) if self.drop_axes else picked
+
+    # ---- writing
+
+    def write(self, handle: Any) -> None:
+        """Write the values, each chunk under its lock."""
+        parts = self.parts(handle)
+        if parts is None:
+            handle.refresh()
+            self._write_places(handle)
+            return
+        for picked, key in parts:
+            values = self.elements if key is None else self.elements[key]
+            if self.scalar:
+                values = np.broadcast_to(values, picked.shape)
+            handle.write(picked, values, self.work)
+
+    def _write_places(self, handle: Any) -> None:
+        points = self.points(handle) if not self.drop_axes else None
+        if points is not None:
+            if self.scalar:
+                values = np.broadcast_to(self.elements, len(points))
+            else:
+                values = np.concatenate([np.atleast_1d(self.elements[item[3]]) for item in self.items])
+            if values.shape != (len(points),):
+                raise _Unknown
+            handle.write_points(points, values, self.work)
+            return
+        for item in self.items:
+            places, within = self.box(handle, item)
+            values = self.elements if self.scalar else self.elements[item[3]]
+            if self.drop_axes and not self.scalar:
+                values = values[tuple(None if axis in self.drop_axes else slice(None) for axis in range(len(places)))]
+
+            def assign(elements: np.ndarray, values: Any = values, within: Any = within) -> None:
+                elements[within] = values
+
+            handle.update(handle.pick(places), assign, False, self.work)
+
+
+async def _run(function: Any, handle: Any, size: int) -> None:
+    if size <= _BRIEF:
+        function(handle)
+    else:
+        await asyncio.to_thread(function, handle)
+
+
+class CodecPipeline(BatchedCodecPipeline):
+    """Tessera's codecs, partial shards, threads and locks in the arrays of zarr-python 3.
+
+    ``zarr.config.set({"codec_pipeline.path": "tessera.zarr.CodecPipeline"})`` switches it on. In a local store each
+    write of a chunk or shard, whole or partial, holds that chunk's lock, so that processes may write different parts of
+    it. Chunks of other stores come and go through the store's get and set. Codecs that Tessera lacks go to zarr's own
+    pipeline.
+
+    Settings of ``zarr.config``: ``threading.max_workers``; ``codec_pipeline.durability`` (``"none"``, as zarr's own
+    store has it, ``"commit"`` or ``"each"``) and ``codec_pipeline.locks`` (True), of local stores.
+    """
+
+    _metadata = None
+
+    @classmethod
+    def from_array_metadata_and_store(cls, array_metadata: Any, store: Any) -> "CodecPipeline":
+        """The pipeline of an array."""
+        return cls._of(array_metadata)
+
+    @classmethod
+    def _of(cls, metadata: Any) -> "CodecPipeline":
+        v2 = metadata.zarr_format == 2
+        codecs = [V2Codec(filters=metadata.filters, compressor=metadata.compressor)] if v2 else metadata.codecs
+        made = cls.from_codecs(codecs)
+        made._keep(metadata)
+        return made
+
+    def _keep(self, metadata: Any) -> None:
+        object.__setattr__(self, "_metadata", metadata)
+        object.__setattr__(self, "_opened", {})
+        object.__setattr__(self, "_known", None)
+
+    def evolve_from_array_spec(self, array_spec: Any) -> "CodecPipeline":
+        """As in zarr's own."""
+        made = super().evolve_from_array_spec(array_spec)
+        if self._metadata is not None:
+            made._keep(self._metadata)
+        return made
+
+    def __reduce__(self) -> Any:
+        if self._metadata is not None:
+            return CodecPipeline._of, (self._metadata,)
+        return CodecPipeline.from_codecs, (list(self),)
+
+    # ---- the array
+
+    def _prefix(self, items: list[Any]) -> int:
+        """The length of the array's path in the keys. Raises _Unknown for what the library does not know at all."""
+        metadata = self._metadata
+        if metadata is None or not isinstance(items[0][0], StorePath):
+            raise _Unknown
+        if self._known is None:
+            parts = _chunk_parts(metadata) if _knows_elements(metadata) else None
+            if parts is not None:
+                try:
+                    _tessera.Stage(*_documents(metadata)).handle()
+                except (Error, ValueError, TypeError):
+                    parts = None
+            object.__setattr__(self, "_known", (parts,))
+        parts = self._known[0]
+        if parts is None:
+            raise _Unknown
+        path = items[0][0].path
+        above = path.rsplit("/", parts)
+        return len(above[0]) + 1 if len(above) == parts + 1 else 0
+
+    def _handle(self, items: list[Any], prefix: int, write: bool) -> Any:
+        """The array in a local store, or in a node that is shown as Zarr; None in other stores."""
+        from ._zarr_store import Store, _Files
+
+        store = items[0][0].store
+        if type(store) is LocalStore:
+            root = str(store.root)
+            options = (config.get("codec_pipeline.durability", "none"), config.get("codec_pipeline.locks", True))
+        elif type(store) is Store and isinstance(store._keys, _Files):
+            root, options = store.path, store._options[2:]
+        else:
+            return None
+        if write:
+            store._check_writable()
+        keep = write and items[0][1].config.write_empty_chunks
+        path = items[0][0].path[:max(prefix - 1, 0)]
+        known = (root, path, write, keep, options)
+        handle = self._opened.get(known)
+        if handle is None:
+            try:
+                handle = _tessera.open_below(root, path, _tessera.PlaceOptions(not write, *options))
+            except Error:  # zarr has metadata in hand that are not in the store
+                raise _Unknown from None
+            if keep:
+                _tessera.store_fill(handle)
+            layout = handle.layout()
+            chunks = layout["shards"] or layout["chunks"] or ()
+            if tuple(chunks) != tuple(items[0][1].shape):
+                raise _Unknown
+            self._opened[known] = handle
+        return handle
+
+    def _batch(self, items: list[Any], prefix: int, buffer: Any, drop_axes: tuple[int, ...]) -> _Batch:
+        elements = buffer.as_ndarray_like()
+        wanted = self._metadata.dtype.to_native_dtype()
+        if not isinstance(elements, np.ndarray):
+            raise _Unknown
+        same = elements.dtype.newbyteorder("=") == wanted.newbyteorder("=") if wanted.kind not in "OT" \
+            else elements.dtype.kind in "OT"
+        if not same:
+            raise _Unknown
+        return _Batch(items, prefix, elements, tuple(drop_axes))
+
+    # ---- batches
+
+    async def read(self, batch_info: Iterable[Any], out: Any, drop_axes: tuple[int, ...] = ()) -> Any:
+        """As in zarr's own."""
+        items = list(batch_info)
+        try:
+            if not items or not getattr(items[0][1].config, "read_missing_chunks", True):
+                raise _Unknown
+            prefix = self._prefix(items)
+            batch = self._batch(items, prefix, out, drop_axes)
+            handle = self._handle(items, prefix, False)
+            if handle is not None:
+                await _run(batch.read, handle, batch.elements.nbytes)
+            elif _sharded(self._metadata) and not all(item[4] for item in items):
+                raise _Unknown  # which fetches only the parts of a shard that are needed
+            else:
+                await self._read_staged(batch)
+        except _Unknown:
+            return await super().read(items, out, drop_axes)
+        return ({"status": "present"},) * len(items)
+
+    async def write(self, batch_info: Iterable[Any], value: Any, drop_axes: tuple[int, ...] = ()) -> None:
+        """As in zarr's own."""
+        items = list(batch_info)
+        try:
+            if not items:
+                return
+            prefix = self._prefix(items)
+            batch = self._batch(items, prefix, value, drop_axes)
+            handle = self._handle(items, prefix, True)
+            if handle is not None:
+                await _run(batch.write, handle, batch.elements.nbytes)
+            else:
+                await self._write_staged(batch)
+        except _Unknown:
+            await super().write(items, value, drop_axes)
+
+    # ---- stores that only Python reaches
+
+    def _groups(self, batch: _Batch) -> Iterable[_Batch]:
+        """The batch in pieces whose chunks may be held at once."""
+        spec = batch.items[0][1]
+        size = max(1, int(np.prod(spec.shape)) * self._metadata.dtype.to_native_dtype().itemsize)
+        count = max(1, _HELD // size)
+        for first in range(0, len(batch.items), count):
+            yield _Batch(batch.items[first:first + count], batch.prefix, batch.elements, batch.drop_axes)
+
+    async def _fetch(self, stage: Any, batch: _Batch, items: list[Any]) -> None:
+        values = await concurrent_map([(item[0], item[1].prototype) for item in items],
+                                      lambda getter, prototype: getter.get(prototype), config.get("async.concurrency"))
+        for item, value in zip(items, values):
+            if value is not None:
+                stage.put(item[0].path[batch.prefix:], value.as_numpy_array())
+
+    async def _read_staged(self, whole: _Batch) -> None:
+        document = _documents(self._metadata)
+        for batch in self._groups(whole):
+            stage = _tessera.Stage(*document)
+            await self._fetch(stage, batch, batch.items)
+            await _run(batch.read, stage.handle(), batch.elements.nbytes)
+
+    async def _write_staged(self, whole: _Batch) -> None:
+        document = _documents(self._metadata)
+        for batch in self._groups(whole):
+            stage = _tessera.Stage(*document)
+            await self._fetch(stage, batch, [item for item in batch.items if not item[4]])
+            handle = stage.handle()
+            if batch.items[0][1].config.write_empty_chunks:
+                _tessera.store_fill(handle)
+            await _run(batch.write, handle, batch.elements.nbytes)
+
+            async def send(item: Any, stage: Any = stage, batch: _Batch = batch) -> None:
+                value = stage.get(item[0].path[batch.prefix:])
+                if value is None:
+                    await item[0].delete()
+                else:
+                    await item[0].set(item[1].prototype.buffer.from_bytes(value))
+
+            await concurrent_map([(item,) for item in batch.items], send, config.get("async.concurrency"))
+
+
+register_pipeline(CodecPipeline)

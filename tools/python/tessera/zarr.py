@@ -1,0 +1,28 @@
+# mypy: ignore-errors
+"""zarr-python 3: a store of anything that Tessera opens, and a codec pipeline.
+
+========================  =======================================================================================
+:class:`Store`            what Tessera opens, as a store: ``zarr.open(tessera.zarr.Store("dem.zarr"))``
+:class:`CodecPipeline`    Tessera's codecs and locks in zarr's own arrays:
+                          ``zarr.config.set({"codec_pipeline.path": "tessera.zarr.CodecPipeline"})``
+========================  =======================================================================================
+
+Takes zarr-python 3; with zarr-python 2 there are :func:`tessera.zarr_view` and :class:`tessera.KeyStore`.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+
+_version = importlib.metadata.version("zarr")
+if int(_version.partition(".")[0]) < 3:
+    raise ImportError(f"tessera.zarr takes zarr-python 3, and {_version} is installed: use tessera.zarr_view() to read "
+                      "and tessera.KeyStore to write")
+
+from ._zarr_pipeline import CodecPipeline  # noqa: E402
+from ._zarr_store import Store  # noqa: E402
+
+# Under these names they are configured, pickled and documented.
+CodecPipeline.__module__ = Store.__module__ = __name__
+
+__all__ = ["CodecPipeline", "Store"]
