@@ -102,6 +102,13 @@ public:
         file.finish();
     }
 
+    bool put_new(std::string_view key, ByteSpan value) override {
+        if (contains(key)) return false;
+        FileWriter file = writer(key);
+        file.append(value);
+        return file.finish_new();
+    }
+
     [[nodiscard]] std::unique_ptr<ByteSink> create(std::string_view key) override {
         return std::make_unique<FileWriter>(writer(key));
     }

@@ -232,7 +232,7 @@ void FileWriter::share_like(int from) {
     (void)give_permissions(fd_.get(), now, like);
 }
 
-void FileWriter::finish() {
+void FileWriter::close() {
     // Set to the nanosecond: the system's own times advance only every few milliseconds. Within that a file may be
     // replaced twice and get its old inode back, so that its ValueStamp would show no change. For file systems without
     // nanoseconds, see versions.cpp.
@@ -245,15 +245,31 @@ void FileWriter::finish() {
         throw io_error("writing to the disk", name_, errno);
     }
     if (::close(fd_.release()) != 0 && errno != EINTR) throw io_error("writing", name_, errno);
+}
+
+void FileWriter::finish() {
+    close();
     if (held_ != nullptr) {
         held_->finished(key_, std::exchange(temporary_, {}));
         return;
     }
-    const char* const name = key_.c_str() + (key_.rfind('/') + 1);  // 0 without a '/'
-    if (keeper_ != nullptr) keeper_->before(folder(), name, temporary_.c_str(), key_);
-    if (::renameat(folder(), temporary_.c_str(), folder(), name) != 0) throw io_error("writing", name_, errno);
+    if (keeper_ != nullptr) keeper_->before(folder(), own_name(), temporary_.c_str(), key_);
+    if (::renameat(folder(), temporary_.c_str(), folder(), own_name()) != 0) throw io_error("writing", name_, errno);
     temporary_.clear();
-    sync_.placed(root_, key_, folder(), name);
+    sync_.placed(root_, key_, folder(), own_name());
+}
+
+bool FileWriter::finish_new() {
+    close();
+    // Unlike renameat2() with RENAME_NOREPLACE, every file system with hard links has this.
+    int result = ::linkat(folder(), temporary_.c_str(), folder(), own_name(), 0);
+    if (result != 0 && errno != EEXIST) {
+        result = ::renameat2(folder(), temporary_.c_str(), folder(), own_name(), RENAME_NOREPLACE);
+        if (result == 0) temporary_.clear();
+    }
+    if (result != 0 && errno != EEXIST) throw io_error("writing", name_, errno);
+    if (result == 0) sync_.placed(root_, key_, folder(), own_name());
+    return result == 0;
 }
 
 void FileWriter::hold(HeldFiles& held) {

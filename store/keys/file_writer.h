@@ -88,11 +88,17 @@ public:
     /// Gives the file the permissions of another one.
     void share_like(int from);
     void finish() override;
+    /// The same unless the key has a value; false if it has.
+    bool finish_new();
     [[nodiscard]] const std::string& name() const override { return name_; }
     /// Makes finish() hand the file to `held`, which must live until then, instead of giving it its key.
     void hold(HeldFiles& held);
 
 private:
+    /// Closes the complete file, which is on the disk if the durability says so.
+    void close();
+    /// The file's name in its folder.
+    [[nodiscard]] const char* own_name() const { return key_.c_str() + (key_.rfind('/') + 1); }  // 0 without a '/'
     [[nodiscard]] int folder() const { return folder_ ? folder_->get() : root_; }
 
     int root_;

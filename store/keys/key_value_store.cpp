@@ -52,6 +52,12 @@ bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) 
     return true;
 }
 
+bool KeyValueStore::put_new(std::string_view key, ByteSpan value) {
+    if (contains(key)) return false;
+    put(key, value);
+    return true;
+}
+
 bool KeyValueStore::replace(std::string_view from, std::string_view /*to*/) {
     throw unsupported(fmt::format("{}: {} cannot take the place of another value in this kind of store", name(), from));
 }

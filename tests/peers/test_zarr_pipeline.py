@@ -56,14 +56,16 @@ def random_array(rng, store):
         options["compressors"] = rng.choice(codecs)
         if rank and rng.random() < 0.4 and dtype != "V5":
             options["shards"] = tuple(c * rng.randint(1, 3) for c in chunks)
-        if rank > 1 and rng.random() < 0.3 and "shards" not in options:
+        # zarr 3.1 scrambles text that is transposed.
+        if rank > 1 and rng.random() < 0.3 and "shards" not in options and dtype != "text":
             options["filters"] = [zarr.codecs.TransposeCodec(order=tuple(rng.sample(range(rank), rank)))]
         options["chunk_key_encoding"] = rng.choice([{"name": "default", "separator": "/"}, {"name": "v2", "separator": "."}])
     else:
         options["order"] = rng.choice("CF")
         options["chunk_key_encoding"] = {"name": "v2", "separator": rng.choice("./")}
     name = rng.choice([None, "deep/er"])
-    options["config"] = {"order": rng.choice("CF"), "write_empty_chunks": rng.random() < 0.3}
+    # zarr 3.1 scrambles text in Fortran order, too.
+    options["config"] = {"order": "C" if dtype == "text" else rng.choice("CF"), "write_empty_chunks": rng.random() < 0.3}
     return zarr.create_array(store, name=name, overwrite=True, **options), dtype
 
 
@@ -75,16 +77,20 @@ def random_key(rng, shape):
 
 def same(a, b):
     a, b = np.asarray(a), np.asarray(b)
+    if not a.shape:  # scalars of text have their own lengths
+        return a.shape == b.shape and (a[()] == b[()] or a.tobytes() == b.tobytes())
     if a.dtype.kind in "OT" or b.dtype.kind in "OT":
         return a.shape == b.shape and a.astype(object).tolist() == b.astype(object).tolist()
     return a.shape == b.shape and a.dtype.newbyteorder("=") == b.dtype.newbyteorder("=") and a.tobytes() == b.astype(
         a.dtype).tobytes()
 
 
-def edit(rng, array, mirror, dtype):
+def edit(rng, array, mirror, dtype, ours):
     """One write, of any kind, to an array and to NumPy's."""
     shape = mirror.shape
     way = rng.choice(["basic", "basic", "scalar", "ortho", "points", "mask"]) if shape else "basic"
+    if not ours and array.shards is not None:
+        way = "basic"  # zarr 3.1 fails otherwise
     if way in ("basic", "scalar"):
         key = random_key(rng, shape)
         part = mirror[key]
@@ -139,10 +145,10 @@ def test_random_arrays(tmp_path, kind, writer, reader):
         with zarr.config.set({"codec_pipeline.path": writer}):
             array, dtype = random_array(rng, store)
             assert array._async_array.codec_pipeline.__class__.__name__ == writer.rpartition(".")[2]
-            mirror = np.asarray(array[...]).astype(object) if dtype == "text" else np.asarray(array[...])
-            mirror = np.array(mirror)
+            mirror = np.empty(array.shape, object if dtype == "text" else dtype)
+            mirror[...] = array[...]
             for _ in range(4):
-                edit(rng, array, mirror, dtype)
+                edit(rng, array, mirror, dtype, writer == OURS)
         with zarr.config.set({"codec_pipeline.path": reader}):
             again = zarr.open_array(store, path=array.path, mode="r")
             try:
@@ -152,7 +158,8 @@ def test_random_arrays(tmp_path, kind, writer, reader):
         if kind == "local":
             read = tessera.open(folder / array.path)[...]
             assert same(read if dtype != "V5" else np.asarray(read), mirror), (number, array.metadata)
-            assert not [p for p in folder.rglob(".tessera*")]
+            left = [p.name for p in folder.rglob(".tessera/*")]
+            assert left == ["lock"] * len(left), left
 
 
 def test_no_chunk_of_a_local_store_passes_through_python(tmp_path, monkeypatch):
@@ -271,7 +278,7 @@ def _write_elements(path, first, step, go):
 
 @pytest.mark.parametrize("shards", [None, (40,)])
 def test_two_processes_that_write_to_one_chunk_lose_nothing(tmp_path, shards):
-    array = zarr.create_array(tmp_path / "a", shape=120, chunks=20, shards=shards, dtype="i4")
+    array = zarr.create_array(tmp_path / "a", shape=(120,), chunks=(20,), shards=shards, dtype="i4")
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager:
         go = manager.Event()

@@ -125,9 +125,7 @@ def _collect(keys):
 
 
 def test_hierarchies(tmp_path):
-    tessera.create_group(tmp_path / "g.zarr", format="zmeta")
     tessera.save(tmp_path / "g.zarr" / "a", np.arange(4), format="zmeta")
-    tessera.create_group(tmp_path / "g.zarr" / "deep", format="zmeta")
     tessera.save(tmp_path / "g.zarr" / "deep" / "b", np.arange(5.0), format="zmeta")
     group = zarr.open(tessera.zarr.Store(tmp_path / "g.zarr"), mode="r")
     assert sorted(path for path, _ in group.members(max_depth=None)) == ["a", "deep", "deep/b"]

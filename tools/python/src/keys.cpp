@@ -56,17 +56,9 @@ public:
         const Bytes bytes(value);
         return Work({}, Length::brief).run([&](const IoOptions&) {
             to->require_unsealed(key);
-            const StoreLock lock = to->lock(folder_of(key), 0, LockMode::exclusive);
-            if (to->contains(key)) return false;
-            // A link fails where the name is taken, also by programs that know nothing of the lock.
-            const std::string held = join_key(folder_of(key), ".tessera/new");
-            to->put(held, bytes.span());
-            const bool linked = to->link(key, *to, held);
-            to->erase(held);
-            const bool taken = !linked && to->contains(key);
-            if (!linked && !taken) to->put(key, bytes.span());  // no links in this file system
+            const bool made = to->put_new(key, bytes.span());
             to->sync();
-            return !taken;
+            return made;
         });
     }
     void put(const std::string& key, const py::object& value) {
@@ -117,10 +109,6 @@ public:
     }
 
 private:
-    [[nodiscard]] static std::string folder_of(std::string_view key) {
-        const std::size_t slash = key.rfind('/');
-        return slash == std::string_view::npos ? std::string() : std::string(key.substr(0, slash));
-    }
     [[nodiscard]] std::unique_ptr<OpenStore> open() const {
         return std::make_unique<OpenStore>(OpenStore{directory_store(path_, options_.store())});
     }

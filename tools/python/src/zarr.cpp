@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/error.h>
+#include <tessera/key_value_store.h>
 #include <tessera/zarr_array.h>
 
 #include <algorithm>
@@ -281,6 +282,34 @@ private:
     std::shared_ptr<KeyValueStore> store_;
 };
 
+/// The lock of a chunk in a directory, for who writes it by other means: a context manager. One thread enters and
+/// leaves it.
+class ChunkLock {
+public:
+    ChunkLock(const py::object& root, std::string prefix, std::uint64_t chunk, const PlaceOptions& options)
+        : store_(directory_store(path_from_python(root), options.store())), prefix_(std::move(prefix)), chunk_(chunk) {}
+    void enter() {
+        Work({}, Length::brief).run([&](const IoOptions&) {
+            shape_ = store_->lock(prefix_, 0, LockMode::shared);
+            store_->require_unsealed(prefix_);
+            lock_ = store_->lock(prefix_, chunk_ + 1, LockMode::exclusive);
+        });
+    }
+    void leave() {
+        Work({}, Length::brief).run([&](const IoOptions&) {
+            lock_.unlock();
+            shape_.unlock();
+        });
+    }
+
+private:
+    std::shared_ptr<KeyValueStore> store_;
+    std::string prefix_;
+    std::uint64_t chunk_;
+    StoreLock shape_;
+    StoreLock lock_;
+};
+
 }  // namespace
 
 void bind_zarr(py::module_& module) {
@@ -297,6 +326,10 @@ void bind_zarr(py::module_& module) {
         .def("handle", &Stage::handle)
         .def("put", &Stage::put)
         .def("get", &Stage::get);
+    py::class_<ChunkLock>(module, "ChunkLock")
+        .def(py::init<const py::object&, std::string, std::uint64_t, const PlaceOptions&>())
+        .def("__enter__", &ChunkLock::enter)
+        .def("__exit__", [](ChunkLock& lock, const py::args&) { lock.leave(); });
     module.def("open_below", &open_below);
     module.def("batch_parts", &batch_parts);
     module.def("chunk_start", &chunk_start);

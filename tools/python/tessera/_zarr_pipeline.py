@@ -9,7 +9,9 @@ library lacks goes to zarr's own pipeline.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Iterable, Optional
+import re
+import zlib
+from typing import Any, Iterable, Iterator, Optional
 
 import numpy as np
 from zarr.codecs._v2 import V2Codec
@@ -49,15 +51,46 @@ def _documents(metadata: Any) -> tuple[str, bytes]:
     return name, documents[name].to_bytes()
 
 
-def _knows_elements(metadata: Any) -> bool:
-    """Whether the library has the array's elements as zarr has them: objects only as str and bytes."""
-    if metadata.zarr_format == 3 or metadata.dtype.to_native_dtype().kind != "O":
+# Codecs that wrap where zarr's own raise.
+_STRICTER = ("scale_offset", "cast_value")
+
+
+def _codecs(metadata: Any) -> Iterator[Any]:
+    """The codecs of format 3, those within shards too."""
+    rest = list(getattr(metadata, "codecs", ()))
+    while rest:
+        codec = rest.pop()
+        yield codec
+        rest += getattr(codec, "codecs", ())
+
+
+def _knows(metadata: Any) -> bool:
+    """Whether the library does with the array's elements what zarr does: objects are only str and bytes."""
+    if metadata.zarr_format == 3:
+        return not any(codec.to_dict().get("name") in _STRICTER for codec in _codecs(metadata))
+    if metadata.dtype.to_native_dtype().kind != "O":
         return True
     return any(getattr(one, "codec_id", "") in ("vlen-utf8", "vlen-bytes") for one in metadata.filters or ())
 
 
+def _own_order(metadata: Any) -> bool:
+    """Whether shards are written in another order than the library's."""
+    return any(getattr(codec, "subchunk_write_order", "lexicographic") != "lexicographic" for codec in _codecs(metadata))
+
+
 def _sharded(metadata: Any) -> bool:
     return any(type(codec).__name__ == "ShardingCodec" for codec in getattr(metadata, "codecs", ()))
+
+
+def _folder(store: Any) -> Optional[tuple[str, tuple[str, bool]]]:
+    """The folder of a local store, and its durability and locks; None for any other store."""
+    from ._zarr_store import Store, _Files
+
+    if type(store) is LocalStore:
+        return str(store.root), (config.get("codec_pipeline.durability", "none"), config.get("codec_pipeline.locks", True))
+    if type(store) is Store and isinstance(store._keys, _Files):
+        return store.path, store._options[2:]
+    return None
 
 
 class _Unknown(Exception):
@@ -264,7 +297,7 @@ class CodecPipeline(BatchedCodecPipeline):
         if metadata is None or not isinstance(items[0][0], StorePath):
             raise _Unknown
         if self._known is None:
-            parts = _chunk_parts(metadata) if _knows_elements(metadata) else None
+            parts = _chunk_parts(metadata) if _knows(metadata) else None
             if parts is not None:
                 try:
                     _tessera.Stage(*_documents(metadata)).handle()
@@ -279,17 +312,12 @@ class CodecPipeline(BatchedCodecPipeline):
         return len(above[0]) + 1 if len(above) == parts + 1 else 0
 
     def _handle(self, items: list[Any], prefix: int, write: bool) -> Any:
-        """The array in a local store, or in a node that is shown as Zarr; None in other stores."""
-        from ._zarr_store import Store, _Files
-
+        """The array in a local store; None in other stores."""
         store = items[0][0].store
-        if type(store) is LocalStore:
-            root = str(store.root)
-            options = (config.get("codec_pipeline.durability", "none"), config.get("codec_pipeline.locks", True))
-        elif type(store) is Store and isinstance(store._keys, _Files):
-            root, options = store.path, store._options[2:]
-        else:
+        place = _folder(store)
+        if place is None:
             return None
+        root, options = place
         if write:
             store._check_writable()
         keep = write and items[0][1].config.write_empty_chunks
@@ -349,6 +377,8 @@ class CodecPipeline(BatchedCodecPipeline):
             if not items:
                 return
             prefix = self._prefix(items)
+            if _own_order(self._metadata):
+                raise _Unknown
             batch = self._batch(items, prefix, value, drop_axes)
             handle = self._handle(items, prefix, True)
             if handle is not None:
@@ -356,7 +386,39 @@ class CodecPipeline(BatchedCodecPipeline):
             else:
                 await self._write_staged(batch)
         except _Unknown:
+            await self._write_own(items, value, drop_axes)
+
+    async def _write_own(self, items: list[Any], value: Any, drop_axes: tuple[int, ...]) -> None:
+        """zarr's own pipeline; in a local store chunk by chunk under the chunk's lock, like all writes."""
+        place = None if self._metadata is None or not isinstance(items[0][0], StorePath) else _folder(items[0][0].store)
+        parts = _chunk_parts(self._metadata) if place is not None else None
+        if parts is None:
             await super().write(items, value, drop_axes)
+            return
+        root, options = place
+        items[0][0].store._check_writable()
+        write = super().write
+
+        def locked(item: Any) -> None:
+            above = item[0].path.rsplit("/", parts)
+            array = above[0] if len(above) == parts + 1 else ""
+            with _tessera.ChunkLock(root, array, self._slot(item[0].path[len(array):]), _tessera.PlaceOptions(False, *options)):
+                # A lock belongs to a thread, which therefore runs all of this.
+                asyncio.run(write([item], value, drop_axes))
+
+        await concurrent_map([(item,) for item in items], lambda item: asyncio.to_thread(locked, item), 4)
+
+    def _slot(self, key: str) -> int:
+        """The number of a chunk's lock: its place in the grid."""
+        index = [int(part) for part in re.findall(r"\d+", key)]
+        grid = getattr(self._metadata, "chunk_grid", None)
+        chunks = self._metadata.chunks if grid is None else getattr(grid, "chunk_shape", None)
+        if chunks is None or len(chunks) != len(index):
+            return zlib.crc32(key.encode())
+        number = 0
+        for at, length, chunk in zip(index, self._metadata.shape, chunks):
+            number = number * max(-(-length // chunk), 1) + at
+        return number
 
     # ---- stores that only Python reaches
 

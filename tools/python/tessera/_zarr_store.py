@@ -35,10 +35,17 @@ def _range(request: Optional[ByteRequest]) -> Optional[tuple[int, Optional[int]]
     raise ValueError(f"Unexpected byte_range, got {request}.")
 
 
+def _holds_keys(folder: str) -> bool:
+    """Whether there is a file anywhere below a folder."""
+    with os.scandir(folder) as entries:
+        return any(_holds_keys(entry.path) if entry.is_dir() else True for entry in entries if entry.name != ".tessera")
+
+
 class _Files:
     """The keys of a directory, as they are."""
 
     def __init__(self, path: str, durability: str, locks: bool, read_only: bool):
+        self._path = path
         options = _tessera.PlaceOptions(read_only, durability, locks)
         self._handle = _tessera.KeyStoreHandle(path, options)
 
@@ -74,7 +81,9 @@ class _Files:
 
     def list_dir(self, path: str) -> list[str]:
         names, folders = self._handle.list(path)
-        return names + [folder for folder in folders if folder != ".tessera"]
+        # zarr's stores have no folders without keys in them, which deleted chunks leave.
+        return names + [folder for folder in folders if folder != ".tessera"
+                        and _holds_keys(os.path.join(self._path, path, folder))]
 
     def walk(self, path: str) -> Iterator[str]:
         names, folders = self._handle.list(path)

@@ -184,6 +184,9 @@ public:
     [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
     /// Sets a value atomically: a reader sees the old bytes or the new ones.
     virtual void put(std::string_view key, ByteSpan value) = 0;
+    /// The same unless the key has a value; false if it has. In a directory only one of several callers succeeds,
+    /// whichever programs they are; elsewhere callers must not do this at once.
+    virtual bool put_new(std::string_view key, ByteSpan value);
     /// A sink for a value that is written piece by piece; its finish() sets the value atomically. If the sink has
     /// random_access() (in a zip it does not), pieces may be written in any order. The store must outlive it.
     [[nodiscard]] virtual std::unique_ptr<ByteSink> create(std::string_view key) = 0;
