@@ -1,4 +1,5 @@
 """README.md and the pages in tools/docs: every code block runs as it stands, every link leads somewhere."""
+import importlib.metadata
 import os
 import re
 import shutil
@@ -79,6 +80,16 @@ class Pages(ProgramTest):
                 self.assertEqual(self.tessera_json("dims", array)["names"], ["y", "x"])
             subprocess.run(["sha256sum", "--check", "--quiet", "--strict", ".tessera/sha256sums.txt"],
                            cwd=self.folder / "dem.zarr", check=True)
+
+    def test_zarr(self):
+        """Takes zarr-python 3; tests/peers runs the page with every version that it has."""
+        try:
+            version = importlib.metadata.version("zarr")
+        except importlib.metadata.PackageNotFoundError:
+            version = "none"
+        if not version.startswith("3."):
+            self.skipTest(f"zarr-python 3 is not installed, but {version}")
+        self.page(DOCS / "zarr.md")
 
     def test_the_others(self):
         own = {name[len("test_"):] for name in dir(self) if name.startswith("test_")}

@@ -41,6 +41,13 @@ def _holds_keys(folder: str) -> bool:
         return any(_holds_keys(entry.path) if entry.is_dir() else True for entry in entries if entry.name != ".tessera")
 
 
+def _all_own(node: Any) -> bool:
+    """Whether zarr-python itself reads all arrays at and below a node."""
+    if isinstance(node, Group) and node.format is None:
+        return all(_all_own(child) for child in node.values())
+    return getattr(node, "format", None) in _OWN
+
+
 class _Files:
     """The keys of a directory, as they are."""
 
@@ -195,8 +202,8 @@ class Store(_Base):
         if os.path.isdir(place):
             if own in _OWN and zarr_format in (None, int(own[1])):
                 return None
-            # A plain folder: written as it is, and read as what it holds.
-            if own is None and isinstance(node, Group) and (not read_only or not len(node)):
+            # A plain folder is shown as it is, unless that would hide something.
+            if own is None and isinstance(node, Group) and (read_only is False or _all_own(node)):
                 return None
         return _View(node, zarr_format or (2 if own == "v2" else 3))
 
