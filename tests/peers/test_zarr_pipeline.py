@@ -4,6 +4,9 @@ import os
 import pickle
 import random
 
+import numcodecs
+import numcodecs.abc
+import numcodecs.compat
 import numpy as np
 import pytest
 import tessera
@@ -209,8 +212,9 @@ def test_structures(tmp_path):
         assert np.array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], values)
 
 
-def test_resizing_and_appending(tmp_path):
-    array = zarr.create_array(tmp_path / "a", shape=(4, 4), chunks=(3, 3), dtype="i4", fill_value=7)
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_resizing_and_appending(tmp_path, kind):
+    array = zarr.create_array(LocalStore(tmp_path / "a") if kind == "local" else MemoryStore(), shape=(4, 4), chunks=(3, 3), dtype="i4", fill_value=7)
     array[...] = 1
     array.resize((9, 5))
     array[8] = 2
@@ -222,19 +226,22 @@ def test_resizing_and_appending(tmp_path):
     assert np.array_equal(array[...], wanted[:2, :2])
 
 
+class Odd(numcodecs.abc.Codec):
+    """A codec that the library lacks."""
+
+    codec_id = "odd_for_tessera"
+
+    def encode(self, buf):
+        return bytes(numcodecs.compat.ensure_bytes(buf))[::-1]
+
+    def decode(self, buf, out=None):
+        return numcodecs.compat.ndarray_copy(bytes(numcodecs.compat.ensure_bytes(buf))[::-1], out)
+
+
+numcodecs.register_codec(Odd)
+
+
 def test_codecs_that_are_lacking_go_to_zarr(tmp_path):
-    numcodecs = pytest.importorskip("numcodecs")
-
-    class Odd(numcodecs.abc.Codec):
-        codec_id = "odd_for_tessera"
-
-        def encode(self, buf):
-            return bytes(numcodecs.compat.ensure_bytes(buf))[::-1]
-
-        def decode(self, buf, out=None):
-            return numcodecs.compat.ndarray_copy(bytes(numcodecs.compat.ensure_bytes(buf))[::-1], out)
-
-    numcodecs.register_codec(Odd)
     array = zarr.create_array(tmp_path / "a", shape=10, chunks=4, dtype="i4", zarr_format=2, compressors=Odd())
     array[2:9] = np.arange(7)
     assert array[...].tolist() == [0, 0, 0, 1, 2, 3, 4, 5, 6, 0]
@@ -276,9 +283,10 @@ def _write_elements(path, first, step, go):
         array[n] = n + 1
 
 
-@pytest.mark.parametrize("shards", [None, (40,)])
-def test_two_processes_that_write_to_one_chunk_lose_nothing(tmp_path, shards):
-    array = zarr.create_array(tmp_path / "a", shape=(120,), chunks=(20,), shards=shards, dtype="i4")
+@pytest.mark.parametrize("options", [{}, {"shards": (40,)}, {"zarr_format": 2, "compressors": Odd()}],
+                         ids=["chunks", "shards", "a codec that is lacking"])
+def test_two_processes_that_write_to_one_chunk_lose_nothing(tmp_path, options):
+    array = zarr.create_array(tmp_path / "a", shape=(120,), chunks=(20,), dtype="i4", **options)
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager:
         go = manager.Event()

@@ -9,6 +9,7 @@ library lacks goes to zarr's own pipeline.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import zlib
 from typing import Any, Iterable, Iterator, Optional
@@ -27,6 +28,7 @@ from ._errors import Error
 
 # Smaller work is done in the event loop, where it is over before another thread had begun.
 _BRIEF = 1 << 20
+_NUMBER = re.compile(r"\d+")
 # Decoded bytes that are held at once beside the result.
 _HELD = 256 << 20
 
@@ -44,11 +46,23 @@ def _chunk_parts(metadata: Any) -> Optional[int]:
     return rank + 1 if encoding.name == "default" else max(rank, 1)
 
 
-def _documents(metadata: Any) -> tuple[str, bytes]:
-    """The metadata document of an array, and its name."""
+def _documents(metadata: Any, batch: Optional["_Batch"] = None) -> tuple[str, bytes]:
+    """The name of an array's metadata document, and the document; with a shape that has all chunks of a batch in it.
+
+    zarr resizes arrays without telling their pipeline.
+    """
     documents = metadata.to_buffer_dict(default_buffer_prototype())
     name = ".zarray" if metadata.zarr_format == 2 else "zarr.json"
-    return name, documents[name].to_bytes()
+    document = documents[name].to_bytes()
+    if batch is None or not metadata.shape:
+        return name, document
+    chunks = batch.items[0][1].shape
+    indices = [[int(n) for n in _NUMBER.findall(item[0].path[batch.prefix:])] for item in batch.items]
+    last = [max(axis) for axis in zip(*indices)]
+    if all(at * chunk < length for at, chunk, length in zip(last, chunks, metadata.shape)):
+        return name, document
+    shape = [max(length, (at + 1) * chunk) for at, chunk, length in zip(last, chunks, metadata.shape)]
+    return name, json.dumps({**json.loads(document), "shape": shape}).encode()
 
 
 # Codecs that wrap where zarr's own raise.
@@ -410,7 +424,7 @@ class CodecPipeline(BatchedCodecPipeline):
 
     def _slot(self, key: str) -> int:
         """The number of a chunk's lock: its place in the grid."""
-        index = [int(part) for part in re.findall(r"\d+", key)]
+        index = [int(part) for part in _NUMBER.findall(key)]
         grid = getattr(self._metadata, "chunk_grid", None)
         chunks = self._metadata.chunks if grid is None else getattr(grid, "chunk_shape", None)
         if chunks is None or len(chunks) != len(index):
@@ -437,18 +451,20 @@ class CodecPipeline(BatchedCodecPipeline):
             if value is not None:
                 stage.put(item[0].path[batch.prefix:], value.as_numpy_array())
 
+    async def _stage(self, batch: _Batch, items: list[Any]) -> Any:
+        """The array with the values of some items, in memory."""
+        stage = _tessera.Stage(*_documents(self._metadata, batch))
+        await self._fetch(stage, batch, items)
+        return stage
+
     async def _read_staged(self, whole: _Batch) -> None:
-        document = _documents(self._metadata)
         for batch in self._groups(whole):
-            stage = _tessera.Stage(*document)
-            await self._fetch(stage, batch, batch.items)
+            stage = await self._stage(batch, batch.items)
             await _run(batch.read, stage.handle(), batch.elements.nbytes)
 
     async def _write_staged(self, whole: _Batch) -> None:
-        document = _documents(self._metadata)
         for batch in self._groups(whole):
-            stage = _tessera.Stage(*document)
-            await self._fetch(stage, batch, [item for item in batch.items if not item[4]])
+            stage = await self._stage(batch, [item for item in batch.items if not item[4]])
             handle = stage.handle()
             if batch.items[0][1].config.write_empty_chunks:
                 _tessera.store_fill(handle)
