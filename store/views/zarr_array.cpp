@@ -157,6 +157,8 @@ void ZarrArray::pass_chunks() {
     always_ = is_odd_complex(m);
     may_be_absent_ = chunks.may_be_absent();
     const Conversion there = convert_metadata(m, array.attributes().stored(), array.dialect(), dialect_named("v2"));
+    // The conversion knows a fill that only stands for null.
+    if (!there.metadata.fill.bytes && there.metadata.fill.error.empty()) document_.set("fill_value", nullptr);
     set_documents(ZarrFormat::v2, there.attributes);
     chunks_.emplace(std::move(chunks));
     how_ = How::chunk_bytes;

@@ -101,6 +101,14 @@ inline void put_replaces(const Store& store) {
     EXPECT_THAT(store->list("").keys, ElementsAre("k"));
 }
 
+inline void put_new_keeps_what_is_there(const Store& store) {
+    const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+    EXPECT_TRUE(store->put_new("folder/k", bytes("first")));
+    EXPECT_FALSE(store->put_new("folder/k", bytes("second")));
+    EXPECT_EQ(get(*store, "folder/k"), "first");
+    EXPECT_THAT(store->list("folder").keys, ElementsAre("k"));
+}
+
 inline void an_open_value_is_pinned(const Store& store) {
     put(*store, "folder/k", "0123456789");
     const auto source = store->open("folder/k");
@@ -291,6 +299,7 @@ inline void shape_locks_share(const Store& store) {
     TESSERA_STORE_TEST(suite, memory_of_a_buffer_is_reused, make) \
     TESSERA_STORE_TEST(suite, get_keeps_to_its_limit, make)       \
     TESSERA_STORE_TEST(suite, put_replaces, make)                 \
+    TESSERA_STORE_TEST(suite, put_new_keeps_what_is_there, make)  \
     TESSERA_STORE_TEST(suite, an_open_value_is_pinned, make)      \
     TESSERA_STORE_TEST(suite, erase_removes_one_value, make)      \
     TESSERA_STORE_TEST(suite, erase_below_removes_a_prefix, make) \

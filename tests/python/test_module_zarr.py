@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tessera.zarr_view: zarr-python 2 and xarray read through it what Tessera opens."""
+import importlib
 import json
 import os
 import pickle
@@ -267,6 +268,30 @@ def test_key_store():
     assert os.listdir("keys") == ["e"]
     store.clear()
     assert list(store) == []
+
+
+def test_arrays_and_groups_as_zarr():
+    values = np.arange(12).reshape(3, 4)
+    tessera.save("old.zarr", values, chunks=(2, 2))
+    np.savez("both.npz", x=values, y=values[0])
+    shown = tessera.open("old.zarr").as_zarr()
+    assert isinstance(shown, zarr.Array) and shown.read_only and np.array_equal(shown[...], values)
+    assert np.array_equal(tessera.open("both.npz").as_zarr()["y"][1:], values[0, 1:])
+    tessera.save("own.zarr", values, chunks=(2, 2), format="v2")
+    tessera.open("own.zarr", "r+").as_zarr()[0] = 7
+    assert (tessera.load("own.zarr")[0] == 7).all()
+
+
+def test_what_takes_zarr_3_says_so():
+    if not zarr.__version__.startswith("2."):
+        return
+    with raises(ImportError, "takes zarr-python 3"):
+        importlib.import_module("tessera.zarr")
+    with raises(AttributeError, "takes zarr-python 3"):
+        tessera.zarr  # noqa: B018
+    with raises(tessera.Unsupported, "reads only Zarr v2"):
+        np.save("a.npy", np.arange(3))
+        tessera.open("a.npy").as_zarr(zarr_format=3)
 
 
 def test_zarr_writes_to_a_key_store():

@@ -76,7 +76,10 @@ def __getattr__(name: str) -> Any:
     if name == "zarr":
         import importlib
 
-        return importlib.import_module(".zarr", __name__)  # takes zarr-python 3
+        try:
+            return importlib.import_module(".zarr", __name__)
+        except ImportError as error:  # without zarr-python 3; hasattr() is to be False
+            raise AttributeError(str(error)) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -144,7 +144,8 @@ class NodeKeys:
         if found is None:
             return None
         try:
-            return found[0].get(found[1], range)
+            chunk: Optional[bytes] = found[0].get(found[1], range)
+            return chunk
         except Error as error:
             # Not a KeyError, which zarr would take for a chunk that is absent.
             raise OSError(str(error)) from error
