@@ -88,8 +88,8 @@ def _knows(metadata: Any) -> bool:
 
 
 def _own_order(metadata: Any) -> bool:
-    """Whether shards are written in another order than the library's."""
-    return any(getattr(codec, "subchunk_write_order", "lexicographic") != "lexicographic" for codec in _codecs(metadata))
+    """Whether somebody chose the order of the chunks within shards. Morton order, the default, is no choice."""
+    return any(getattr(codec, "subchunk_write_order", "") == "colexicographic" for codec in _codecs(metadata))
 
 
 def _sharded(metadata: Any) -> bool:
