@@ -20,14 +20,15 @@ struct Piece {
     std::int64_t size = 0;
 };
 
-DType packed(const DType& dtype) {
+DType packed(const DType& dtype, bool raw_bfloat16) {
+    if (dtype.kind() == Kind::bfloat16 && raw_bfloat16) return DType::raw(dtype.size());
     if (dtype.kind() != Kind::structure) return dtype;
     std::vector<Field> fields;
     std::int64_t at = 0;
     for (const Field& field : dtype.fields()) {
         Field close = field;
         close.title = std::nullopt;
-        close.dtype = packed(field.dtype);
+        close.dtype = packed(field.dtype, raw_bfloat16);
         close.offset = at;
         at += close.size();
         fields.push_back(std::move(close));
@@ -85,9 +86,9 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ArraySource> packed_source(const ArraySource& source) {
+std::unique_ptr<ArraySource> packed_source(const ArraySource& source, bool raw_bfloat16) {
     const DType wide = source.info().dtype;
-    DType close = packed(wide);
+    DType close = packed(wide, raw_bfloat16);
     if (close == wide) return nullptr;
     return std::make_unique<PackedSource>(source, std::move(close));
 }

@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// A source of the same elements without padding and titles, at every depth; null if there are none. `source` must
-/// outlive it.
-[[nodiscard]] std::unique_ptr<ArraySource> packed_source(const ArraySource& source);
+/// A source of the same elements without padding and titles, at every depth, and if `raw_bfloat16` with two bytes in
+/// place of each bfloat16; null if there are none of these. `source` must outlive it.
+[[nodiscard]] std::unique_ptr<ArraySource> packed_source(const ArraySource& source, bool raw_bfloat16);
 
 }  // namespace tessera

@@ -96,16 +96,17 @@ bool is_blosc(const std::vector<CodecConfig>& codecs) {
 
 }  // namespace
 
-ZarrArray::ZarrArray(const Array& array, ZarrFormat format) : array_(array), values_(array) {
-    plan(format);
+ZarrArray::ZarrArray(const Array& array, ZarrFormat format, bool raw_bfloat16) : array_(array), values_(array) {
+    plan(format, raw_bfloat16);
 }
 
-ZarrArray::ZarrArray(std::shared_ptr<const ArraySource> source, ZarrFormat format) : given_(std::move(source)) {
-    plan(format);
+ZarrArray::ZarrArray(std::shared_ptr<const ArraySource> source, ZarrFormat format, bool raw_bfloat16)
+    : given_(std::move(source)) {
+    plan(format, raw_bfloat16);
 }
 ZarrArray::~ZarrArray() = default;
 
-void ZarrArray::plan(ZarrFormat format) {
+void ZarrArray::plan(ZarrFormat format, bool raw_bfloat16) {
     const auto context = [&] {
         const std::string& name = array_ ? array_->name() : given_->name();
         return fmt::format("{}: Zarr {} cannot show it", name, format == ZarrFormat::v2 ? "v2" : "v3");
@@ -113,7 +114,7 @@ void ZarrArray::plan(ZarrFormat format) {
     in_context(context, [&] {
         if (array_ && format == ZarrFormat::v2) pass_chunks();
         const bool passed = how_ == How::chunk_bytes || (format == ZarrFormat::v3 && pass_values());
-        if (!passed) plan_decoded(format);
+        if (!passed) plan_decoded(format, raw_bfloat16);
         grid_.emplace(metadata_.shape, metadata_.chunks);
         if (how_ != How::chunk_bytes) {
             pipeline_.emplace(ChunkSpec{metadata_.dtype, metadata_.chunks, metadata_.fill.bytes}, metadata_.codecs);
@@ -194,10 +195,10 @@ bool ZarrArray::pass_values() {
     return true;
 }
 
-void ZarrArray::plan_decoded(ZarrFormat format) {
+void ZarrArray::plan_decoded(ZarrFormat format, bool raw_bfloat16) {
     const ArraySource& source = array_ ? static_cast<const ArraySource&>(*array_) : *given_;
     const ArrayInfo info = source.info();
-    packed_ = packed_source(source);
+    packed_ = packed_source(source, raw_bfloat16 && format == ZarrFormat::v2);
     source_ = packed_ ? packed_.get() : &source;
     ArrayWishes wishes;
     wishes.format = format == ZarrFormat::v2 ? "v2" : "v3";

@@ -66,8 +66,9 @@ private:
     struct Made {
         Made(std::shared_ptr<ArrayParts> p, ZarrFormat format)
             : parts(std::move(p)),
-              array(parts->array ? ZarrArray(*parts->array, format)
-                                 : ZarrArray(std::shared_ptr<const ArraySource>(parts, &parts->readable()), format)) {}
+              array(parts->array
+                        ? ZarrArray(*parts->array, format, true)
+                        : ZarrArray(std::shared_ptr<const ArraySource>(parts, &parts->readable()), format, true)) {}
         std::shared_ptr<ArrayParts> parts;
         ZarrArray array;
     };

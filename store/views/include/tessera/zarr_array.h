@@ -30,10 +30,11 @@ struct ZarrValue {
 /// Thread rule: immutable; any thread.
 class ZarrArray {
 public:
-    /// Of an array as it is now. Throws unsupported for what the format cannot say.
-    ZarrArray(const Array& array, ZarrFormat format);
+    /// Of an array as it is now. `raw_bfloat16`: shows bfloat16 as two bytes where the format lacks it, for readers
+    /// that know what they are. Throws unsupported for what the format cannot say.
+    ZarrArray(const Array& array, ZarrFormat format, bool raw_bfloat16 = false);
     /// Of any other source, such as an array file.
-    ZarrArray(std::shared_ptr<const ArraySource> source, ZarrFormat format);
+    ZarrArray(std::shared_ptr<const ArraySource> source, ZarrFormat format, bool raw_bfloat16 = false);
     ~ZarrArray();
     ZarrArray(const ZarrArray&) = delete;
     ZarrArray& operator=(const ZarrArray&) = delete;
@@ -64,10 +65,10 @@ private:
         decoded       ///< elements
     };
 
-    void plan(ZarrFormat format);
+    void plan(ZarrFormat format, bool raw_bfloat16);
     void pass_chunks();
     [[nodiscard]] bool pass_values();
-    void plan_decoded(ZarrFormat format);
+    void plan_decoded(ZarrFormat format, bool raw_bfloat16);
     void set_documents(ZarrFormat format, const std::optional<Value>& attributes);
 
     [[nodiscard]] ZarrValue stored_value(const StoredValues::Opened& opened) const;
