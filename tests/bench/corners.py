@@ -2,7 +2,7 @@
 """Selections that touch much of their chunks and want little of it, drawn with a fixed seed: thin chunks, planes
 across every axis, strides in every axis, boxes near whole, points of every density, partial writes, with every codec.
 
-    /usr/bin/python3 tests/bench/corners.py [--module build/measure/tools/python] [--folder /dev/shm]
+    /usr/bin/python3 tests/bench/corners.py [--module build/release/tools/python] [--folder /dev/shm]
                                             [--rounds 5] [--from 0] [--to 300] [--worst 10]
 
 Each case is compared with reading its chunks whole (a write: with reading and writing them whole), and with

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """zarr-python 3 with each of its codec pipelines, and Tessera's module, on the same arrays.
 
-    PYTHONPATH=build/measure/tools/python build/peers/zarr31/bin/python tests/bench/pipelines.py [FOLDER]
+    PYTHONPATH=build/release/tools/python build/peers/zarr31/bin/python tests/bench/pipelines.py [FOLDER]
 
 One process for each pipeline; the best of three runs, as wall time and processor time in milliseconds. Nobody asks the disk
 whether what was written is there. FOLDER is best on tmpfs. The last column is ours beside the best of the others, by
