@@ -91,6 +91,7 @@ Edit::Edit(const Group& group, const EditOptions& options)
         state_->arrays.insert(node.path);
     }
     for (StoreLock& lock : locked.locks) state_->locks.push_back(std::move(lock));
+    state_->store->erase_below(join_key(state_->prefix, batch_folder));  // leftovers of a batch that never happened
 }
 
 Edit::~Edit() {

@@ -80,7 +80,8 @@ int undo_last(Session& session, const std::string& path) {
     Place place = find_place(path, session.store());
     const auto kept = kept_for_undo(*place.store, place.prefix);
     const bool group = probe_dialect(*place.store, place.prefix) == nullptr &&
-                       (kept || probe_group_dialect(*place.store, place.prefix) != nullptr);
+                       (probe_group_dialect(*place.store, place.prefix) != nullptr ||
+                        !child_nodes(*place.store, place.prefix).empty());
     const std::int64_t changed = group ? undo(Group::open(std::move(place.store), place.prefix))
                                        : undo(Array::open(std::move(place.store), place.prefix));
     const bool command = kept && !kept->what.empty();
