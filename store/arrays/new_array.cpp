@@ -252,12 +252,12 @@ struct NewArray::State {
     bool rests = false;                ///< its locks and files are released
     std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
     StoreOptions options;
-    DestinationLock own_lock;              ///< holds nothing if the caller has the lock
-    const DestinationLock* lock;           ///< of `place`
-    std::shared_ptr<KeyValueStore> old;    ///< the array that is replaced, if any
-    std::shared_ptr<KeyValueStore> store;  ///< of `built`
-    std::string prefix;                    ///< of `built` in the store: "" in a folder
-    StoreLock shape;                       ///< held, so that chunks need no lock between processes
+    DestinationLock own_lock;                     ///< holds nothing if the caller has the lock
+    const DestinationLock* lock;                  ///< of `place`
+    std::shared_ptr<KeyValueStore> successor_of;  ///< the array that is replaced, if any
+    std::shared_ptr<KeyValueStore> store;         ///< of `built`
+    std::string prefix;                           ///< of `built` in the store: "" in a folder
+    StoreLock shape;                              ///< held, so that chunks need no lock between processes
     std::optional<Array> array;
 
     [[nodiscard]] Error gone() const {
@@ -363,8 +363,8 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     store = std::move(at.store);
     prefix = std::move(at.prefix);
     if (built != place && in_folder) {
-        old = place_at(place, {.read_only = true}).store;
-        share_like(*store, *old);
+        successor_of = place_at(place, {.read_only = true}).store;
+        share_like(*store, *successor_of);
     } else if (in_folder) {
         follow_mask(*store);
     }

@@ -147,7 +147,7 @@ Permissions FilePermissions::fresh(int file, std::string_view folder_path, int f
         const std::lock_guard guard(mutex_);
         const auto found = folders_.find(folder_path);
         if (found != folders_.end() && found->second.known && found->second.asked == asked) {
-            return {.mode = found->second.got, .owner = ::geteuid(), .group = found->second.group};
+            return {.mode = found->second.got, .owner = found->second.owner, .group = found->second.group};
         }
     }
     struct stat status {};
@@ -159,6 +159,7 @@ Permissions FilePermissions::fresh(int file, std::string_view folder_path, int f
     Folder& known = folders_[std::string(folder_path)];
     known.asked = asked;
     known.got = now.mode;
+    known.owner = now.owner;
     known.group = now.group;
     known.known = true;
     return now;

@@ -56,8 +56,9 @@ private:
         std::optional<bool> has_default_list;
         mode_t asked = 0;
         mode_t got = 0;
+        uid_t owner = 0;
         gid_t group = 0;
-        bool known = false;                              ///< the three above
+        bool known = false;                              ///< the four above
         bool has_node = false;                           ///< `node` is known
         std::optional<Permissions> node = std::nullopt;  ///< of its metadata document
     };

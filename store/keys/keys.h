@@ -35,6 +35,7 @@ inline constexpr std::array<std::string_view, 5> metadata_names{"zarr.json", ".z
 /// remove it when it is closed. Its folder cannot be removed before.
 [[nodiscard]] inline bool is_deleted_open(std::string_view name) {
     constexpr std::size_t nfs_name = 28;  // ".nfs" and 24 digits
+    if (name.empty() || name.front() != '.') return false;
     return name.starts_with(".fuse_hidden") || (name.starts_with(".nfs") && name.size() == nfs_name);
 }
 

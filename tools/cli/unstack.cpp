@@ -161,6 +161,9 @@ public:
                            shape_text(layout.chunks), codecs_text(layout.codecs));
     }
 
+    /// " (v3)": the format of the arrays that were made, if any.
+    [[nodiscard]] std::string format_text() const { return format_.empty() ? "" : fmt::format(" ({})", format_); }
+
 private:
     void require_options() const {
         if (!to_file_) {
@@ -242,6 +245,10 @@ private:
         const Selection one = step(number);
         if (!to_file_) {
             const PlannedArray plan = planned(path, one);
+            if (format_.empty()) {  // the first; the others are like it
+                for (const std::string& change : plan.changes) session_.note(path + ": " + change);
+            }
+            format_ = plan.dialect->name;
             auto made = std::make_unique<NewArray>(
                 path, *plan.dialect, plan.metadata,
                 Existing{.overwrite = o_.overwrite, .resume = o_.resume, .store = session_.store()}, "tessera unstack");
@@ -288,6 +295,7 @@ private:
     int axis_;
     std::vector<std::string> paths_;
     bool to_file_;
+    std::string_view format_;  ///< of the arrays, once one is made
     bool in_order_ = false;
     bool all_made_ = false;
     std::vector<fs::path> made_folders_;  ///< missing before, the lowest first
@@ -295,7 +303,7 @@ private:
 };
 
 void report_unstacked(Session& session, const UnstackOptions& o, int axis, const std::vector<std::string>& made,
-                      std::string_view done) {
+                      std::string_view done, const std::string& format = {}) {
     Value paths = Value::array();
     for (const std::string& path : made) paths.push_back(path_value(path));
     Value value = Value::object();
@@ -303,7 +311,8 @@ void report_unstacked(Session& session, const UnstackOptions& o, int axis, const
     value.set("axis", axis);
     value.set("dry_run", o.transfer.dry_run);
     value.set("paths", std::move(paths));
-    report(session, value, fmt::format("{} {} → {} to {}", done, o.transfer.source, made.front(), made.back()));
+    report(session, value,
+           fmt::format("{} {} → {} to {}{}", done, o.transfer.source, made.front(), made.back(), format));
 }
 
 int unstack(Session& session, const UnstackOptions& o) {
@@ -339,7 +348,7 @@ int unstack(Session& session, const UnstackOptions& o) {
                                           : "interrupted; the files that were new are removed");
     }
     session.clear_progress();
-    report_unstacked(session, o, axis, work.paths(), "unstacked");
+    report_unstacked(session, o, axis, work.paths(), "unstacked", work.format_text());
     return exit_done;
 }
 
