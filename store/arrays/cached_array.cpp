@@ -101,7 +101,8 @@ struct ChunkCache {
     }
 
     void read(const Selection& selection, const MutableArrayView& out, const IoOptions& io) {
-        const std::lock_guard guard(mutex_);
+        const StopScope scope(io.stop);
+        const auto guard = take_turn();
         require_fitting(selection, out);
         for_each_entry(selection.bounds(), io, [&](CachedChunk& entry, const ChunkPart&) {
             const Picked part = picked_from(selection, grid_->chunk_region(entry.index));
@@ -112,7 +113,8 @@ struct ChunkCache {
     }
 
     void write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
-        const std::lock_guard guard(mutex_);
+        const StopScope scope(io.stop);
+        const auto guard = take_turn();
         require_fitting(selection, in);
         for_each_entry(selection.bounds(), io, [&](CachedChunk& entry, const ChunkPart&) {
             const Picked part = picked_from(selection, grid_->chunk_region(entry.index));
