@@ -3,7 +3,8 @@
 //
 //     auto log = Array::create("log.zarr", {.shape = {1000}, .dtype = DType::of<std::chrono::sys_seconds>()});
 //     log.write(":10", std::chrono::sys_days{std::chrono::year{2026} / 1 / 31});
-//     for (const std::chrono::sys_seconds t : log.read().values<std::chrono::sys_seconds>()) std::cout << (t > t.min());
+//     const NDArray read = log.read();
+//     for (const std::chrono::sys_seconds t : read.values<std::chrono::sys_seconds>()) std::cout << (t > t.min());
 //
 // NumPy's NaT is the least count: std::chrono::sys_seconds::min().
 #pragma once
