@@ -76,9 +76,10 @@ def _codecs(array: Array) -> dict[str, Any]:
 
     zarr-python 3 refuses these codecs in its default format, and gets only the shards.
     """
-    stored = _tessera.zarray(array._handle)
+    stored = _tessera.ZarrKeys(array._handle, 2).document()
     modern = "zarr" in sys.modules and not sys.modules["zarr"].__version__.startswith("2.")
-    if stored is None or modern:
+    decoded = stored["compressor"] is None and not stored["filters"] and array.codec != "none"  # Zarr v2 lacks a codec
+    if decoded or modern:
         return {"shards": array.shards}
     try:
         # zarr adds the codec of text and bytes by itself: twice, if it is among the filters.
