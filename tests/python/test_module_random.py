@@ -225,12 +225,16 @@ class Draw:
 
     def read_advanced(self):
         key = random_advanced(self.rng, self.values.shape)
-        self.check(f"reading {key!r}", outcome(lambda: self.array[key]), outcome(lambda: self.values[key].copy()))
+        expected = outcome(lambda: self.values[key].copy())
+        got = outcome(lambda: self.array[key])
+        if got is IndexError and isinstance(expected, np.ndarray) and expected.size == 0:
+            return  # NumPy 1 lets an index outside pass where nothing is picked
+        self.check(f"reading {key!r}", got, expected)
 
     def assign_advanced(self):
-        self.assign(random_advanced(self.rng, self.values.shape))
+        self.assign(random_advanced(self.rng, self.values.shape), True)
 
-    def assign(self, key=None):
+    def assign(self, key=None, advanced=False):
         key = random_key(self.rng, self.values.shape) if key is None else key
         part = outcome(lambda: self.values[key])
         shape = () if isinstance(part, type) else np.shape(part)
@@ -240,7 +244,7 @@ class Draw:
         expected = outcome(lambda: self.values.__setitem__(key, value))
         if expected is not None:
             self.values = before  # NumPy may have stored a part of it
-        both = isinstance(got, type) and isinstance(expected, type) and IndexError in (got, expected)  # either comes first
+        both = advanced and isinstance(got, type) and isinstance(expected, type)  # of two errors either may come first
         assert got is expected or both, f"{self.about}: [{key!r}] = {value!r}: got {got}, expected {expected}"
         self.check(f"after [{key!r}] = {value!r}", self.array[...], np.asarray(self.values))
 
