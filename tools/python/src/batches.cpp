@@ -70,8 +70,8 @@ void flush(ArrayHandle& handle, const WorkOptions& options) {
 
 void bind_batches(py::module_& module) {
     py::class_<EditHandle>(module, "EditHandle")
-        .def(py::init<ArrayHandle&, bool>())
-        .def(py::init<GroupHandle&, bool>())
+        .def(py::init<ArrayHandle&, bool>(), py::arg("of"), py::kw_only(), py::arg("keep_old"))
+        .def(py::init<GroupHandle&, bool>(), py::arg("of"), py::kw_only(), py::arg("keep_old"))
         .def("array", &EditHandle::array)
         .def("array_at", &EditHandle::array_at)
         .def("commit", &EditHandle::commit)

@@ -259,12 +259,15 @@ py::dict snapshot_to_python(const SnapshotInfo& info) {
 }
 
 void bind_snapshots(py::module_& module) {
-    module.def("create_snapshot", [](const py::object& path, const std::string& name, bool sums,
-                                     const PlaceOptions& place, const WorkOptions& options) {
-        const std::string of = path_from_python(path);
-        return snapshot_to_python(Work(options).run(
-            [&](const IoOptions& io) { return create_snapshot(of, name, place.store(), io, {.sums = sums}); }));
-    });
+    module.def(
+        "create_snapshot",
+        [](const py::object& path, const std::string& name, bool sums, const PlaceOptions& place,
+           const WorkOptions& options) {
+            const std::string of = path_from_python(path);
+            return snapshot_to_python(Work(options).run(
+                [&](const IoOptions& io) { return create_snapshot(of, name, place.store(), io, {.sums = sums}); }));
+        },
+        py::arg("path"), py::arg("name"), py::kw_only(), py::arg("sums"), py::arg("place"), py::arg("options"));
     module.def("list_snapshots", [](const py::object& path) {
         const std::string of = path_from_python(path);
         py::list list;
@@ -273,16 +276,19 @@ void bind_snapshots(py::module_& module) {
         }
         return list;
     });
-    module.def("restore_snapshot", [](const py::object& path, const std::string& name, bool skip_damaged,
-                                      const PlaceOptions& place, const WorkOptions& options) {
-        const std::string of = path_from_python(path);
-        const auto lost = Work(options).run([&](const IoOptions& io) {
-            return restore_snapshot(of, name, place.store(), io, {.skip_damaged = skip_damaged});
-        });
-        py::list list;
-        for (const std::string& one : lost) list.append(text(one));
-        return list;
-    });
+    module.def(
+        "restore_snapshot",
+        [](const py::object& path, const std::string& name, bool skip_damaged, const PlaceOptions& place,
+           const WorkOptions& options) {
+            const std::string of = path_from_python(path);
+            const auto lost = Work(options).run([&](const IoOptions& io) {
+                return restore_snapshot(of, name, place.store(), io, {.skip_damaged = skip_damaged});
+            });
+            py::list list;
+            for (const std::string& one : lost) list.append(text(one));
+            return list;
+        },
+        py::arg("path"), py::arg("name"), py::kw_only(), py::arg("skip_damaged"), py::arg("place"), py::arg("options"));
     module.def("remove_snapshot", [](const py::object& path, const std::string& name, const PlaceOptions& place) {
         const std::string of = path_from_python(path);
         Work().run([&](const IoOptions&) { remove_snapshot(of, name, place.store()); });
@@ -292,9 +298,13 @@ void bind_snapshots(py::module_& module) {
 }  // namespace
 
 void bind_checks(py::module_& module) {
-    module.def("verify", &verify_path);
-    module.def("repair", &repair_path);
-    module.def("seal", &seal_path);
+    module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("for_seal"),
+               py::arg("options"));
+    module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
+               py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("place"),
+               py::arg("options"));
+    module.def("seal", &seal_path, py::arg("path"), py::kw_only(), py::arg("overwrite"), py::arg("parity"),
+               py::arg("accept"), py::arg("check"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("digest", &digest_of);
     module.def("difference", &difference_of);

@@ -290,13 +290,16 @@ std::vector<std::string> make_pyramid(const py::object& array, const py::object&
 void bind_computed(py::module_& module) {
     py::class_<ComputedWay>(module, "ComputedWay")
         .def(py::init([](py::object to, py::dict options, bool overwrite, py::object dtype, std::string cast) {
-            return ComputedWay{std::move(to), std::move(options), overwrite, std::move(dtype), std::move(cast)};
-        }));
+                 return ComputedWay{std::move(to), std::move(options), overwrite, std::move(dtype), std::move(cast)};
+             }),
+             py::arg("to"), py::arg("options"), py::kw_only(), py::arg("overwrite"), py::arg("dtype"), py::arg("cast"));
     module.def("calc", &calculate);
     module.def("calc_in_place", &calculate_in_place);
-    module.def("reduce", &reduced);
+    module.def("reduce", &reduced, py::arg("array"), py::arg("how"), py::arg("axes"), py::kw_only(),
+               py::arg("keep_dims"), py::arg("skip_nan"), py::arg("way"), py::arg("work"));
     module.def("coarsen", &coarsened_array);
-    module.def("join", &joined);
+    module.def("join", &joined, py::arg("arrays"), py::arg("axis"), py::kw_only(), py::arg("new_axis"), py::arg("way"),
+               py::arg("work"));
     py::class_<Pyramid>(module, "Pyramid")
         .def(py::init([](std::string name, std::vector<std::string> axes, Names units, std::vector<double> scale) {
             return Pyramid{.name = std::move(name),
@@ -305,9 +308,10 @@ void bind_computed(py::module_& module) {
                            .scale = std::move(scale),
                            .factors = {}};
         }));
-    py::class_<PyramidWay>(module, "PyramidWay").def(py::init([](bool overwrite, bool dry_run) {
-        return PyramidWay{.overwrite = overwrite, .dry_run = dry_run};
-    }));
+    py::class_<PyramidWay>(module, "PyramidWay")
+        .def(py::init(
+                 [](bool overwrite, bool dry_run) { return PyramidWay{.overwrite = overwrite, .dry_run = dry_run}; }),
+             py::kw_only(), py::arg("overwrite"), py::arg("dry_run"));
     module.def("pyramid", &make_pyramid);
 }
 

@@ -153,8 +153,10 @@ ArrayWishes wishes_of(const py::dict& options) {
 void bind_copies(py::module_& module) {
     py::class_<CopyWay>(module, "CopyWay")
         .def(py::init([](bool overwrite, bool resume, bool link, bool dry_run, bool skip_unreadable) {
-            return CopyWay{overwrite, resume, link, dry_run, skip_unreadable};
-        }));
+                 return CopyWay{overwrite, resume, link, dry_run, skip_unreadable};
+             }),
+             py::kw_only(), py::arg("overwrite"), py::arg("resume"), py::arg("link"), py::arg("dry_run"),
+             py::arg("skip_unreadable"));
     module.def("copy", &copy_array_handle);
     module.def("copy_tree", &copy_tree);
     module.def("require_no_other_file", [](const py::object& path) { require_no_other_file(path_from_python(path)); });

@@ -52,7 +52,8 @@ void bind_servers(py::module_& module) {
         .def_property_readonly("port", &ServerHandle::port)
         .def_property_readonly("closed", &ServerHandle::closed)
         .def("close", &ServerHandle::close);
-    module.def("serve", &start);
+    module.def("serve", &start, py::arg("paths"), py::arg("port"), py::kw_only(), py::arg("token"), py::arg("hosts"),
+               py::arg("origins"), py::arg("bind"), py::arg("follow_links"), py::arg("options"));
 }
 
 }  // namespace tessera::python

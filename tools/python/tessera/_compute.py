@@ -52,14 +52,14 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
     if destination is None:
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
-        return _tessera.ComputedWay(None, {}, False, dtype, cast)
+        return _tessera.ComputedWay(None, {}, overwrite=False, dtype=dtype, cast=cast)
     place = _new_place(destination)
     _require_apart(place, operands)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
         fill = made["fill_value"]
         made["fill_value"] = _json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
-    return _tessera.ComputedWay(place, made, overwrite, dtype, cast)
+    return _tessera.ComputedWay(place, made, overwrite=overwrite, dtype=dtype, cast=cast)
 
 
 def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, Any], sel: Any, cast: str,
@@ -170,8 +170,9 @@ def reduce(array: Operand, destination: Optional[Path] = None, *, how: str, axis
     axes = [] if axis is None else [axis] if isinstance(axis, int) else [int(a) for a in axis]
     if axis is not None and not axes:
         raise InvalidArgument("axis=(): no dimension is named")
-    result: Optional[np.ndarray[Any, Any]] = _tessera.reduce(_operand(array), how, axes, keepdims, skip_nan, way,
-                                                             work(threads, max_memory, progress))
+    result: Optional[np.ndarray[Any, Any]] = _tessera.reduce(_operand(array), how, axes, keep_dims=keepdims,
+                                                             skip_nan=skip_nan, way=way,
+                                                             work=work(threads, max_memory, progress))
     return result
 
 
@@ -208,7 +209,8 @@ def _join(arrays: Sequence[Union[Path, Array]], destination: Optional[Path], axi
         raise InvalidArgument("expected a list of arrays; for a pattern: sorted(glob.glob(pattern))")
     way = _way(destination, arrays, overwrite, dtype, cast, options)
     paths = [array.path if isinstance(array, Array) else _absolute(array) for array in arrays]
-    result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, axis, new_axis, way, running)
+    result: Optional[np.ndarray[Any, Any]] = _tessera.join(paths, axis, new_axis=new_axis, way=way,
+                                                           work=running)
     return result
 
 
@@ -451,5 +453,5 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     named = os.path.splitext(os.path.basename(_place_of(array)))[0] or "image"
     about = _tessera.Pyramid(named, list(axes), list(units or []), [float(n) for n in scale or [1.0] * rank])
     said: list[str] = _tessera.pyramid(_operand(opened), place, factors, how, about, made,
-                                       _tessera.PyramidWay(overwrite, dry_run), work(threads, max_memory, progress))
+                                       _tessera.PyramidWay(overwrite=overwrite, dry_run=dry_run), work(threads, max_memory, progress))
     return said if dry_run else None

@@ -28,7 +28,7 @@ class Edit(Changed):
     """A batch of changes to an array; see :meth:`Array.edit`."""
 
     def __init__(self, array: Array, keep_old: bool):
-        self._batch = _tessera.EditHandle(array._handle, keep_old)
+        self._batch = _tessera.EditHandle(array._handle, keep_old=keep_old)
         super().__init__(self._batch.array(), array._path, "r+", array._options)
         self._array = array
 
@@ -65,7 +65,7 @@ class GroupEdit(Mapping[str, Array]):
 
     def __init__(self, group: "Group", keep_old: bool):
         self._group = group
-        self._batch = _tessera.EditHandle(group._handle, keep_old)
+        self._batch = _tessera.EditHandle(group._handle, keep_old=keep_old)
         self._arrays: dict[str, Changed] = {}
 
     def __getitem__(self, name: str) -> Array:

@@ -126,6 +126,7 @@ def serve(*paths: Any, port: int = 0, token: bool = True, bind: str = "127.0.0.1
     """
     if not paths:
         raise InvalidArgument("serve: there is nothing to serve")
-    handle = _tessera.serve([_path_of(path) for path in paths], port, token, _texts(hosts), _texts(allow_origins), bind,
-                            follow_links, work(threads, max_memory))
+    handle = _tessera.serve([_path_of(path) for path in paths], port, token=token, hosts=_texts(hosts),
+                            origins=_texts(allow_origins), bind=bind, follow_links=follow_links,
+                            options=work(threads, max_memory))
     return Server(handle)

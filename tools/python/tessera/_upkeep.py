@@ -29,7 +29,8 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
     >>> tessera.verify(a).sound
     True
     """
-    return verification(_tessera.verify(_path_of(path), seals, False, work(threads, max_memory, progress)))
+    return verification(_tessera.verify(_path_of(path), seals=seals, for_seal=False,
+                                        options=work(threads, max_memory, progress)))
 
 
 def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, drop_damaged: bool = False,
@@ -51,8 +52,9 @@ def repair(path: Any, *, dry_run: bool = False, give_up_batches: bool = False, d
         Whether sealed arrays and groups may be changed, as in :func:`open`.
     """
     names = [] if isinstance(to_seal, bool) else [to_seal] if isinstance(to_seal, str) else list(to_seal)
-    report = _tessera.repair(_path_of(path), dry_run, give_up_batches, drop_damaged, bool(to_seal), names,
-                             _place(break_seal), work(threads, max_memory, progress))
+    report = _tessera.repair(_path_of(path), dry_run=dry_run, give_up_batches=give_up_batches, drop_damaged=drop_damaged,
+                             to_seal=bool(to_seal), to_seal_names=names, place=_place(break_seal),
+                             options=work(threads, max_memory, progress))
     return Repair(report, actions=list(map(Finding, report["actions"])), remaining=list(map(Finding, report["remaining"])))
 
 
@@ -93,7 +95,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, False, not check, work(0, 0, progress))
+        report = _tessera.verify(place, seals=False, for_seal=not check, options=work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt
 
@@ -104,8 +106,8 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     redundancy = "" if parity is None else str(parity)
     if bag is not None:
         return Seal(_tessera.make_bag(place, _absolute(bag), redundancy, options, work(0, 0, progress)))
-    return Seal(_tessera.seal(place, overwrite, redundancy, list(accept), check, options,
-                              work(0, 0, progress)))
+    return Seal(_tessera.seal(place, overwrite=overwrite, parity=redundancy, accept=list(accept), check=check,
+                              place=options, options=work(0, 0, progress)))
 
 
 def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCallback = None) -> dict[str, Any]:
@@ -118,7 +120,8 @@ def snapshot(path: Any, name: str, *, sums: bool = False, progress: ProgressCall
     sums : bool
         Record SHA-256 sums, so that copies of the snapshot can be checked.
     """
-    return _tessera.create_snapshot(_path_of(path), name, sums, _tessera.PlaceOptions(False), work(0, 0, progress))
+    return _tessera.create_snapshot(_path_of(path), name, sums=sums, place=_tessera.PlaceOptions(False),
+                                    options=work(0, 0, progress))
 
 
 def snapshots(path: Any) -> list[dict[str, Any]]:
@@ -142,7 +145,8 @@ def restore(path: Any, name: str, *, skip_damaged: bool = False, break_seal: boo
     list of str
         With `skip_damaged`: the paths that were left out.
     """
-    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged, _place(break_seal), work(0, 0, progress))
+    return _tessera.restore_snapshot(_path_of(path), name, skip_damaged=skip_damaged, place=_place(break_seal),
+                                     options=work(0, 0, progress))
 
 
 def remove_snapshot(path: Any, name: str) -> None:
@@ -174,8 +178,9 @@ def undo(array: Union[Path, Array, Group], *, break_seal: bool = False) -> int:
     >>> tessera.undo(a), a[0]
     (1, 0)
     """
-    known = isinstance(array, (Array, Group)) and not break_seal
-    opened = array if known else open(_path_of(array), "r+", break_seal=break_seal)
+    opened: Any = array
+    if break_seal or not isinstance(array, (Array, Group)):
+        opened = open(_path_of(array), "r+", break_seal=break_seal)
     if not isinstance(opened, (Array, Group)):
         raise InvalidArgument(f"{opened.path}: expected an array or a group, found a file")
     opened._require_writable()

@@ -432,7 +432,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     array = source if isinstance(source, (Array, Group, Members)) else open(source)
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "structures": structures, "deflate": deflate}
-    way = _tessera.CopyWay(overwrite, resume, link, dry_run, skip_unreadable)
+    way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
+                           skip_unreadable=skip_unreadable)
     place = _place(break_seal)
     to = _new_place(destination)
     if shards is not _DEFAULT:
