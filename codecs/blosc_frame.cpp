@@ -373,6 +373,10 @@ public:
             return true;
         };
         (void)each_piece(runs, count);
+        // Decoding and encoding all blocks at once copies less than doing both block by block.
+        std::size_t k = 0;
+        const auto in_part = [&](std::size_t n) { return n > 0 && n < old_.block_size(k++); };
+        if (std::ranges::all_of(replaced_, in_part)) return false;
         if (!each_piece(runs, replace) || !close() || !keep_until(blocks)) return false;
         std::memcpy(out_.data(), old_.bytes().data(), header_size);
         store_32(out_.data() + 12, static_cast<std::uint32_t>(end_));

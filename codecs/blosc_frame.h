@@ -37,8 +37,8 @@ using EncodeBlock = std::function<void(ByteSpan block, Buffer& frame)>;
 
 /// Sets `out` to the frame that encoding the whole chunk would give. `frame` is the old frame, `runs` lead to the new
 /// bytes, and `ours` is the header of frames that this codec encodes. Only the blocks that `runs` touch are decoded and
-/// encoded. Returns false if the frame was written in another way, or if its blocks depend on each other: when hardly
-/// any room is saved, c-blosc counts it from block to block.
+/// encoded. Returns false if the frame was written in another way, if every block is touched and keeps old bytes, or if
+/// the blocks depend on each other: when hardly any room is saved, c-blosc counts it from block to block.
 [[nodiscard]] bool edit_blosc_frame(ByteSpan frame, const BloscHeader& ours, const ByteRuns& runs,
                                     const EncodeBlock& encode, CodecScratch& scratch, Buffer& out);
 
