@@ -72,8 +72,8 @@ void read_shard(const ArrayState& array, const LoadedArray& loaded, const std::s
     shard->for_each(chunks, io, [&](std::size_t i, const ByteSource* encoded) {
         const Index inner = codec.grid().index(chunks[i]);
         ScratchPool::Loan scratch(array.scratch);
-        const Picked part = part_of(inner);
-        const Ascending ascending(request.selection, part, request.elements.part(part.in_request));
+        const Picked own = part_of(inner);
+        const Ascending ascending(request.selection, own, request.elements.part(own.in_request));
         shard->read(inner, encoded, ascending.region, ascending.out, scratch->codec, ascending.steps);
     });
 }
