@@ -125,6 +125,10 @@ Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix
 }  // namespace
 
 Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
+    // Attributes are a document of their own in most formats: a crash before the metadata would leave only that.
+    if (!new_attributes(options).as_object().empty()) {
+        return NewArray(path, options, {.store = store}, "Array::create").commit();
+    }
     const DestinationLock building(path, store);
     require_may_replace(path, occupant(path), {});
     Place place = store_kind_of(path).place(path, store);
