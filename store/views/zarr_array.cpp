@@ -260,6 +260,10 @@ std::optional<ZarrValue> ZarrArray::read(const Index& index, const IoOptions& io
 }
 
 bool ZarrArray::contains(const Index& index) const {
+    if (how_ == How::chunk_bytes && may_be_absent_ && !always_ && !array_->shards().empty()) {
+        Buffer bytes;  // a stored shard may lack the chunk
+        return chunks_->read(index, bytes);
+    }
     return !may_be_absent_ || always_ || is_stored(index);
 }
 

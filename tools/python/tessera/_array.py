@@ -582,7 +582,7 @@ class Array:
             return np.asanyarray(values)
         values = _indexing.padding_named(np.asanyarray(values), self._dtype)
         texts = {values.dtype.kind, self._dtype.kind} == {"U", "S"} and casting == "same_kind"  # what is not ASCII raises
-        if not texts and not np.can_cast(values if values.ndim == 0 else values.dtype, self._dtype, casting):  # type: ignore
+        if not texts and not _indexing.can_cast(values, self._dtype, casting):
             raise TypeError(f"Cannot cast array data from {values.dtype!r} to {self._dtype!r} "
                             f"according to the rule '{casting}'")
         return values

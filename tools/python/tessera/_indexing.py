@@ -99,6 +99,16 @@ def _assign(into: np.ndarray[Any, Any], key: Any, value: Any) -> None:
         warnings.warn(text[0], text[1], stacklevel=_callers_level())
 
 
+def can_cast(values: Any, dtype: np.dtype[Any], casting: Any) -> bool:
+    """Whether a rule allows a cast: of a single number by its value, as in NumPy 1, of an array by its dtype."""
+    if values.ndim or values.dtype.kind not in "biufc":
+        return np.can_cast(values.dtype, dtype, casting)
+    least = [np.min_scalar_type(values[()])]
+    if values.dtype.kind in "iu" and values >= 0:
+        least.append(np.min_scalar_type(-int(values) - 1))  # which 7 fits into, too
+    return any(np.can_cast(one, dtype, casting) for one in least)
+
+
 def padding_named(value: Any, dtype: np.dtype[Any]) -> Any:
     """A structure with padding as one of `dtype`, in which a format has made that padding the fields f1, f2, …"""
     if not dtype.names or not isinstance(value, (np.ndarray, np.void)) or not value.dtype.names:
