@@ -47,21 +47,18 @@ def _chunk_parts(metadata: Any) -> Optional[int]:
 
 
 def _documents(metadata: Any, batch: Optional["_Batch"] = None) -> tuple[str, bytes]:
-    """The name of an array's metadata document, and the document; with a shape that has all chunks of a batch in it.
+    """The name of an array's metadata document, and the document; with a shape of whole chunks that holds a batch.
 
-    zarr resizes arrays without telling their pipeline.
+    zarr resizes arrays without telling their pipeline, and keeps what lies beyond the edge in a chunk.
     """
     documents = metadata.to_buffer_dict(default_buffer_prototype())
     name = ".zarray" if metadata.zarr_format == 2 else "zarr.json"
     document = documents[name].to_bytes()
     if batch is None or not metadata.shape:
         return name, document
-    chunks = batch.items[0][1].shape
     indices = [[int(n) for n in _NUMBER.findall(item[0].path[batch.prefix:])] for item in batch.items]
-    last = [max(axis) for axis in zip(*indices)]
-    if all(at * chunk < length for at, chunk, length in zip(last, chunks, metadata.shape)):
-        return name, document
-    shape = [max(length, (at + 1) * chunk) for at, chunk, length in zip(last, chunks, metadata.shape)]
+    shape = [max(-(-length // chunk), max(axis) + 1) * chunk
+             for length, chunk, axis in zip(metadata.shape, batch.items[0][1].shape, zip(*indices))]
     return name, json.dumps({**json.loads(document), "shape": shape}).encode()
 
 
