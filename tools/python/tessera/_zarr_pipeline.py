@@ -459,9 +459,15 @@ class CodecPipeline(BatchedCodecPipeline):
             stage = await self._stage(batch, batch.items)
             await _run(batch.read, stage.handle(), batch.elements.nbytes)
 
+    def _replaces(self, item: Any) -> bool:
+        """Whether nothing of the old value stays; of a shard zarr keeps what lies beyond the array's edge."""
+        chunk = item[2] if isinstance(item[2], tuple) else (item[2],)
+        return item[4] and not (_sharded(self._metadata) and any(
+            isinstance(part, slice) and part.stop != length for part, length in zip(chunk, item[1].shape)))
+
     async def _write_staged(self, whole: _Batch) -> None:
         for batch in self._groups(whole):
-            stage = await self._stage(batch, [item for item in batch.items if not item[4]])
+            stage = await self._stage(batch, [item for item in batch.items if not self._replaces(item)])
             handle = stage.handle()
             if batch.items[0][1].config.write_empty_chunks:
                 _tessera.store_fill(handle)
