@@ -16,6 +16,9 @@ try:
 except ImportError:
     print("skipped: no zarr")
     sys.exit(77)
+if not zarr.__version__.startswith("2."):
+    print("skipped: views are for zarr-python 2; for zarr 3 there is tests/peers")
+    sys.exit(77)
 
 
 def test_a_view_is_a_store_of_zarr():
@@ -235,7 +238,11 @@ def test_what_others_wrote():
             continue
         if view.get("0" if not node.shape else ".".join("0" * node.ndim)) in stored_chunks(folder):
             passed |= {array.compressor and array.compressor.codec_id, *(f.codec_id for f in array.filters or [])}
-        got = array[...]
+        try:
+            got = array[...]
+        except RuntimeError:  # numcodecs from 0.16 on lacks snappy, and some frames that older ones wrote
+            assert int(np.__version__.partition(".")[0]) >= 2, folder
+            continue
         assert got.tobytes() == np.asarray(expected).astype(got.dtype).tobytes() or got.dtype == object, folder
         checked += 1
     assert checked > 20, checked
