@@ -20,8 +20,8 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/ndarray.h>
-#include <tessera/stop.h>
 #include <tessera/png.h>
+#include <tessera/stop.h>
 
 #include "array_file_row.h"
 

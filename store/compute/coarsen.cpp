@@ -266,8 +266,8 @@ private:
         (void)cast_packed(is_time(dtype_) ? DType::of<std::int64_t>() : dtype_, elements.bytes().data(),
                           is_time(dtype_) ? DType::of<std::int64_t>() : wide, numbers.bytes().data(), elements.count(),
                           Cast::unsafe);
-        const std::vector<W> made =
-            CoarseBlocks<W>(shape, by, is_time(dtype_)).reduced(reinterpret_cast<const W*>(numbers.bytes().data()), with_);
+        const std::vector<W> made = CoarseBlocks<W>(shape, by, is_time(dtype_))
+                                        .reduced(reinterpret_cast<const W*>(numbers.bytes().data()), with_);
         NDArray out(dtype_, extent);
         (void)cast_packed(wide, reinterpret_cast<const std::byte*>(made.data()), dtype_, out.bytes().data(),
                           out.count(), Cast::unsafe);

@@ -45,9 +45,10 @@ void append_file(Session& /*session*/, Array& array, const std::string& /*file*/
 }  // namespace tessera::cli
 
 void fuzz_one(ByteSpan input) {
-    Array array = Array::create(memory_store(), "",
-                                {.shape = {6, 4}, .chunks = {2, 2}, .dtype = "<i4", .codec = "none", .format = "v3"});
+    const Array array = Array::create(
+        memory_store(), "", {.shape = {6, 4}, .chunks = {2, 2}, .dtype = "<i4", .codec = "none", .format = "v3"});
     std::istringstream script(std::string(reinterpret_cast<const char*>(input.data()), input.size()));
     cli::Session session({}, {});
-    (void)cli::run_script(session, array, script, "the script");
+    Edit batch(array);
+    (void)cli::run_script(session, batch, nullptr, script, "the script");
 }

@@ -36,7 +36,8 @@ private:
 /// Whether a scope of this thread is asked to stop.
 [[nodiscard]] bool stop_requested();
 
-/// Throws Error(cancelled) if a scope of this thread is asked to stop. Loops that get no IoOptions call it once a piece.
+/// Throws Error(cancelled) if a scope of this thread is asked to stop. Loops that get no IoOptions call it once a
+/// piece.
 void require_not_stopped();
 
 /// While it lives, require_not_stopped() does nothing in this thread: for what has to be finished once it is begun.
