@@ -113,13 +113,13 @@ private:
         resting_ = arrays_.size();
     }
 
-    /// The number of arrays that may be open at once. Each takes about four files; the source and the groups take some
-    /// too.
+    /// The number of arrays that may be open at once. Each takes up to six files, and twice as many arrays are open while
+    /// those that rested are completed; the source and the groups take some too.
     static std::size_t most_open() {
         constexpr std::size_t many = 1000;
         rlimit limit{};
         if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return many;
-        return std::clamp<std::size_t>(limit.rlim_cur / 8, 16, many);
+        return std::clamp<std::size_t>(limit.rlim_cur / 13, 16, many);
     }
 
     /// Throws if the path of a node below the root passes through a link, or ends at one.

@@ -254,7 +254,7 @@ struct NewArray::State {
     StoreOptions options;
     DestinationLock own_lock;                     ///< holds nothing if the caller has the lock
     const DestinationLock* lock;                  ///< of `place`
-    std::shared_ptr<KeyValueStore> successor_of;  ///< the array that is replaced, if any
+    std::shared_ptr<KeyValueStore> successor_of;  ///< the array that is replaced, if any; null while it rests
     std::shared_ptr<KeyValueStore> store;         ///< of `built`
     std::string prefix;                           ///< of `built` in the store: "" in a folder
     StoreLock shape;                              ///< held, so that chunks need no lock between processes
@@ -280,7 +280,16 @@ struct NewArray::State {
                         fmt::format("{}: another program works on it while it is written", built.string()));
         }
         shape = *std::move(lock_of_shape);
+        take_permissions();
         rests = false;
+    }
+
+    /// As its files get them: those of the array that it replaces, or what the mask leaves.
+    void take_permissions() {
+        if (!in_folder) return;
+        if (built == place) return follow_mask(*store);
+        successor_of = place_at(place, {.read_only = true}).store;
+        share_like(*store, *successor_of);
     }
 
     void prepare(Occupant there, const Existing& existing, const Value& own_marker);
@@ -362,12 +371,7 @@ void NewArray::State::prepare(Occupant there, const Existing& existing, const Va
     Place at = place_at(built, options);
     store = std::move(at.store);
     prefix = std::move(at.prefix);
-    if (built != place && in_folder) {
-        successor_of = place_at(place, {.read_only = true}).store;
-        share_like(*store, *successor_of);
-    } else if (in_folder) {
-        follow_mask(*store);
-    }
+    take_permissions();
 }
 
 /// Writes the marker, and makes the array without its metadata.
@@ -458,6 +462,7 @@ void rest_together(std::span<NewArray* const> arrays) {
     rest_together(stores);
     for (NewArray* const made : arrays) {
         made->state_->own_lock.unlock();
+        made->state_->successor_of.reset();
         made->state_->rests = true;
     }
 }

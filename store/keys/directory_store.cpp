@@ -433,6 +433,7 @@ public:
     /// For rest_together(). No other thread uses the store.
     void rest() {
         forget();
+        permissions_.forget_model();
         locks_.clear();
         if (const int root = root_.exchange(-1); root >= 0) ::close(root);
     }

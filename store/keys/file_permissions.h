@@ -49,6 +49,8 @@ public:
 
     /// An operation has ended: what is known of folders and documents may change.
     void forget();
+    /// The other store of share_like() goes.
+    void forget_model() { model_ = nullptr; }
 
 private:
     /// What new files in a folder get from the system.

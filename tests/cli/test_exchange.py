@@ -115,9 +115,10 @@ class Xarray(ExchangeTest):
 
     def test_zeros_are_not_missing(self):
         np.save(self.folder / "a.npy", np.arange(4, dtype="<i4"))
-        notes = self.noted("import", "a.npy", "masked/a", "--format", "v2", "--dims", "x")
+        self.tessera("import", "a.npy", "a.zarr", "--format", "zmeta", "--quiet")
+        notes = self.noted("copy", "a.zarr", "masked/a", "--format", "v2", "--dims", "x")
         self.assertIn("--fill null", notes)
-        notes = self.noted("import", "a.npy", "kept/a", "--format", "v2", "--dims", "x", "--fill", "null")
+        notes = self.noted("import", "a.npy", "kept/a", "--format", "v2", "--dims", "x")  # data without a fill
         self.assertEqual(notes, "")
         self.tessera("group", "masked", "--quiet")
         self.tessera("group", "kept", "--quiet")

@@ -189,7 +189,7 @@ class Undo(ProgramTest):
         self.tessera("copy", "a.zarr", "a.zip", "--quiet")
         self.refused("undo", "a.zip")
         self.tessera("group", "g", "--quiet")
-        self.refused("undo", "g", says="g: nothing to take back: of a group only the last change of its attributes")
+        self.refused("undo", "g", says="g: nothing to take back: of a group only the last batch over its arrays or change of its attributes")
         os.mkdir(self.folder / "plain")
         self.refused("undo", "plain")
 

@@ -306,7 +306,8 @@ class Chunks(View):
         self.save("a.npy", values)
         for form, keys in [("zmeta", "__zdata__/{}.{}.blosc"), ("v2", "{}.{}"), ("v3", "c/{}/{}")]:
             with self.subTest(format=form):
-                self.tessera("import", "a.npy", "a.zarr", "--chunks", "10,10", "--format", form, "--overwrite", "--quiet")
+                self.tessera("import", "a.npy", "a.zarr", "--chunks", "10,10", "--format", form, "--fill", "0",
+                             "--overwrite", "--quiet")
                 shown, cells = self.chunk_cells("a.zarr")
                 self.assertEqual((shown["chunks"], shown["stored"], shown["damaged"], shown["unchecked"]), (48, 6, 0, 0))
                 self.assertEqual(cells.shape, (6, 8))

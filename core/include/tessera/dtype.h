@@ -59,7 +59,7 @@ struct TimeUnit {
 struct Field;
 
 /// The dtype of further C++ types: TESSERA_STRUCTURE (structure.h) defines it for a program's structs, and times.h for
-/// the times of <chrono>.
+/// the times of std::chrono.
 template <class T>
 struct DTypeOf;
 template <class T>
