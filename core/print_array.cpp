@@ -412,8 +412,8 @@ private:
         const std::string between(static_cast<std::size_t>(shape_.rank() - axis - 1), '\n');
         std::string text;
         for (std::int64_t i = 0; i < items.count(); ++i) {
-            if (items.gap && i == items.first) text += indent + "..." + between;
-            text += indent + rows(axis + 1, indent + ' ');
+            if (items.gap && i == items.first) text.append(indent).append("...").append(between);
+            text.append(indent).append(rows(axis + 1, indent + ' '));
             if (i + 1 < items.count()) text += between;
         }
         if (items.gap && items.last == 0) text += between + indent + "...";

@@ -102,8 +102,9 @@ private:
         void* p = nullptr;
         self->guard([&] {
             Buffer memory(size + before_memory);
-            p = memory.data() + before_memory;
-            new (memory.data()) Buffer(std::move(memory));
+            std::byte* const start = memory.data();
+            p = start + before_memory;
+            new (start) Buffer(std::move(memory));
         });
         return p;
     }

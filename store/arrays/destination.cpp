@@ -113,8 +113,8 @@ private:
         resting_ = arrays_.size();
     }
 
-    /// The number of arrays that may be open at once. Each takes up to six files, and twice as many arrays are open while
-    /// those that rested are completed; the source and the groups take some too.
+    /// The number of arrays that may be open at once. Each takes up to six files, and twice as many arrays are open
+    /// while those that rested are completed; the source and the groups take some too.
     static std::size_t most_open() {
         constexpr std::size_t many = 1000;
         rlimit limit{};

@@ -335,7 +335,8 @@ std::vector<Finding> findings_without_foreign(const std::shared_ptr<KeyValueStor
 std::set<std::string> end_group_batches(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                                         const RepairOptions& options, Findings& by_node, RepairReport& report) {
     std::set<std::string> groups;
-    for (auto& [node, findings] : std::views::reverse(by_node)) {
+    for (auto at = by_node.rbegin(); at != by_node.rend(); ++at) {
+        auto& [node, findings] = *at;
         const std::string place = join_key(prefix, node);
         const auto batch = std::ranges::find(findings, Remedy::finish_batch, &Finding::remedy);
         if (batch == findings.end() || probe_dialect(*store, place) != nullptr) continue;
@@ -388,8 +389,9 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
         for (Finding& finding : findings) {
             const std::string key = join_key(prefix, finding.key);
             if (options.dry_run && finding.remedy == Remedy::finish_batch && options.give_up_batches &&
-                std::ranges::any_of(
-                    groups, [&](const std::string& group) { return group.empty() || node.starts_with(group + "/"); })) {
+                std::ranges::any_of(groups, [&node = node](const std::string& group) {
+                    return group.empty() || node.starts_with(group + "/");
+                })) {
                 last = {true, "would be taken back, with the batch of the group around it if it is a part of that"};
             } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
                 last = plan_for_batch(*store, join_key(prefix, node), options.give_up_batches);

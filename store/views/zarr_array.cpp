@@ -27,8 +27,6 @@ namespace {
 
 /// Plain files are cut into contiguous pieces of at most so many bytes.
 constexpr std::int64_t piece_bytes = 8 << 20;
-/// How often a chunk is read again that was replaced meanwhile.
-constexpr int most_tries = 4;
 
 /// Codecs of numcodecs 0.11, which every reader of format 2 has, or something like it.
 constexpr std::array<std::string_view, 19> known_codecs{

@@ -246,7 +246,7 @@ private:
         if (!to_file_) {
             const PlannedArray plan = planned(path, one);
             if (format_.empty()) {  // the first; the others are like it
-                for (const std::string& change : plan.changes) session_.note(path + ": " + change);
+                for (const std::string& change : plan.changes) session_.note(fmt::format("{}: {}", path, change));
             }
             format_ = plan.dialect->name;
             auto made = std::make_unique<NewArray>(

@@ -95,7 +95,8 @@ TEST(StoreKinds, takes_no_more_once_it_is_read) {
         expect_error(ErrorCode::invalid_argument, "scheme",
                      [&] { add_store_kind({.scheme = bad, .about = "", .place = place}); });
     }
-    expect_error(ErrorCode::invalid_argument, "place()", [&] { add_store_kind({.scheme = "none", .about = "", .place = {}}); });
+    expect_error(ErrorCode::invalid_argument, "place()",
+                 [&] { add_store_kind({.scheme = "none", .about = "", .place = {}}); });
 }
 
 }  // namespace

@@ -222,7 +222,8 @@ private:
 
 Place python_place(const void* context, const std::filesystem::path& path, const StoreOptions& options) {
     const auto* const row = static_cast<const PythonRow*>(context);
-    auto [name, prefix] = split_store_path(path);
+    auto parts = split_store_path(path);
+    const std::string& name = parts.first;  // Clang 14 captures no structured bindings
     const std::string own = name.substr(row->name.size() + 1);
     auto store = in_context([&] { return name; },
                             [&] {
@@ -230,7 +231,7 @@ Place python_place(const void* context, const std::filesystem::path& path, const
                                     return std::make_shared<PythonStore>(name, options, row->make(own));
                                 });
                             });
-    return {std::move(store), std::move(prefix)};
+    return {std::move(store), std::move(parts.second)};
 }
 
 void add_python_store(const std::string& scheme, const std::string& about, const py::object& open) {
