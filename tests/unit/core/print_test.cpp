@@ -100,8 +100,10 @@ TEST(NDArray, IsMadeFromARange) {
     EXPECT_EQ(streamed(NDArray(std::list<int>{1, 2, 3})), "[1 2 3]");
     EXPECT_EQ(streamed(NDArray(std::deque<int>{0, 1, 2, 3}, {2, 2})), "[[0 1]\n [2 3]]");
     EXPECT_EQ(streamed(NDArray(std::vector<bool>{true, false})), "[ True False]");
+#if !defined(__clang__) || __clang_major__ > 15  // older ones cannot compile libstdc++'s views
     std::istringstream words("3 4 5");
     EXPECT_EQ(streamed(NDArray(std::ranges::istream_view<int>(words))), "[3 4 5]");
+#endif
     EXPECT_EQ(NDArray("<i4", {3}).dtype(), DType("i4"));  // not the characters of a text
     EXPECT_THROW(NDArray(std::vector{1, 2, 3}, {2, 2}), Error);
     EXPECT_EQ(NDArray(std::vector<int>(), {0, 5}).shape(), (Shape{0, 5}));
