@@ -1,7 +1,6 @@
 // Bytes between Python's objects and the library.
 #pragma once
 
-#include <fmt/format.h>
 #include <pybind11/pybind11.h>
 
 #include <tessera/buffer.h>
@@ -16,8 +15,8 @@ class Bytes {
 public:
     explicit Bytes(const py::object& object) {
         if (PyObject_CheckBuffer(object.ptr()) == 0) {
-            throw py::type_error(fmt::format("a value is bytes or another buffer, found {}",
-                                             py::cast<std::string>(py::repr(py::type::of(object)))));
+            PyErr_Format(PyExc_TypeError, "bytes were expected, found %s", Py_TYPE(object.ptr())->tp_name);
+            throw py::error_already_set();
         }
         if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_SIMPLE) != 0) {
             PyErr_Clear();  // not contiguous

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "bytes.h"
 #include "convert.h"
 #include "handle.h"
 
@@ -67,29 +68,11 @@ py::bytes python_bytes(ByteSpan span) {
 /// Copies what a Python call returned to out(size). A codec may return anything with the buffer protocol.
 template <class Out>
 bool copy_result(const py::object& result, const Out& out) {
-    Py_buffer buffer = {};
-    py::object packed;
-    if (PyObject_GetBuffer(result.ptr(), &buffer, PyBUF_SIMPLE) != 0) {
-        PyErr_Clear();  // not contiguous, or no buffer at all
-        if (!PyObject_CheckBuffer(result.ptr())) {
-            PyErr_Format(PyExc_TypeError, "bytes were expected, found %s", Py_TYPE(result.ptr())->tp_name);
-            throw py::error_already_set();
-        }
-        packed = py::reinterpret_steal<py::object>(PyBytes_FromObject(result.ptr()));
-        if (!packed || PyObject_GetBuffer(packed.ptr(), &buffer, PyBUF_SIMPLE) != 0) throw py::error_already_set();
-    }
-    const auto size = static_cast<std::size_t>(buffer.len);
-    bool taken = false;
-    try {
-        std::byte* const to = out(size);
-        taken = to != nullptr || size == 0;
-        if (to != nullptr && size != 0) std::memcpy(to, buffer.buf, size);
-    } catch (...) {
-        PyBuffer_Release(&buffer);
-        throw;
-    }
-    PyBuffer_Release(&buffer);
-    return taken;
+    const Bytes bytes(result);
+    const ByteSpan from = bytes.span();
+    std::byte* const to = out(from.size());
+    if (to != nullptr && !from.empty()) std::memcpy(to, from.data(), from.size());
+    return to != nullptr || from.empty();
 }
 
 /// An object with encode(bytes) and decode(bytes), as numcodecs' codecs are. It gets bytes of its own, which it may
