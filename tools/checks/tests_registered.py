@@ -2,7 +2,8 @@
 
     tests_registered.py BUILD_DIR
 
-A *_test.cpp has to be compiled there, by itself or jointly, and a test_*.py has to be the command of a CTest test.
+A *_test.cpp has to be compiled there, by itself or jointly, and a test_*.py has to be the command of a CTest test, or be
+named by tests/peers/run, whose environments are not the build's.
 """
 import json
 import pathlib
@@ -21,6 +22,8 @@ def main():
     listing = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True)
     for test in json.loads(listing.stdout)["tests"]:
         known.update(test.get("command", []))
+    peers = ROOT / "tests" / "peers"
+    known.update(str(peers / name) for name in re.findall(r'"(test_\w+[.]py)"', (peers / "run").read_text()))
     files = [*(ROOT / "tests").rglob("*_test.cpp"), *(ROOT / "tests").rglob("test_*.py")]
     missing = sorted(str(f.relative_to(ROOT)) for f in files if str(f) not in known)
     for name in missing:
