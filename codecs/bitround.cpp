@@ -1,6 +1,5 @@
 // "numcodecs.bitround": floats rounded to the first bits of their significand.
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 #include "numeric_filter.h"
@@ -44,7 +43,7 @@ private:
 std::unique_ptr<ArrayToArrayCodec> make_bitround_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"keepbits"});
     if (in.dtype.kind() != Kind::real) {
-        throw invalid_argument(fmt::format("it is for floats, not for {}", in.dtype.to_string()));
+        throw invalid_argument("it is for floats, not for {}", in.dtype.to_string());
     }
     const int bits = in.dtype.size() == 2 ? 10 : in.dtype.size() == 4 ? 23 : 52;
     (void)configuration.at("keepbits");

@@ -4,7 +4,7 @@
 #include <blosc.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <algorithm>
@@ -61,8 +61,7 @@ public:
     void decode(ByteSpan in, MutableByteSpan out) const override {
         const std::size_t nbytes = check_frame(in);
         if (nbytes != out.size()) {
-            throw corrupt(
-                fmt::format("the header says that the frame decodes to {} bytes, expected {}", nbytes, out.size()));
+            throw corrupt("the header says that the frame decodes to {} bytes, expected {}", nbytes, out.size());
         }
         decompress(in, out);
     }
@@ -86,8 +85,8 @@ public:
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
         if (in_size > BLOSC_MAX_BUFFERSIZE) {
-            throw unsupported(fmt::format("a chunk of {} bytes is more than blosc can hold, {}: choose smaller chunks",
-                                          in_size, BLOSC_MAX_BUFFERSIZE));
+            throw unsupported("a chunk of {} bytes is more than blosc can hold, {}: choose smaller chunks", in_size,
+                              BLOSC_MAX_BUFFERSIZE);
         }
         return in_size + BLOSC_MAX_OVERHEAD;
     }
@@ -98,8 +97,8 @@ private:
         const int size = blosc_compress_ctx(clevel_, shuffle_, typesize_, in.size(), in.data(), out.data(), out.size(),
                                             cname_.c_str(), blocksize, 1);
         if (size <= 0) {
-            throw unsupported(fmt::format("c-blosc could not compress {} bytes with {}, level {} (its error {})",
-                                          in.size(), cname_, clevel_, size));
+            throw unsupported("c-blosc could not compress {} bytes with {}, level {} (its error {})", in.size(), cname_,
+                              clevel_, size);
         }
         out.resize(static_cast<std::size_t>(size));
     }
@@ -125,8 +124,7 @@ private:
         const MemoryHold blocks(block > usual ? 3 * std::uint64_t{block} : 0);
         const int size = blosc_decompress_ctx(frame.data(), out.data(), out.size(), 1);
         if (size < 0 || static_cast<std::size_t>(size) != out.size()) {
-            throw corrupt(
-                fmt::format("the compressed data are damaged (c-blosc gave {}, expected {} bytes)", size, out.size()));
+            throw corrupt("the compressed data are damaged (c-blosc gave {}, expected {} bytes)", size, out.size());
         }
     }
 
@@ -144,7 +142,7 @@ std::unique_ptr<BytesToBytesCodec> make(const Value& configuration, const std::s
                                         std::int64_t item_size) {
     const auto known = compressors();
     if (std::ranges::find(known, cname) == known.end()) {
-        throw invalid_argument(fmt::format("no compressor \"{}\"; choose one of {}", cname, fmt::join(known, ", ")));
+        throw invalid_argument("no compressor \"{}\"; choose one of {}", cname, fmt::join(known, ", "));
     }
     const auto clevel = static_cast<int>(integer_member(configuration, "clevel", 5, 0, 9));
     // The header has one byte for typesize. If it does not fit, c-blosc (and so zarr 0.4) treats the data as plain

@@ -26,9 +26,8 @@
 #include "blosc_frame.h"
 
 #include <blosc.h>
-#include <fmt/format.h>
 #include <lz4.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <cstring>
@@ -481,13 +480,12 @@ private:
 
 BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
     if (front.size() < header_size) {
-        throw corrupt(fmt::format("{} bytes are too few for a blosc frame, whose header alone has {}", front.size(),
-                                  header_size));
+        throw corrupt("{} bytes are too few for a blosc frame, whose header alone has {}", front.size(), header_size);
     }
     const auto version = std::to_integer<int>(front[0]);
     if (version != BLOSC_VERSION_FORMAT) {
-        throw corrupt(fmt::format("no blosc frame: its first byte, the format version, is {} instead of {}", version,
-                                  BLOSC_VERSION_FORMAT));
+        throw corrupt("no blosc frame: its first byte, the format version, is {} instead of {}", version,
+                      BLOSC_VERSION_FORMAT);
     }
     const BloscHeader header{.compressor_version = std::to_integer<std::uint8_t>(front[1]),
                              .flags = std::to_integer<std::uint8_t>(front[2]),
@@ -496,8 +494,7 @@ BloscHeader read_blosc_header(ByteSpan front, std::uint64_t available) {
                              .blocksize = load_32(&front[8]),
                              .cbytes = load_32(&front[12])};
     if (header.cbytes < header_size || header.cbytes > available) {
-        throw corrupt(
-            fmt::format("the header says that the frame has {} bytes, but there are {}", header.cbytes, available));
+        throw corrupt("the header says that the frame has {} bytes, but there are {}", header.cbytes, available);
     }
     if (header.nbytes > BLOSC_MAX_BUFFERSIZE) throw corrupt("the sizes in the header are not those of a blosc frame");
     return header;
@@ -517,8 +514,8 @@ bool decode_blosc_runs(const ByteSource& frame, std::uint64_t decoded_size, cons
                        CodecScratch& scratch) {
     FrameDecoder decoder(frame, scratch);
     if (decoder.header().nbytes != decoded_size) {
-        throw corrupt(fmt::format("the header says that the frame decodes to {} bytes, expected {}",
-                                  decoder.header().nbytes, decoded_size));
+        throw corrupt("the header says that the frame decodes to {} bytes, expected {}", decoder.header().nbytes,
+                      decoded_size);
     }
     return decoder.read_starts() && decoder.decode(runs);
 }

@@ -1,7 +1,6 @@
 // The "bytes" codec: the elements packed in C order, in the byte order of "endian", or without that, of the dtype.
-#include <fmt/format.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "byte_runs.h"
 #include "codec_row.h"
@@ -22,8 +21,8 @@ public:
 
     void decode(ByteSpan in, const MutableArrayView& out) const override {
         if (in.size() != static_cast<std::size_t>(size_)) {
-            throw corrupt(fmt::format("{} bytes were found, but a chunk of {} elements of {} has {}", in.size(),
-                                      shape_.to_string(), dtype_.to_string(), size_));
+            throw corrupt("{} bytes were found, but a chunk of {} elements of {} has {}", in.size(), shape_.to_string(),
+                          dtype_.to_string(), size_);
         }
         if (const auto runs = ByteRuns::of(dtype_, shape_, Region::whole(shape_), out)) {
             copy_runs(in, *runs);
@@ -46,12 +45,12 @@ private:
 std::unique_ptr<ArrayToBytesCodec> make_bytes_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {"endian"});
     if (in.dtype.is_variable() || in.dtype.kind() == Kind::object) {
-        throw unsupported(fmt::format("elements of {} have no fixed size, which this codec needs", in.dtype.str()));
+        throw unsupported("elements of {} have no fixed size, which this codec needs", in.dtype.str());
     }
     if (const Value* endian = configuration.find("endian")) {
         const std::string& text = endian->as_string();
         if (text != "little" && text != "big") {
-            throw invalid_argument(fmt::format("endian is \"{}\"; choose \"little\" or \"big\"", text));
+            throw invalid_argument("endian is \"{}\"; choose \"little\" or \"big\"", text);
         }
         return std::make_unique<BytesCodec>(in.dtype.with_order(text == "little" ? ByteOrder::little : ByteOrder::big),
                                             in.shape);

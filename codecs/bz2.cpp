@@ -1,7 +1,6 @@
 // "numcodecs.bz2": one bzip2 stream or several.
 #include <bzlib.h>
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <new>
@@ -37,15 +36,14 @@ public:
             reinterpret_cast<char*>(out.data()), &size,
             const_cast<char*>(reinterpret_cast<const char*>(in.empty() ? out.data() : in.data())),
             static_cast<unsigned>(in.size()), level_, 0, 0);
-        if (error != BZ_OK) throw unsupported(fmt::format("bzip2 could not compress {} bytes ({})", in.size(), error));
+        if (error != BZ_OK) throw unsupported("bzip2 could not compress {} bytes ({})", in.size(), error);
         out.resize(size);
     }
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
         const std::uint64_t bound = in_size + in_size / 100 + 600;  // from its manual
         if (bound > UINT32_MAX) {
-            throw unsupported(
-                fmt::format("a chunk of {} bytes is more than bzip2 takes at once: choose smaller chunks", in_size));
+            throw unsupported("a chunk of {} bytes is more than bzip2 takes at once: choose smaller chunks", in_size);
         }
         return bound;
     }
@@ -80,7 +78,7 @@ private:
             total += written;
             if (result == BZ_STREAM_END) return true;
             if (result == BZ_MEM_ERROR) throw std::bad_alloc();
-            if (result != BZ_OK) throw corrupt(fmt::format("the bzip2 data are damaged ({})", result));
+            if (result != BZ_OK) throw corrupt("the bzip2 data are damaged ({})", result);
             if (used > 0 || written > 0) continue;
             if (out.empty()) return false;
             throw corrupt("the bzip2 data are cut short");

@@ -2,9 +2,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include <fmt/format.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "../core/unicode.h"
 #include "codec_row.h"
@@ -92,8 +91,8 @@ DType decoded_dtype(const Value& configuration, const ChunkSpec& in) {
     const DType dtype = dtype_member(configuration, "dtype", in.dtype);
     if (in.dtype.kind() == Kind::variable_text && (dtype.kind() == Kind::object || dtype == in.dtype)) return in.dtype;
     if (in.dtype.kind() != Kind::text || dtype.kind() != Kind::text || dtype.size() != in.dtype.size()) {
-        throw invalid_argument(fmt::format("the codec is for elements of {}, but they are of {}", dtype.to_string(),
-                                           in.dtype.to_string()));
+        throw invalid_argument("the codec is for elements of {}, but they are of {}", dtype.to_string(),
+                               in.dtype.to_string());
     }
     return in.dtype;
 }
@@ -102,12 +101,12 @@ std::unique_ptr<ArrayToArrayCodec> make_categorize_codec(const Value& configurat
     require_known_members(configuration, {"labels", "dtype", "astype"});
     const DType astype = dtype_member(configuration, "astype", "|u1");
     if (astype.kind() != Kind::integer && astype.kind() != Kind::unsigned_integer) {
-        throw invalid_argument(fmt::format("astype is {}, expected integers", astype.to_string()));
+        throw invalid_argument("astype is {}, expected integers", astype.to_string());
     }
     const Value::Array& labels = configuration.at("labels").as_array();
     const std::int64_t bits = 8 * astype.size() - (astype.kind() == Kind::integer ? 1 : 0);
     if (bits < 63 && labels.size() >> bits != 0) {
-        throw invalid_argument(fmt::format("{} labels are more than astype {} can count", labels.size(), astype.str()));
+        throw invalid_argument("{} labels are more than astype {} can count", labels.size(), astype.str());
     }
     return std::make_unique<CategorizeCodec>(in, decoded_dtype(configuration, in), astype, labels);
 }

@@ -2,10 +2,9 @@
 #include <bit>
 #include <cstring>
 
-#include <fmt/format.h>
 #include <isa-l/crc.h>
 #include <libdeflate.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -105,15 +104,14 @@ public:
 
 protected:
     [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
-        if (in.size() < 4) throw corrupt(fmt::format("{} bytes are too few for a checksum, which has 4", in.size()));
+        if (in.size() < 4) throw corrupt("{} bytes are too few for a checksum, which has 4", in.size());
         const std::size_t size = in.size() - 4;
         const ByteSpan data = at_start_ ? in.subspan(4) : in.first(size);
         const std::uint32_t stored = load_32(at_start_ ? in.data() : in.data() + size);
         const std::uint32_t computed = sum_(data, seed_);
         if (stored != computed) {
-            throw corrupt(
-                fmt::format("the stored checksum is {:#010x}, but that of the data is {:#010x}: they are damaged",
-                            stored, computed));
+            throw corrupt("the stored checksum is {:#010x}, but that of the data is {:#010x}: they are damaged", stored,
+                          computed);
         }
         if (size > out.size()) return std::nullopt;
         std::ranges::copy(data, out.begin());

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <string>
@@ -23,10 +23,10 @@ void require_known_members(const Value& configuration, std::initializer_list<std
     for (const auto& [name, value] : configuration.as_object()) {
         if (std::ranges::find(known, name) != known.end()) continue;
         if (known.size() == 0) {
-            throw invalid_argument(fmt::format("unknown member \"{}\" in the configuration, which has none", name));
+            throw invalid_argument("unknown member \"{}\" in the configuration, which has none", name);
         }
-        throw invalid_argument(
-            fmt::format("unknown member \"{}\" in the configuration; known are {}", name, fmt::join(known, ", ")));
+        throw invalid_argument("unknown member \"{}\" in the configuration; known are {}", name,
+                               fmt::join(known, ", "));
     }
 }
 
@@ -41,7 +41,7 @@ std::int64_t integer_member(const Value& configuration, std::string_view name, s
     if (!v) return otherwise;
     const std::int64_t number = read_member(name, [&] { return v->as_int64(); });
     if (number < least || number > most) {
-        throw invalid_argument(fmt::format("{} is {}, expected {} to {}", name, number, least, most));
+        throw invalid_argument("{} is {}, expected {} to {}", name, number, least, most);
     }
     return number;
 }
@@ -63,7 +63,7 @@ std::string_view choice_member(const Value& configuration, std::string_view name
     const std::string& text = read_member(name, [&]() -> const std::string& { return v->as_string(); });
     const auto found = std::ranges::find(choices, text);
     if (found == choices.end()) {
-        throw invalid_argument(fmt::format("no {} \"{}\"; choose one of {}", name, text, fmt::join(choices, ", ")));
+        throw invalid_argument("no {} \"{}\"; choose one of {}", name, text, fmt::join(choices, ", "));
     }
     return *found;
 }

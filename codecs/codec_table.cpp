@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/added_rows.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -77,7 +77,7 @@ std::span<const CodecRow> codec_table() {
 void add_codec(const CodecRow& row) {
     const int makers = int{bool(row.array_to_array)} + int{bool(row.array_to_bytes)} + int{bool(row.bytes_to_bytes)};
     if (row.name.empty() || makers != 1) {
-        throw invalid_argument(fmt::format("adding codec \"{}\": it needs a name and one maker", row.name));
+        throw invalid_argument("adding codec \"{}\": it needs a name and one maker", row.name);
     }
     added_codecs().add(row, own_codecs(), "codec", &CodecRow::name);
 }
@@ -121,7 +121,7 @@ Value part_value(const CodecPart& part, std::string_view text) {
             return text;
         case CodecPart::Type::flag:
             if (text == "true" || text == "false") return text == "true";
-            throw invalid_argument(fmt::format("{} is \"{}\", expected true or false", part.member, text));
+            throw invalid_argument("{} is \"{}\", expected true or false", part.member, text);
         case CodecPart::Type::number:
         case CodecPart::Type::whole:
             break;
@@ -130,8 +130,8 @@ Value part_value(const CodecPart& part, std::string_view text) {
     if (whole(std::from_chars(text.data(), end, number))) return number;
     double real = 0;
     if (part.type == CodecPart::Type::number && whole(std::from_chars(text.data(), end, real))) return real;
-    throw invalid_argument(fmt::format("{} is \"{}\", expected a {}number", part.member, text,
-                                       part.type == CodecPart::Type::whole ? "whole " : ""));
+    throw invalid_argument("{} is \"{}\", expected a {}number", part.member, text,
+                           part.type == CodecPart::Type::whole ? "whole " : "");
 }
 
 /// The value of an omitted part; null if the member is omitted too.
@@ -151,11 +151,11 @@ Value parse_parts(const CodecRow& row, std::string_view text) {
             value = part_value(part, word);
         }
         if (value.is_null() && part.required) {
-            throw invalid_argument(fmt::format("{} is missing; {}", part.member, row.about));
+            throw invalid_argument("{} is missing; {}", part.member, row.about);
         }
         if (!value.is_null()) configuration.set(part.member, std::move(value));
     }
-    if (!text.empty()) throw invalid_argument(fmt::format("\"{}\" is left over; {}", text, row.about));
+    if (!text.empty()) throw invalid_argument("\"{}\" is left over; {}", text, row.about);
     return configuration;
 }
 
@@ -173,14 +173,14 @@ CodecConfig parse_codec(std::string_view text) {
     const std::string_view name = text.substr(0, text.find(':'));
     const CodecRow* row = find_short(name);
     if (row == nullptr) {
-        throw invalid_argument(
-            fmt::format("codec \"{}\": no codec \"{}\"; choose one of {}", text, name, fmt::join(short_names(), ", ")));
+        throw invalid_argument("codec \"{}\": no codec \"{}\"; choose one of {}", text, name,
+                               fmt::join(short_names(), ", "));
     }
     if (!row->short_notation) {
         throw invalid_argument(
-            fmt::format("codec \"{}\": it has no short notation; give it as JSON, "
-                        "{{\"name\": \"{}\", \"configuration\": {{...}}}}",
-                        text, row->name));
+            "codec \"{}\": it has no short notation; give it as JSON, "
+            "{{\"name\": \"{}\", \"configuration\": {{...}}}}",
+            text, row->name);
     }
     return in_context([&] { return fmt::format("codec \"{}\"", text); },
                       [&] {
@@ -280,8 +280,7 @@ CodecConfig codec_from_json(const Value& json) {
         const bool optional = value.is_object() && value.find("must_understand") != nullptr &&
                               *value.find("must_understand") == Value(false);
         if (name != "name" && name != "configuration" && name != "must_understand" && !optional) {
-            throw invalid_argument(
-                fmt::format("unknown member \"{}\" in a codec; known are name, configuration", name));
+            throw invalid_argument("unknown member \"{}\" in a codec; known are name, configuration", name);
         }
     }
     return codec;

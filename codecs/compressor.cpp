@@ -1,7 +1,7 @@
 #include "compressor.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <algorithm>
@@ -10,9 +10,9 @@ namespace tessera {
 
 void Compressor::decode(ByteSpan in, MutableByteSpan out) const {
     const std::optional<std::size_t> size = decompress(in, out);
-    if (!size) throw corrupt(fmt::format("the data decode to more than the {} bytes expected", out.size()));
+    if (!size) throw corrupt("the data decode to more than the {} bytes expected", out.size());
     if (*size != out.size()) {
-        throw corrupt(fmt::format("the data decode to {} bytes, expected {}", *size, out.size()));
+        throw corrupt("the data decode to {} bytes, expected {}", *size, out.size());
     }
 }
 

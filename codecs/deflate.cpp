@@ -1,7 +1,6 @@
 // "numcodecs.zlib" and "gzip": DEFLATE by libdeflate, in zlib's and in gzip's wrapping.
-#include <fmt/format.h>
 #include <libdeflate.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 
 #include <algorithm>
@@ -78,13 +77,13 @@ private:
                 engine.get(), in.data(), in.size(), out.data() + total, out.size() - total, &used, &written);
             if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return std::nullopt;
             if (result != LIBDEFLATE_SUCCESS) {
-                throw corrupt(fmt::format("the {} data are damaged or cut short", wrapping_.name));
+                throw corrupt("the {} data are damaged or cut short", wrapping_.name);
             }
             total += written;
             in = in.subspan(used);
         } while (wrapping_.members && !is_padding(in));
         if (!wrapping_.members && !in.empty()) {
-            throw corrupt(fmt::format("{} bytes follow the {} data", in.size(), wrapping_.name));
+            throw corrupt("{} bytes follow the {} data", in.size(), wrapping_.name);
         }
         return total;
     }

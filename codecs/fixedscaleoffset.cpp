@@ -1,6 +1,5 @@
 // "numcodecs.fixedscaleoffset": (x − offset) × scale, rounded to whole numbers.
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 #include "numeric_filter.h"
@@ -38,7 +37,7 @@ private:
 Value number_member(const Value& configuration, std::string_view name) {
     const Value& v = configuration.at(name);
     if (!v.is_integer() && !v.is_double()) {
-        throw invalid_argument(fmt::format("{} is {}, expected a number of at most 64 bits", name, v.dump()));
+        throw invalid_argument("{} is {}, expected a number of at most 64 bits", name, v.dump());
     }
     return v;
 }

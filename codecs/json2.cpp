@@ -2,8 +2,7 @@
 //
 // Python's object arrays also hold null, numbers and lists, even beyond an array's edge. Such an element is kept as
 // no_text_mark and its JSON, and is written again unchanged. Code that hands elements to a user refuses it.
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/no_text.h>
 
@@ -41,7 +40,7 @@ public:
         Value shape = Value::array();
         for (const std::int64_t n : shape_) shape.push_back(n);
         if (list.back() != shape) {
-            throw corrupt(fmt::format("the shape at its end is {}, expected {}", list.back().dump(), shape.dump()));
+            throw corrupt("the shape at its end is {}, expected {}", list.back().dump(), shape.dump());
         }
         std::vector<VariableSlot> slots;
         take_list(std::span(list).first(items - 2), 0, arena_of(out), slots);
@@ -68,11 +67,11 @@ private:
 
     void take_list(std::span<const Value> list, int d, Arena& arena, std::vector<VariableSlot>& slots) const {
         if (std::cmp_not_equal(list.size(), shape_[d])) {
-            throw corrupt(fmt::format("a list has {} items, expected {}", list.size(), shape_[d]));
+            throw corrupt("a list has {} items, expected {}", list.size(), shape_[d]);
         }
         for (const Value& item : list) {
             if (d + 1 < shape_.rank()) {
-                if (!item.is_array()) throw corrupt(fmt::format("expected a list, found {}", item.kind_name()));
+                if (!item.is_array()) throw corrupt("expected a list, found {}", item.kind_name());
                 take_list(item.as_array(), d + 1, arena, slots);
             } else {
                 slots.push_back(arena.add(item.is_string() ? item.as_string() : no_text_mark + item.dump(style_)));
@@ -89,18 +88,18 @@ std::unique_ptr<ArrayToBytesCodec> make_json2_codec(const Value& configuration, 
     require_known_members(configuration, {"encoding", "skipkeys", "ensure_ascii", "check_circular", "allow_nan",
                                           "sort_keys", "indent", "separators", "strict"});
     if (in.dtype.kind() != Kind::variable_text) {
-        throw invalid_argument(fmt::format("it is for variable-length text, not for {}", in.dtype.str()));
+        throw invalid_argument("it is for variable-length text, not for {}", in.dtype.str());
     }
     if (in.shape.rank() == 0) throw unsupported("it cannot say an array without dimensions");
     if (const Value* encoding = given_member(configuration, "encoding"); encoding && *encoding != Value("utf-8")) {
-        throw unsupported(fmt::format("encoding is {}; only \"utf-8\" is read", encoding->dump()));
+        throw unsupported("encoding is {}; only \"utf-8\" is read", encoding->dump());
     }
     // indent affects only white space, which is not written.
     const Value* separators = given_member(configuration, "separators");
     const std::string separator =
         separators && !separators->as_array().empty() ? separators->as_array().front().as_string() : std::string(",");
     if (separator != "," && separator != ", ") {
-        throw unsupported(fmt::format("separators begin with \"{}\"; choose \",\" or \", \"", separator));
+        throw unsupported("separators begin with \"{}\"; choose \",\" or \", \"", separator);
     }
     return std::make_unique<JsonCodec>(in, JsonStyle{.ascii = bool_member(configuration, "ensure_ascii", true)},
                                        separator);

@@ -1,7 +1,6 @@
 // "numcodecs.lz4": the decoded size as 4 little-endian bytes, then one LZ4 block.
-#include <fmt/format.h>
 #include <lz4.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 #include "compressor.h"
@@ -21,14 +20,14 @@ public:
         const int size =
             LZ4_compress_fast(reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data() + 4),
                               static_cast<int>(in.size()), static_cast<int>(out.size() - 4), acceleration_);
-        if (size <= 0) throw unsupported(fmt::format("lz4 could not compress {} bytes", in.size()));
+        if (size <= 0) throw unsupported("lz4 could not compress {} bytes", in.size());
         out.resize(4 + static_cast<std::size_t>(size));
     }
 
     [[nodiscard]] std::uint64_t encoded_bound(std::uint64_t in_size) const override {
         if (in_size > LZ4_MAX_INPUT_SIZE) {
-            throw unsupported(fmt::format("a chunk of {} bytes is more than lz4 can hold, {}: choose smaller chunks",
-                                          in_size, LZ4_MAX_INPUT_SIZE));
+            throw unsupported("a chunk of {} bytes is more than lz4 can hold, {}: choose smaller chunks", in_size,
+                              LZ4_MAX_INPUT_SIZE);
         }
         return 4 + static_cast<std::uint64_t>(LZ4_compressBound(static_cast<int>(in_size)));
     }
@@ -37,12 +36,12 @@ protected:
     [[nodiscard]] std::optional<std::size_t> decompress(ByteSpan in, MutableByteSpan out) const override {
         const std::size_t size = header(in);
         if (size > out.size()) return std::nullopt;
-        if (in.size() - 4 > INT32_MAX) throw corrupt(fmt::format("{} bytes are too many for an lz4 block", in.size()));
+        if (in.size() - 4 > INT32_MAX) throw corrupt("{} bytes are too many for an lz4 block", in.size());
         const int written =
             LZ4_decompress_safe(reinterpret_cast<const char*>(in.data() + 4), reinterpret_cast<char*>(out.data()),
                                 static_cast<int>(in.size() - 4), static_cast<int>(size));
         if (written < 0 || static_cast<std::size_t>(written) != size) {
-            throw corrupt(fmt::format("the lz4 data are damaged, or not of the {} bytes that they claim", size));
+            throw corrupt("the lz4 data are damaged, or not of the {} bytes that they claim", size);
         }
         return size;
     }
@@ -51,11 +50,11 @@ protected:
 
 private:
     static std::size_t header(ByteSpan in) {
-        if (in.size() < 5) throw corrupt(fmt::format("{} bytes are too few for lz4 data, at least 5", in.size()));
+        if (in.size() < 5) throw corrupt("{} bytes are too few for lz4 data, at least 5", in.size());
         const std::uint32_t size = load_32(in.data());
         // One byte of an LZ4 sequence decodes to at most 255 bytes.
         if (size > LZ4_MAX_INPUT_SIZE || size > 255 * (std::uint64_t{in.size()} - 4)) {
-            throw corrupt(fmt::format("the lz4 data claim {} bytes, more than {} can hold", size, in.size()));
+            throw corrupt("the lz4 data claim {} bytes, more than {} can hold", size, in.size());
         }
         return size;
     }

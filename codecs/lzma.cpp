@@ -1,8 +1,7 @@
 // "numcodecs.lzma": the formats, checks and filter chains of Python's lzma module, by its numbers and names.
-#include <fmt/format.h>
 #include <lzma.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <algorithm>
 
@@ -29,8 +28,7 @@ class Filters {
 public:
     explicit Filters(const Value::Array& list) {
         if (list.empty() || list.size() > LZMA_FILTERS_MAX) {
-            throw invalid_argument(
-                fmt::format("filters has {} filters, expected 1 to {}", list.size(), LZMA_FILTERS_MAX));
+            throw invalid_argument("filters has {} filters, expected 1 to {}", list.size(), LZMA_FILTERS_MAX);
         }
         for (const Value& filter : list) add(filter);
         chain_[count_] = {LZMA_VLI_UNKNOWN, nullptr};
@@ -38,8 +36,7 @@ public:
         if (memory == UINT64_MAX || lzma_raw_encoder_memusage(chain_.data()) == UINT64_MAX)
             throw invalid_argument("filters make no chain that liblzma knows");
         if (memory > memory_limit) {
-            throw unsupported(
-                fmt::format("filters need {} MiB to decode; at most {} are taken", memory >> 20, memory_limit >> 20));
+            throw unsupported("filters need {} MiB to decode; at most {} are taken", memory >> 20, memory_limit >> 20);
         }
     }
     Filters(const Filters&) = delete;
@@ -77,7 +74,7 @@ private:
         const auto preset =
             static_cast<std::uint32_t>(integer_member(filter, "preset", LZMA_PRESET_DEFAULT, 0, UINT32_MAX));
         if (lzma_lzma_preset(&options, preset)) {
-            throw invalid_argument(fmt::format("preset is {}, expected 0 to 9", preset));
+            throw invalid_argument("preset is {}, expected 0 to 9", preset);
         }
         const auto number = [&](std::string_view name, std::uint32_t otherwise) {
             return static_cast<std::uint32_t>(integer_member(filter, name, otherwise, 0, UINT32_MAX));
@@ -121,8 +118,7 @@ public:
         give(stream.lzma, in, out.span());
         const lzma_ret result = lzma_code(&stream.lzma, LZMA_FINISH);
         if (result != LZMA_STREAM_END) {
-            throw unsupported(
-                fmt::format("liblzma could not compress {} bytes ({})", in.size(), static_cast<int>(result)));
+            throw unsupported("liblzma could not compress {} bytes ({})", in.size(), static_cast<int>(result));
         }
         out.resize(stream.lzma.total_out);
     }
@@ -149,16 +145,16 @@ protected:
         }
         if (result == LZMA_STREAM_END) {
             if (stream.lzma.avail_in > 0) {
-                throw corrupt(fmt::format("{} bytes follow the lzma data", stream.lzma.avail_in));
+                throw corrupt("{} bytes follow the lzma data", stream.lzma.avail_in);
             }
             return stream.lzma.total_out;
         }
         if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
         if (result == LZMA_MEMLIMIT_ERROR) {
-            throw corrupt(fmt::format("the lzma data ask for a dictionary of more than {} MiB", memory_limit >> 20));
+            throw corrupt("the lzma data ask for a dictionary of more than {} MiB", memory_limit >> 20);
         }
         if (is_waiting(result)) throw corrupt("the lzma data are cut short");
-        throw corrupt(fmt::format("the lzma data are damaged ({})", static_cast<int>(result)));
+        throw corrupt("the lzma data are damaged ({})", static_cast<int>(result));
     }
 
 private:
@@ -188,7 +184,7 @@ private:
     static void require_started(lzma_ret result) {
         if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
         if (result != LZMA_OK) {
-            throw unsupported(fmt::format("liblzma refuses the configuration ({})", static_cast<int>(result)));
+            throw unsupported("liblzma refuses the configuration ({})", static_cast<int>(result));
         }
     }
 
@@ -233,12 +229,11 @@ std::unique_ptr<BytesToBytesCodec> make_lzma_codec(const Value& configuration, s
     const auto format = static_cast<Format>(integer_member(configuration, "format", 1, 1, 3));
     std::int64_t check = integer_member(configuration, "check", -1, -1, LZMA_CHECK_ID_MAX);
     if (format != Format::xz && check > 0) {
-        throw invalid_argument(fmt::format("check is {}, but only format 1 (xz) has one", check));
+        throw invalid_argument("check is {}, but only format 1 (xz) has one", check);
     }
     if (check == -1) check = LZMA_CHECK_CRC64;
     if (lzma_check_is_supported(static_cast<lzma_check>(check)) == 0) {
-        throw invalid_argument(
-            fmt::format("check is {}; choose one of 0 (none), 1 (CRC-32), 4 (CRC-64), 10 (SHA-256)", check));
+        throw invalid_argument("check is {}; choose one of 0 (none), 1 (CRC-32), 4 (CRC-64), 10 (SHA-256)", check);
     }
     const Value* filters = given_member(configuration, "filters");
     if (filters && given_member(configuration, "preset")) {
@@ -249,7 +244,7 @@ std::unique_ptr<BytesToBytesCodec> make_lzma_codec(const Value& configuration, s
     }
     constexpr std::int64_t extreme = LZMA_PRESET_EXTREME;  // a flag, in the topmost bit
     const std::int64_t preset = integer_member(configuration, "preset", LZMA_PRESET_DEFAULT, 0, extreme | 9);
-    if ((preset & ~extreme) > 9) throw invalid_argument(fmt::format("preset is {}, expected 0 to 9", preset));
+    if ((preset & ~extreme) > 9) throw invalid_argument("preset is {}, expected 0 to 9", preset);
     auto chain = filters ? std::make_unique<const Filters>(filters->as_array()) : nullptr;
     if (chain && format == Format::alone &&
         (chain->chain()[0].id != LZMA_FILTER_LZMA1 || chain->chain()[1].id != LZMA_VLI_UNKNOWN)) {

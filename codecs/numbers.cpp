@@ -1,4 +1,5 @@
 #include "numbers.h"
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <bit>
@@ -107,7 +108,7 @@ void require_numbers(const DType& dtype, std::string_view member, bool complex) 
     const Kind kind = dtype.kind();
     if (kind == Kind::integer || kind == Kind::unsigned_integer || kind == Kind::real) return;
     if (complex && kind == Kind::complex) return;
-    throw unsupported(fmt::format("{} is {}, expected integers or floats", member, dtype.to_string()));
+    throw unsupported("{} is {}, expected integers or floats", member, dtype.to_string());
 }
 
 DType promoted(const DType& a, const DType& b) {

@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <fmt/format.h>
 #include <tessera/dtype.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
 namespace tessera {
@@ -57,7 +56,7 @@ decltype(auto) with_number(const DType& dtype, Body&& body) {
             if (size == 8) return body(std::type_identity<std::complex<float>>{});
             return body(std::type_identity<std::complex<double>>{});
         default:
-            throw unsupported(fmt::format("{} is no type of number that is computed with", dtype.to_string()));
+            throw unsupported("{} is no type of number that is computed with", dtype.to_string());
     }
 }
 

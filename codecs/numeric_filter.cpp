@@ -1,4 +1,5 @@
 #include "numeric_filter.h"
+#include <tessera/error_text.h>
 
 #include <tessera/copy_elements.h>
 
@@ -33,8 +34,8 @@ void complete_number_dtypes(Value& configuration, const DType& dtype) {
 NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded)
     : in_dtype_(in.dtype), decoded_(decoded), encoded_{encoded, in.shape, std::nullopt} {
     if (in.dtype.is_variable() || in.dtype.kind() == Kind::object || in.dtype.size() != decoded.size()) {
-        throw invalid_argument(fmt::format("the codec is for elements of {}, but they are of {}", decoded.to_string(),
-                                           in.dtype.to_string()));
+        throw invalid_argument("the codec is for elements of {}, but they are of {}", decoded.to_string(),
+                               in.dtype.to_string());
     }
 }
 

@@ -1,8 +1,7 @@
 // "numcodecs.packbits": Booleans as bits, the first in the highest bit. The first byte holds the number of unused bits
 // in the last byte.
-#include <fmt/format.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 
@@ -33,8 +32,8 @@ public:
         const NDArray packed = NDArray::copy_of(in);
         const auto bytes = packed.values<std::uint8_t>();
         if (bytes[0] != padding()) {
-            throw corrupt(fmt::format("the first byte says that {} bits are padding, but a chunk of {} elements has {}",
-                                      bytes[0], element_count(shape_), padding()));
+            throw corrupt("the first byte says that {} bits are padding, but a chunk of {} elements has {}", bytes[0],
+                          element_count(shape_), padding());
         }
         NDArray bits("|b1", shape_);
         for (std::size_t i = 0; i < bits.bytes().size(); ++i) {
@@ -53,7 +52,7 @@ private:
 std::unique_ptr<ArrayToArrayCodec> make_packbits_codec(const Value& configuration, const ChunkSpec& in) {
     require_known_members(configuration, {});
     if (in.dtype.kind() != Kind::boolean) {
-        throw invalid_argument(fmt::format("it is for booleans, not for {}", in.dtype.to_string()));
+        throw invalid_argument("it is for booleans, not for {}", in.dtype.to_string());
     }
     return std::make_unique<PackBitsCodec>(in);
 }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/shard.h>
 
@@ -79,7 +79,7 @@ const CodecRow& find_row(const CodecConfig& config) {
     if (const CodecRow* row = find_codec(config.name)) return *row;
     std::vector<std::string_view> names;
     for (const CodecRow& row : codec_table()) names.push_back(row.name);
-    throw unsupported(fmt::format("codec \"{}\" is not known; there are {}", config.name, fmt::join(names, ", ")));
+    throw unsupported("codec \"{}\" is not known; there are {}", config.name, fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -131,8 +131,8 @@ struct CodecPipeline::State {
                     return;
                 }
                 if (array_to_bytes.codec) {
-                    throw invalid_argument(fmt::format("it must come before \"{}\", after which there are only bytes",
-                                                       array_to_bytes.name));
+                    throw invalid_argument("it must come before \"{}\", after which there are only bytes",
+                                           array_to_bytes.name);
                 }
                 if (row.array_to_array) {
                     array_to_array.push_back({config.name, row.array_to_array(config.configuration, innermost())});
@@ -430,7 +430,7 @@ namespace {
 
 void require_limit(const CodecPipeline& pipeline, const ByteSource& encoded, std::uint64_t most) {
     if (encoded.size() <= pipeline.encoded_limit()) return;
-    throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(), most));
+    throw corrupt("{} bytes are far more than a chunk encodes to, at most {}", encoded.size(), most);
 }
 
 /// Before a chunk of `decoded` bytes is decoded into scratch.part.

@@ -1,8 +1,7 @@
 // "numcodecs.quantize": floats rounded to a number of decimal digits, with a power of two as the scale.
 #include <cmath>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 #include "numeric_filter.h"
@@ -25,7 +24,7 @@ public:
     QuantizeCodec(const ChunkSpec& in, const DType& dtype, const DType& astype, std::int64_t digits)
         : NumericFilter(in, dtype, astype), scale_(scale_for(digits)) {
         for (const DType& d : {dtype, astype}) {
-            if (d.kind() != Kind::real) throw invalid_argument(fmt::format("it is for floats, not for {}", d.str()));
+            if (d.kind() != Kind::real) throw invalid_argument("it is for floats, not for {}", d.str());
         }
     }
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/shard.h>
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t most_at_once = std::uint64_t{128} << 10;
 
 const Value& required(const Value& configuration, std::string_view member) {
     const Value* value = configuration.find(member);
-    if (value == nullptr) throw invalid_argument(fmt::format("the configuration lacks \"{}\"", member));
+    if (value == nullptr) throw invalid_argument("the configuration lacks \"{}\"", member);
     return *value;
 }
 
@@ -43,13 +43,13 @@ ChunkGrid number_grid(const Value& configuration, const ChunkSpec& chunk, const 
     ChunkGrid grid(shard, inner);
     for (int d = 0; d < shard.rank(); ++d) {
         if (shard[d] % inner[d] != 0) {
-            throw invalid_argument(fmt::format("chunk_shape {} does not divide the shard's shape {} (dimension {})",
-                                               inner.to_string(), shard.to_string(), d));
+            throw invalid_argument("chunk_shape {} does not divide the shard's shape {} (dimension {})",
+                                   inner.to_string(), shard.to_string(), d);
         }
     }
     if (grid.chunk_count() > most_inner_chunks) {
-        throw unsupported(fmt::format("{} inner chunks in one shard; Tessera handles at most {}", grid.chunk_count(),
-                                      most_inner_chunks));
+        throw unsupported("{} inner chunks in one shard; Tessera handles at most {}", grid.chunk_count(),
+                          most_inner_chunks);
     }
     return grid;
 }
@@ -145,7 +145,7 @@ ShardCodec::ShardCodec(const Value& configuration, ChunkSpec chunk, const Dims& 
     if (const Value* location = configuration.find("index_location")) {
         const std::string& text = location->as_string();
         if (text != "start" && text != "end") {
-            throw invalid_argument(fmt::format("index_location is \"{}\"; choose \"start\" or \"end\"", text));
+            throw invalid_argument("index_location is \"{}\"; choose \"start\" or \"end\"", text);
         }
         index_at_start_ = text == "start";
     }
@@ -209,22 +209,21 @@ std::size_t ShardCodec::number(const Index& inner) const {
 }
 
 std::vector<ShardCodec::Place> ShardCodec::read_index(const ByteSource& shard) const {
-    return in_context([] { return "shard index"; },
-                      [&] {
-                          if (shard.size() < index_size_) {
-                              throw corrupt(fmt::format("it has {} bytes, but the whole shard has only {}", index_size_,
-                                                        shard.size()));
-                          }
-                          const Buffer bytes =
-                              read_range(shard, index_at_start_ ? 0 : shard.size() - index_size_, index_size_);
-                          // For the places and the copy that the check makes. The caller accounts for the result.
-                          const MemoryHold held(2 * sizeof(Place) * static_cast<std::uint64_t>(grid_.chunk_count()));
-                          std::vector<Place> places(static_cast<std::size_t>(grid_.chunk_count()));
-                          CodecScratch scratch;
-                          index_.decode(bytes, places_view<MutableArrayView>(places, numbers_), scratch);
-                          require_places(places, shard.size());
-                          return places;
-                      });
+    return in_context(
+        [] { return "shard index"; },
+        [&] {
+            if (shard.size() < index_size_) {
+                throw corrupt("it has {} bytes, but the whole shard has only {}", index_size_, shard.size());
+            }
+            const Buffer bytes = read_range(shard, index_at_start_ ? 0 : shard.size() - index_size_, index_size_);
+            // For the places and the copy that the check makes. The caller accounts for the result.
+            const MemoryHold held(2 * sizeof(Place) * static_cast<std::uint64_t>(grid_.chunk_count()));
+            std::vector<Place> places(static_cast<std::size_t>(grid_.chunk_count()));
+            CodecScratch scratch;
+            index_.decode(bytes, places_view<MutableArrayView>(places, numbers_), scratch);
+            require_places(places, shard.size());
+            return places;
+        });
 }
 
 void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t shard_size) const {
@@ -234,8 +233,8 @@ void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t 
     for (const Place& p : places) {
         if (!p.present()) continue;
         if (p.offset < begin || p.offset > end || p.size > end - p.offset) {
-            throw corrupt(fmt::format("an inner chunk of {} bytes at {} does not lie between bytes {} and {}", p.size,
-                                      p.offset, begin, end));
+            throw corrupt("an inner chunk of {} bytes at {} does not lie between bytes {} and {}", p.size, p.offset,
+                          begin, end);
         }
         present.push_back(p);
     }
@@ -244,8 +243,8 @@ void ShardCodec::require_places(const std::vector<Place>& places, std::uint64_t 
     for (std::size_t i = 1; i < present.size(); ++i) {
         const Place& before = present[i - 1];
         if (before.offset + before.size > present[i].offset) {
-            throw corrupt(fmt::format("the inner chunks of {} bytes at {} and {} bytes at {} overlap", before.size,
-                                      before.offset, present[i].size, present[i].offset));
+            throw corrupt("the inner chunks of {} bytes at {} and {} bytes at {} overlap", before.size, before.offset,
+                          present[i].size, present[i].offset);
         }
     }
 }

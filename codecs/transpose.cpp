@@ -1,7 +1,6 @@
 // "transpose": reorders the dimensions. It moves no elements: the pipeline applies axes() to its views.
-#include <fmt/format.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 
@@ -37,8 +36,7 @@ Dims parse_order(const Value& order, int rank) {
     if (order.is_string()) {
         // The spelling in drafts of v3.
         const std::string& text = order.as_string();
-        if (text != "C" && text != "F")
-            throw invalid_argument(fmt::format("order is \"{}\"; give a list of axes", text));
+        if (text != "C" && text != "F") throw invalid_argument("order is \"{}\"; give a list of axes", text);
         for (int d = 0; d < rank; ++d) axes.push_back(text == "C" ? d : rank - 1 - d);
         return axes;
     }
@@ -48,8 +46,7 @@ Dims parse_order(const Value& order, int rank) {
     bool permutation = sorted.rank() == rank;
     for (int d = 0; permutation && d < rank; ++d) permutation = sorted[d] == d;
     if (!permutation) {
-        throw invalid_argument(
-            fmt::format("order is {}, but must have each of the {} axes once, from 0", axes.to_string(), rank));
+        throw invalid_argument("order is {}, but must have each of the {} axes once, from 0", axes.to_string(), rank);
     }
     return axes;
 }

@@ -2,8 +2,7 @@
 // counts take 4 little-endian bytes.
 #include <cstring>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include "../core/unicode.h"
@@ -20,8 +19,7 @@ public:
     VlenCodec(const ChunkSpec& in, std::int64_t item_size)
         : dtype_(in.dtype), count_(static_cast<std::uint64_t>(element_count(in.shape))), item_size_(item_size) {
         if (count_ > UINT32_MAX) {
-            throw unsupported(
-                fmt::format("a chunk of {} elements is more than 4 bytes count; choose smaller chunks", count_));
+            throw unsupported("a chunk of {} elements is more than 4 bytes count; choose smaller chunks", count_);
         }
     }
 
@@ -50,13 +48,13 @@ public:
     }
 
     void decode_owned(Buffer& in, const MutableArrayView& out) const override {
-        if (in.size() < 4) throw corrupt(fmt::format("{} bytes are too few for the number of elements", in.size()));
+        if (in.size() < 4) throw corrupt("{} bytes are too few for the number of elements", in.size());
         if (load_32(in.data()) != count_) {
-            throw corrupt(fmt::format("there are {} elements, but a chunk has {}", load_32(in.data()), count_));
+            throw corrupt("there are {} elements, but a chunk has {}", load_32(in.data()), count_);
         }
         // Each element takes at least 4 bytes, so the number of elements is trusted only as far as the bytes permit.
         if ((in.size() - 4) / 4 < count_) {
-            throw corrupt(fmt::format("{} bytes are too few for {} elements", in.size(), count_));
+            throw corrupt("{} bytes are too few for {} elements", in.size(), count_);
         }
         Arena& arena = arena_of(out);
         const bool tight = in.capacity() <= in.size() + in.size() / 8;  // otherwise unused capacity would be kept
@@ -64,7 +62,7 @@ public:
         const MemoryHold held(count_ * sizeof(VariableSlot));
         std::vector<VariableSlot> slots(static_cast<std::size_t>(count_));
         for (VariableSlot& slot : slots) slot = take(rest);
-        if (!rest.empty()) throw corrupt(fmt::format("{} bytes follow the last element", rest.size()));
+        if (!rest.empty()) throw corrupt("{} bytes follow the last element", rest.size());
         scatter_slots(slots, out);
     }
 
@@ -72,11 +70,9 @@ public:
 
 private:
     void require_length(std::uint64_t size) const {
-        if (size > UINT32_MAX)
-            throw unsupported(fmt::format("an element of {} bytes is more than 4 bytes count", size));
+        if (size > UINT32_MAX) throw unsupported("an element of {} bytes is more than 4 bytes count", size);
         if (size % static_cast<std::uint64_t>(item_size_) != 0) {
-            throw invalid_argument(
-                fmt::format("an element of {} bytes is no whole number of items of {}", size, item_size_));
+            throw invalid_argument("an element of {} bytes is no whole number of items of {}", size, item_size_);
         }
     }
 
@@ -91,7 +87,7 @@ private:
             throw corrupt("an element is not UTF-8");
         }
         if (size % item_size_ != 0) {
-            throw corrupt(fmt::format("an element of {} bytes is no whole number of items of {}", size, item_size_));
+            throw corrupt("an element of {} bytes is no whole number of items of {}", size, item_size_);
         }
         return slot;
     }
@@ -103,8 +99,8 @@ private:
 
 std::unique_ptr<ArrayToBytesCodec> make(const ChunkSpec& in, Kind kind, std::int64_t item_size) {
     if (in.dtype.kind() != kind) {
-        throw invalid_argument(fmt::format("it is for variable-length {}, not for {}",
-                                           kind == Kind::variable_text ? "text" : "bytes", in.dtype.str()));
+        throw invalid_argument("it is for variable-length {}, not for {}",
+                               kind == Kind::variable_text ? "text" : "bytes", in.dtype.str());
     }
     return std::make_unique<VlenCodec>(in, item_size);
 }
@@ -123,7 +119,7 @@ std::unique_ptr<ArrayToBytesCodec> make_vlen_array_codec(const Value& configurat
     require_known_members(configuration, {"dtype"});
     const DType item = DType::parse(configuration.at("dtype").as_string());
     if (item.is_variable() || item.kind() == Kind::object || item.size() == 0) {
-        throw invalid_argument(fmt::format("dtype is {}; the items of arrays need a fixed size", item.str()));
+        throw invalid_argument("dtype is {}; the items of arrays need a fixed size", item.str());
     }
     return make(in, Kind::variable_bytes, item.size());
 }

@@ -1,6 +1,5 @@
 // "zstd": one or more frames, with or without their content size. (Debian's library also reads frames of zstd 0.7.)
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -19,7 +18,7 @@ struct FreeContext {
 };
 
 void require_encoded(std::size_t result) {
-    if (ZSTD_isError(result)) throw unsupported(fmt::format("zstd could not compress: {}", ZSTD_getErrorName(result)));
+    if (ZSTD_isError(result)) throw unsupported("zstd could not compress: {}", ZSTD_getErrorName(result));
 }
 
 /// Each thread keeps its engines: making them costs as much as a small chunk.
@@ -55,7 +54,7 @@ protected:
         const std::size_t size = ZSTD_decompressDCtx(engine.get(), out.data(), out.size(), in.data(), in.size());
         if (!ZSTD_isError(size)) return size;
         if (ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall) return std::nullopt;
-        throw corrupt(fmt::format("the zstd data are damaged: {}", ZSTD_getErrorName(size)));
+        throw corrupt("the zstd data are damaged: {}", ZSTD_getErrorName(size));
     }
 
     [[nodiscard]] std::optional<std::uint64_t> claimed_size(ByteSpan in) const override {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
 namespace tessera {
@@ -78,8 +76,8 @@ void read_selection_into(const ArraySource& source, const Selection& selection, 
                          const IoOptions& io) {
     const ArrayInfo info = source.info();
     if (selection.rank() != info.shape.rank() || !(out.shape == selection.full_shape())) {
-        throw invalid_argument(fmt::format("{}: a selection of shape {} does not fit memory of shape {}", source.name(),
-                                           selection.full_shape().to_string(), out.shape.to_string()));
+        throw invalid_argument("{}: a selection of shape {} does not fit memory of shape {}", source.name(),
+                               selection.full_shape().to_string(), out.shape.to_string());
     }
     if (out.count() == 0) return;
     const int rank = info.shape.rank();

@@ -1,22 +1,19 @@
 #include <tessera/blocks.h>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 
 Blocks::Blocks(const Shape& shape, const Shape& block, const Shape& halo)
     : grid_(shape, block), halo_(halo.empty() ? Shape::filled(shape.rank(), 0) : halo) {
     if (halo_.rank() != shape.rank()) {
-        throw invalid_argument(
-            fmt::format("a halo of {} for blocks of an array of shape {}: expected {} lengths, or none",
-                        halo.to_string(), shape.to_string(), shape.rank()));
+        throw invalid_argument("a halo of {} for blocks of an array of shape {}: expected {} lengths, or none",
+                               halo.to_string(), shape.to_string(), shape.rank());
     }
     if (std::ranges::any_of(halo_, [](std::int64_t n) { return n < 0; }))
-        throw invalid_argument(fmt::format("a halo of {}: lengths cannot be negative", halo.to_string()));
+        throw invalid_argument("a halo of {}: lengths cannot be negative", halo.to_string());
 }
 
 Block Blocks::operator[](std::int64_t i) const {

@@ -1,7 +1,6 @@
 #include <tessera/buffer.h>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <sys/mman.h>
@@ -135,7 +134,7 @@ void Buffer::append(ByteSpan more) {
 
 BufferPool::BufferPool(std::size_t size) : size_(size) {
     if (size == 0 || size > slab_size) {
-        throw invalid_argument(fmt::format("a pool of buffers of {} bytes: 1 to {} are possible", size, slab_size));
+        throw invalid_argument("a pool of buffers of {} bytes: 1 to {} are possible", size, slab_size);
     }
 }
 

@@ -17,7 +17,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/holes.h>
 #include <tessera/permissions.h>
 
@@ -31,9 +31,9 @@ namespace {
 void require_range(const ByteSource& source, std::uint64_t offset, std::uint64_t length) {
     if (offset > source.size() || length > source.size() - offset) {
         throw corrupt(
-            fmt::format("{}: {} bytes are needed at offset {}, but there "
-                        "are only {} bytes in all",
-                        source.name(), length, offset, source.size()));
+            "{}: {} bytes are needed at offset {}, but there "
+            "are only {} bytes in all",
+            source.name(), length, offset, source.size());
     }
 }
 
@@ -55,10 +55,10 @@ public:
             if (n < 0) throw io_error("cannot read", name_, errno);
             if (n == 0) {
                 throw corrupt(
-                    fmt::format("{}: the file had {} bytes when it was "
-                                "opened and now ends at offset {}: it was "
-                                "truncated meanwhile",
-                                name_, size_, at));
+                    "{}: the file had {} bytes when it was "
+                    "opened and now ends at offset {}: it was "
+                    "truncated meanwhile",
+                    name_, size_, at);
             }
             done += static_cast<std::size_t>(n);
         }
@@ -266,13 +266,13 @@ Buffer read_range(const ByteSource& source, std::uint64_t offset, std::uint64_t 
                   length);  // before the length is believed and allocated
     // A size claimed for packed bytes can pass every check and still exceed the memory that exists.
     if (length > static_cast<std::uint64_t>(PTRDIFF_MAX)) {
-        throw corrupt(fmt::format("{}: {} bytes are more than memory can hold", source.name(), length));
+        throw corrupt("{}: {} bytes are more than memory can hold", source.name(), length);
     }
     Buffer bytes;
     try {
         bytes.resize(static_cast<std::size_t>(length));
     } catch (const std::bad_alloc&) {
-        throw corrupt(fmt::format("{}: {} bytes are more than memory can hold", source.name(), length));
+        throw corrupt("{}: {} bytes are more than memory can hold", source.name(), length);
     }
     source.read(offset, bytes.span());
     return bytes;

@@ -12,7 +12,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -375,7 +375,7 @@ Cast parse_cast(std::string_view word) {
     for (const Cast rule : {Cast::safe, Cast::same_kind, Cast::unsafe, Cast::round, Cast::clip}) {
         if (word == cast_name(rule)) return rule;
     }
-    throw invalid_argument(fmt::format("expected safe, same_kind, unsafe, round or clip, found '{}'", word));
+    throw invalid_argument("expected safe, same_kind, unsafe, round or clip, found '{}'", word);
 }
 
 std::string_view cast_name(Cast rule) {
@@ -408,11 +408,10 @@ void require_castable(const DType& from, const DType& to, Cast rule, std::string
         if (can_cast(from, to, other)) others += fmt::format("{}{}", others.empty() ? "" : ", ", cast_name(other));
     }
     if (others.empty()) {
-        throw unsupported(
-            fmt::format("{}: there is no conversion from {} to {}", name, from.to_string(), to.to_string()));
+        throw unsupported("{}: there is no conversion from {} to {}", name, from.to_string(), to.to_string());
     }
-    throw invalid_argument(fmt::format("{}: the rule '{}' does not take {} to {}; other rules do (--cast): {}", name,
-                                       cast_name(rule), from.to_string(), to.to_string(), others));
+    throw invalid_argument("{}: the rule '{}' does not take {} to {}; other rules do (--cast): {}", name,
+                           cast_name(rule), from.to_string(), to.to_string(), others);
 }
 
 std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elements, const DType& to, std::byte* out,
@@ -474,8 +473,8 @@ void CastSource::read_into(const Region& region, const MutableArrayView& out, co
             const char* advice = from.kind() == to.kind() && !is_same_text(from, to) ? "--cast clip or unsafe takes it"
                                  : rule_ == Cast::clip                               ? "--cast unsafe takes it"
                                                        : "--cast clip or unsafe may take it";
-            throw invalid_argument(fmt::format("{}: the value {} at {} does not fit {}; {}", name(), value,
-                                               place_text(slice, info.order, *bad), to.to_string(), advice));
+            throw invalid_argument("{}: the value {} at {} does not fit {}; {}", name(), value,
+                                   place_text(slice, info.order, *bad), to.to_string(), advice);
         }
         copy_elements(made.view(), out.part(within(region, slice)));
     });

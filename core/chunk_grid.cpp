@@ -1,22 +1,20 @@
 #include <tessera/chunk_grid.h>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 
 namespace tessera {
 
 ChunkGrid::ChunkGrid(const Shape& shape, const Shape& chunks) : shape_(shape), chunks_(chunks) {
     if (shape.rank() != chunks.rank()) {
-        throw invalid_argument(fmt::format("chunks {} have {} dimensions, shape {} has {}", chunks.to_string(),
-                                           chunks.rank(), shape.to_string(), shape.rank()));
+        throw invalid_argument("chunks {} have {} dimensions, shape {} has {}", chunks.to_string(), chunks.rank(),
+                               shape.to_string(), shape.rank());
     }
     (void)element_count(shape);
     for (int d = 0; d < shape.rank(); ++d) {
         if (chunks[d] < 1) {
-            throw invalid_argument(fmt::format("chunks {}: a chunk length must be at least 1, dimension {} has {}",
-                                               chunks.to_string(), d, chunks[d]));
+            throw invalid_argument("chunks {}: a chunk length must be at least 1, dimension {} has {}",
+                                   chunks.to_string(), d, chunks[d]);
         }
         grid_.push_back(ceil_div(shape[d], chunks[d]));
     }

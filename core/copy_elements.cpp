@@ -1,6 +1,5 @@
 #include <tessera/copy_elements.h>
-
-#include <fmt/format.h>
+#include <tessera/error_text.h>
 
 #include <tessera/element.h>
 #include <tessera/ndarray.h>
@@ -378,12 +377,12 @@ void copy_variable(const ArrayView& from, const MutableArrayView& to) {
 
 void require_same(const ArrayView& from, const ArrayView& to) {
     if (!(from.shape == to.shape)) {
-        throw invalid_argument(
-            fmt::format("shapes differ: {} elements cannot go to {}", from.shape.to_string(), to.shape.to_string()));
+        throw invalid_argument("shapes differ: {} elements cannot go to {}", from.shape.to_string(),
+                               to.shape.to_string());
     }
     if (!from.dtype.equal_but_order(to.dtype)) {
-        throw invalid_argument(fmt::format("dtypes differ: {} cannot go to {} without a conversion of values",
-                                           from.dtype.to_string(), to.dtype.to_string()));
+        throw invalid_argument("dtypes differ: {} cannot go to {} without a conversion of values",
+                               from.dtype.to_string(), to.dtype.to_string());
     }
 }
 

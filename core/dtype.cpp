@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include "kind_rows.h"
@@ -21,8 +21,7 @@ constexpr std::int64_t max_item_size = std::numeric_limits<std::int32_t>::max();
 
 void require_item_size(std::int64_t size) {
     if (size < 0 || size > max_item_size) {
-        throw invalid_argument(
-            fmt::format("an element of {} bytes is not possible: 0 to {} are, as in NumPy", size, max_item_size));
+        throw invalid_argument("an element of {} bytes is not possible: 0 to {} are, as in NumPy", size, max_item_size);
     }
 }
 
@@ -62,10 +61,10 @@ DType DType::scalar(Kind kind, std::int64_t size, ByteOrder order) {
     require_item_size(size);
     const bool possible =
         row.sizes == 0 ? kind != Kind::text || size % 4 == 0 : size < 64 && (row.sizes >> size & 1) != 0;
-    if (!possible) throw invalid_argument(fmt::format("there is no {} type of {} bytes", row.name, size));
+    if (!possible) throw invalid_argument("there is no {} type of {} bytes", row.name, size);
     const bool has_order = row.swapped_parts > 0 && (size > 1 || kind == Kind::text);
     if (has_order && order == ByteOrder::none) {
-        throw invalid_argument(fmt::format("a {} type of {} bytes needs a byte order", row.name, size));
+        throw invalid_argument("a {} type of {} bytes needs a byte order", row.name, size);
     }
     DType d;
     d.kind_ = kind;
@@ -76,10 +75,10 @@ DType DType::scalar(Kind kind, std::int64_t size, ByteOrder order) {
 
 DType DType::time(Kind kind, TimeUnit unit, ByteOrder order) {
     if (kind != Kind::datetime && kind != Kind::timedelta) {
-        throw invalid_argument(fmt::format("a {} type has no time unit", row_of(kind).name));
+        throw invalid_argument("a {} type has no time unit", row_of(kind).name);
     }
     if (unit.multiple < 1 || (unit.base == TimeUnit::Base::generic && unit.multiple != 1)) {
-        throw invalid_argument(fmt::format("a time unit cannot be {} times its base", unit.multiple));
+        throw invalid_argument("a time unit cannot be {} times its base", unit.multiple);
     }
     auto d = scalar(kind, 8, order);
     d.unit_ = unit;
@@ -128,28 +127,26 @@ DType DType::structure(std::vector<Field> fields, std::int64_t size) {
     std::int64_t end = 0;
     for (const auto& f : fields) {
         if (f.name.empty()) throw invalid_argument("a field of a structure has no name");
-        if (!names.insert(f.name).second)
-            throw invalid_argument(fmt::format("the field name '{}' occurs twice", f.name));
+        if (!names.insert(f.name).second) throw invalid_argument("the field name '{}' occurs twice", f.name);
         if (f.title && !names.insert(*f.title).second) {
-            throw invalid_argument(fmt::format("the title '{}' is also another field's name or title", *f.title));
+            throw invalid_argument("the title '{}' is also another field's name or title", *f.title);
         }
         if (f.dtype.is_variable()) {
-            throw invalid_argument(fmt::format("the field '{}' cannot be of variable length", f.name));
+            throw invalid_argument("the field '{}' cannot be of variable length", f.name);
         }
         if (f.offset < end) {
-            throw invalid_argument(fmt::format("the field '{}' at byte {} overlaps the one before it, which ends at {}",
-                                               f.name, f.offset, end));
+            throw invalid_argument("the field '{}' at byte {} overlaps the one before it, which ends at {}", f.name,
+                                   f.offset, end);
         }
         end = checked_add(f.offset, f.size(), "the size of a structure");
         // Items without bytes cost a hostile file nothing, but each one takes a value in memory here.
         const std::int64_t most = f.dtype.kind() == Kind::structure ? 1 : 1024;
         if (f.dtype.size() == 0 && element_count(f.shape) > most) {
-            throw invalid_argument(
-                fmt::format("the field '{}' has {} items of 0 bytes each", f.name, element_count(f.shape)));
+            throw invalid_argument("the field '{}' has {} items of 0 bytes each", f.name, element_count(f.shape));
         }
     }
     if (end > size) {
-        throw invalid_argument(fmt::format("the fields of a structure need {} bytes, its size is {}", end, size));
+        throw invalid_argument("the fields of a structure need {} bytes, its size is {}", end, size);
     }
     DType d;
     d.kind_ = Kind::structure;

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "kind_rows.h"
 #include "python_literal.h"
@@ -141,8 +141,8 @@ ByteOrder order_from(char c) {
 }
 
 [[noreturn]] void not_understood(std::string_view text) {
-    throw invalid_argument(
-        fmt::format("'{}' is not understood; write a type as NumPy does, for example <i4, >f8, S5, M8[ns]", text));
+    throw invalid_argument("'{}' is not understood; write a type as NumPy does, for example <i4, >f8, S5, M8[ns]",
+                           text);
 }
 
 // The number that all of `digits` spells.
@@ -175,7 +175,7 @@ TimeUnit parse_unit(std::string_view text) {
     if (*base == TimeUnit::Base::generic) return {};
     if (divisor > 1) {
         const auto finer = divide_time_base(*base, divisor);
-        if (!finer) throw invalid_argument(fmt::format("the time unit {} is no whole number of a smaller one", text));
+        if (!finer) throw invalid_argument("the time unit {} is no whole number of a smaller one", text);
         base = finer->base;
         multiple = checked_multiply(multiple, finer->multiple, "the time unit's multiple");
     }
@@ -222,7 +222,7 @@ Item parse_repeated(std::string_view text) {
     const auto take_order = [&] {
         if (text.empty() || !is_order(text.front())) return;
         if (order != 0 && order_from(order) != order_from(text.front())) {
-            throw invalid_argument(fmt::format("two byte orders in the dtype '{}'", whole));
+            throw invalid_argument("two byte orders in the dtype '{}'", whole);
         }
         order = text.front();
         text.remove_prefix(1);
@@ -300,12 +300,12 @@ public:
 
     Item read(const Value& v, int depth = 0) const {
         if (depth > max_nesting) {
-            throw invalid_argument(fmt::format("a dtype nested deeper than {} levels", max_nesting));
+            throw invalid_argument("a dtype nested deeper than {} levels", max_nesting);
         }
         if (v.is_string()) return parse_text(v.as_string());
         if (v.is_object()) return {from_dict(v, depth), {}};
         if (!v.is_array()) {
-            throw invalid_argument(fmt::format("a dtype must be text or a list of fields, found {}", v.kind_name()));
+            throw invalid_argument("a dtype must be text or a list of fields, found {}", v.kind_name());
         }
         const auto& items = v.as_array();
         // (type, shape); a field would be [name, …] inside one more list.
@@ -326,8 +326,8 @@ private:
         std::int64_t offset = 0;
         for (std::size_t i = 0; i < items.size(); ++i) {
             if (!items[i].is_array() || items[i].as_array().size() < 2 || items[i].as_array().size() > 3) {
-                throw invalid_argument(fmt::format(
-                    "field {} of a dtype must be [name, type] or [name, type, shape], found {}", i, items[i].dump()));
+                throw invalid_argument("field {} of a dtype must be [name, type] or [name, type, shape], found {}", i,
+                                       items[i].dump());
             }
             const auto& parts = items[i].as_array();
             Field field;
@@ -371,8 +371,7 @@ private:
             Field field{names[i].as_string(), {}, std::move(item.dtype), item.shape, end};
             if (titles != nullptr && !(*titles)[i].is_null()) field.title = (*titles)[i].as_string();
             if (offsets != nullptr) field.offset = (*offsets)[i].as_int64();
-            if (field.offset < 0)
-                throw invalid_argument(fmt::format("the field '{}' has a negative offset", field.name));
+            if (field.offset < 0) throw invalid_argument("the field '{}' has a negative offset", field.name);
             end = std::max(end, checked_add(field.offset, field.size(), "the size of a structure"));
             fields.push_back(std::move(field));
         }
@@ -386,7 +385,7 @@ private:
             return;
         }
         if (!name.is_array() || name.as_array().size() != 2) {
-            throw invalid_argument(fmt::format("a field's name must be text or [title, name], found {}", name.dump()));
+            throw invalid_argument("a field's name must be text or [title, name], found {}", name.dump());
         }
         field.title = name.as_array()[0].as_string();
         field.name = name.as_array()[1].as_string();
@@ -397,8 +396,8 @@ private:
 
 DType without_shape(Item item, std::string_view text) {
     if (!item.shape.empty()) {
-        throw invalid_argument(fmt::format(
-            "the dtype '{}' is a sub-array, which only a field can be; give its shape to the array instead", text));
+        throw invalid_argument(
+            "the dtype '{}' is a sub-array, which only a field can be; give its shape to the array instead", text);
     }
     return std::move(item.dtype);
 }

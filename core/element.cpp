@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/view.h>
 
@@ -127,7 +125,7 @@ std::string shown(const Value& v) {
 // ---- for the rows
 
 void element::cannot(const DType& dtype, const Value& v, std::string_view why) {
-    throw invalid_argument(fmt::format("{} cannot be an element of dtype {}: {}", shown(v), dtype.to_string(), why));
+    throw invalid_argument("{} cannot be an element of dtype {}: {}", shown(v), dtype.to_string(), why);
 }
 
 void element::assign(const DType& dtype, const Value& v, Assign rule, std::byte* out) {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -107,8 +107,8 @@ private:
 
 FieldPlace find_field(const DType& dtype, std::string_view name, std::string_view array) {
     if (dtype.kind() != Kind::structure) {
-        throw invalid_argument(fmt::format("{} is a single array of {}, without fields; leave out '::{}'", array,
-                                           dtype.to_string(), name));
+        throw invalid_argument("{} is a single array of {}, without fields; leave out '::{}'", array, dtype.to_string(),
+                               name);
     }
     if (const Field* field = field_named(dtype, name)) return place_of(*field);
     // Names may contain dots: the longest name that exists is the outer field.
@@ -117,13 +117,12 @@ FieldPlace find_field(const DType& dtype, std::string_view name, std::string_vie
         if (outer == nullptr) continue;
         FieldPlace place = find_field(outer->dtype, name.substr(dot + 1), fmt::format("{}::{}", array, outer->name));
         if (!outer->shape.empty()) {
-            throw unsupported(
-                fmt::format("{}::{}: {} is a sub-array of structures; pick that", array, name, outer->name));
+            throw unsupported("{}::{}: {} is a sub-array of structures; pick that", array, name, outer->name);
         }
         place.offset += outer->offset;
         return place;
     }
-    throw not_found(fmt::format("{} has no field '{}'; its fields are: {}", array, name, field_names(dtype)));
+    throw not_found("{} has no field '{}'; its fields are: {}", array, name, field_names(dtype));
 }
 
 ArrayView field_view(const ArrayView& structures, std::string_view name) {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 
@@ -82,8 +82,7 @@ public:
         const int axes = first_.shape.rank() + (options_.new_axis ? 1 : 0);
         if (options_.axis < 0) options_.axis += axes;
         if (options_.axis < 0 || options_.axis >= axes) {
-            throw invalid_argument(
-                fmt::format("no axis {} among {} dimensions ({})", options.axis, axes, first->name()));
+            throw invalid_argument("no axis {} among {} dimensions ({})", options.axis, axes, first->name());
         }
         name_ = names_.size() == 1 ? names_.front() : fmt::format("{} and {} more", names_.front(), names_.size() - 1);
         ends_.reserve(names_.size());
@@ -142,23 +141,23 @@ private:
 
     void require_fit(const ArrayInfo& info, const std::string& name) const {
         if (!info.dtype.equal_but_order(first_.dtype)) {
-            throw invalid_argument(fmt::format("{} holds {}, but {} holds {}; values are not converted", name,
-                                               info.dtype.to_string(), names_.front(), first_.dtype.to_string()));
+            throw invalid_argument("{} holds {}, but {} holds {}; values are not converted", name,
+                                   info.dtype.to_string(), names_.front(), first_.dtype.to_string());
         }
         bool fits = info.shape.rank() == first_.shape.rank();
         for (int d = 0; fits && d < info.shape.rank(); ++d) {
             fits = info.shape[d] == first_.shape[d] || (!options_.new_axis && d == options_.axis);
         }
         if (fits) return;
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "{} has the shape {}, but {} has {}{}", name, info.shape.to_string(), names_.front(),
             first_.shape.to_string(),
-            options_.new_axis ? "" : fmt::format("; every length but that of axis {} must agree", options_.axis)));
+            options_.new_axis ? "" : fmt::format("; every length but that of axis {} must agree", options_.axis));
     }
 
     void settle(std::int64_t length, bool together) {
         if (options_.new_axis) {
-            if (first_.shape.rank() == max_rank) throw unsupported(fmt::format("more than {} dimensions", max_rank));
+            if (first_.shape.rank() == max_rank) throw unsupported("more than {} dimensions", max_rank);
             info_ = with_axis(first_, options_.axis, length);
         } else {
             info_ = first_;
@@ -185,7 +184,7 @@ private:
             Shape shape = first_.shape;
             if (!options_.new_axis) shape[options_.axis] = length;
             if (!(info.shape == shape) || !info.dtype.equal_but_order(first_.dtype)) {
-                throw corrupt(fmt::format("{} was changed while it was read", names_[i]));
+                throw corrupt("{} was changed while it was read", names_[i]);
             }
         }
         opened_.emplace_front(i, source);

@@ -1,7 +1,7 @@
 #include <tessera/memory_account.h>
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/fork.h>
 
 #include <algorithm>
@@ -62,10 +62,9 @@ void MemoryAccount::take(std::uint64_t bytes) {
     const std::uint64_t held = used();
     const std::uint64_t all = held + std::min(bytes, UINT64_MAX - held);
     constexpr std::uint64_t worth_saying = std::uint64_t{1} << 20;
-    throw over_budget(fmt::format("{} of memory are needed{}; --max-memory is {}; give --max-memory {}M",
-                                  memory_text(bytes),
-                                  held < worth_saying ? "" : fmt::format(" beside {} in use", memory_text(held)),
-                                  memory_text(limit_), ((all - std::min(all, beside_)) >> 20U) + 1));
+    throw over_budget("{} of memory are needed{}; --max-memory is {}; give --max-memory {}M", memory_text(bytes),
+                      held < worth_saying ? "" : fmt::format(" beside {} in use", memory_text(held)),
+                      memory_text(limit_), ((all - std::min(all, beside_)) >> 20U) + 1);
 }
 
 MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account)

@@ -1,6 +1,5 @@
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
-
-#include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
 #include <cstring>
@@ -48,7 +47,7 @@ MutableArrayView NDArray::view() & {
 
 NDArray NDArray::reshaped(const Shape& shape) && {
     if (element_count(shape) != count()) {
-        throw invalid_argument(fmt::format("shape {} cannot become {}", view_.shape.to_string(), shape.to_string()));
+        throw invalid_argument("shape {} cannot become {}", view_.shape.to_string(), shape.to_string());
     }
     view_ = view_bytes(view_.data, view_.dtype, shape, order_);
     return std::move(*this);

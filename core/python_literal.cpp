@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "unicode.h"
 
@@ -29,7 +29,7 @@ public:
 private:
     [[noreturn]] void fail(std::string_view expected) const {
         const auto found = at_ < text_.size() ? python_repr(text_.substr(at_, 12)) : std::string("the end of the text");
-        throw corrupt(fmt::format("not a Python literal at character {}: {}, found {}", at_ + 1, expected, found));
+        throw corrupt("not a Python literal at character {}: {}, found {}", at_ + 1, expected, found);
     }
 
     [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -26,8 +26,8 @@ std::optional<std::int64_t> number(std::string_view item, std::string_view whole
     const auto [end, ec] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
     if (ec != std::errc() || end != digits.data() + digits.size()) {
         throw invalid_argument(
-            fmt::format("selection \"{}\": \"{}\" is no index; write NumPy's basic slices, such as 10:20, ::2, 5, ...",
-                        whole, item));
+            "selection \"{}\": \"{}\" is no index; write NumPy's basic slices, such as 10:20, ::2, 5, ...", whole,
+            item);
     }
     return n;
 }
@@ -63,17 +63,16 @@ std::vector<std::string_view> items_of(std::string_view text) {
     // To NumPy x[[1, 2]] is two rows, and x[1, 2] one element: '[1, 2]' may mean either.
     const bool list = bracketed && s.find(',') != s.npos && s.find_first_not_of("-0123456789, ") == s.npos;
     if (list || s.find_first_of("[]") != s.npos) {
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "selection \"{}\": lists of indices are not taken; without brackets \"1, 2\" is one element, and \"1:3\" "
             "rows 1 and 2",
-            text));
+            text);
     }
     std::vector<std::string_view> items;
     while (!s.empty()) {
         const std::size_t comma = s.find(',');
         items.push_back(trim(s.substr(0, comma)));
-        if (items.back().empty())
-            throw invalid_argument(fmt::format("selection \"{}\": nothing between two commas", text));
+        if (items.back().empty()) throw invalid_argument("selection \"{}\": nothing between two commas", text);
         s = comma == std::string_view::npos ? std::string_view() : trim(s.substr(comma + 1));
     }
     return items;
@@ -85,8 +84,8 @@ Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std
     if (first == std::string_view::npos) {
         std::int64_t i = *number(item, text);
         if (i < -length || i >= length) {
-            throw out_of_bounds(fmt::format(
-                "selection \"{}\": index {} is out of bounds for dimension {} with length {}", text, i, d, length));
+            throw out_of_bounds("selection \"{}\": index {} is out of bounds for dimension {} with length {}", text, i,
+                                d, length);
         }
         if (i < 0) i += length;
         return {.start = i, .step = 1, .count = 1, .dropped = true};
@@ -96,7 +95,7 @@ Selection::Axis axis_of(std::string_view item, std::string_view text, int d, std
     const auto to =
         number(item.substr(first + 1, second == std::string_view::npos ? second : second - first - 1), text);
     const auto step = second == std::string_view::npos ? std::nullopt : number(item.substr(second + 1), text);
-    if (step == 0) throw invalid_argument(fmt::format("selection \"{}\": a step cannot be 0", text));
+    if (step == 0) throw invalid_argument("selection \"{}\": a step cannot be 0", text);
     return slice_axis(from, to, step.value_or(1), length);
 }
 
@@ -117,11 +116,11 @@ Selection::Selection(const Region& region, const Shape& shape) {
 Selection Selection::parse(std::string_view text, const Shape& shape) {
     const std::vector<std::string_view> items = items_of(text);
     const auto dots = std::count(items.begin(), items.end(), "...");
-    if (dots > 1) throw invalid_argument(fmt::format("selection \"{}\": only one \"...\" is possible", text));
+    if (dots > 1) throw invalid_argument("selection \"{}\": only one \"...\" is possible", text);
     const std::int64_t given = static_cast<std::int64_t>(items.size()) - dots;
     if (given > shape.rank()) {
-        throw invalid_argument(fmt::format("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}",
-                                           text, given, shape.rank(), shape.to_string()));
+        throw invalid_argument("selection \"{}\" has {} indices, but the array has {} dimensions, shape {}", text,
+                               given, shape.rank(), shape.to_string());
     }
     Selection result{std::vector<Axis>{}};
     const auto take_whole = [&](std::int64_t n) {

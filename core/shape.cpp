@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <charconv>
 #include <ostream>
@@ -13,7 +13,7 @@ namespace {
 
 void require_rank(std::size_t rank) {
     if (rank > max_rank) {
-        throw unsupported(fmt::format("{} dimensions: Tessera handles at most {}", rank, max_rank));
+        throw unsupported("{} dimensions: Tessera handles at most {}", rank, max_rank);
     }
 }
 
@@ -58,7 +58,7 @@ std::string Dims::to_string() const {
 std::int64_t checked_multiply(std::int64_t a, std::int64_t b, const char* what) {
     std::int64_t r = 0;
     if (__builtin_mul_overflow(a, b, &r)) {
-        throw invalid_argument(fmt::format("{}: {} times {} is more than 64 bits hold", what, a, b));
+        throw invalid_argument("{}: {} times {} is more than 64 bits hold", what, a, b);
     }
     return r;
 }
@@ -70,7 +70,7 @@ void throw_zero_length() {
 std::int64_t checked_add(std::int64_t a, std::int64_t b, const char* what) {
     std::int64_t r = 0;
     if (__builtin_add_overflow(a, b, &r)) {
-        throw invalid_argument(fmt::format("{}: {} plus {} is more than 64 bits hold", what, a, b));
+        throw invalid_argument("{}: {} plus {} is more than 64 bits hold", what, a, b);
     }
     return r;
 }
@@ -80,11 +80,11 @@ std::int64_t element_count(const Shape& shape) {
     std::int64_t count = 1;
     bool zero = false;
     for (const std::int64_t n : shape) {
-        if (n < 0) throw invalid_argument(fmt::format("shape {} has a negative length", shape.to_string()));
+        if (n < 0) throw invalid_argument("shape {} has a negative length", shape.to_string());
         if (n == 0) {
             zero = true;
         } else if (__builtin_mul_overflow(count, n, &count)) {
-            throw invalid_argument(fmt::format("shape {} has more elements than 64 bits count", shape.to_string()));
+            throw invalid_argument("shape {} has more elements than 64 bits count", shape.to_string());
         }
     }
     return zero ? 0 : count;
@@ -93,8 +93,8 @@ std::int64_t element_count(const Shape& shape) {
 std::int64_t byte_count(const Shape& shape, std::int64_t item_size) {
     std::int64_t bytes = 0;
     if (__builtin_mul_overflow(element_count(shape), item_size, &bytes)) {
-        throw invalid_argument(
-            fmt::format("shape {} of {}-byte elements is more bytes than 64 bits count", shape.to_string(), item_size));
+        throw invalid_argument("shape {} of {}-byte elements is more bytes than 64 bits count", shape.to_string(),
+                               item_size);
     }
     return bytes;
 }
@@ -112,8 +112,7 @@ Strides contiguous_strides(const Shape& shape, std::int64_t item_size, Order ord
 
 Shape parse_shape(std::string_view text) {
     const auto bad = [&](std::string_view why) {
-        return invalid_argument(
-            fmt::format("\"{}\" is not a shape: {}; write lengths with commas, such as 1000,200", text, why));
+        return invalid_argument("\"{}\" is not a shape: {}; write lengths with commas, such as 1000,200", text, why);
     };
     std::string_view s = text;
     const auto trim = [](std::string_view t) {
@@ -143,8 +142,7 @@ Shape parse_shape(std::string_view text) {
 
 Region::Region(const Index& s, const Shape& e) : start(s), extent(e) {
     if (s.rank() != e.rank()) {
-        throw invalid_argument(
-            fmt::format("a region's start {} and extent {} have different ranks", s.to_string(), e.to_string()));
+        throw invalid_argument("a region's start {} and extent {} have different ranks", s.to_string(), e.to_string());
     }
 }
 
@@ -156,8 +154,7 @@ Region Region::between(const Index& start, const Index& end) {
     Region region(start, end);
     for (int d = 0; d < start.rank(); ++d) {
         if (end[d] < start[d]) {
-            throw invalid_argument(
-                fmt::format("a region from {} to {} ends before it begins", start.to_string(), end.to_string()));
+            throw invalid_argument("a region from {} to {} ends before it begins", start.to_string(), end.to_string());
         }
         region.extent[d] = checked_add(end[d], -start[d], "extent of the region");
     }
@@ -185,14 +182,14 @@ std::string Region::to_string() const {
 
 void require_inside(const Region& region, const Shape& shape) {
     if (region.rank() != shape.rank()) {
-        throw out_of_bounds(fmt::format("region {} has {} dimensions, the array's shape {} has {}", region.to_string(),
-                                        region.rank(), shape.to_string(), shape.rank()));
+        throw out_of_bounds("region {} has {} dimensions, the array's shape {} has {}", region.to_string(),
+                            region.rank(), shape.to_string(), shape.rank());
     }
     for (int d = 0; d < shape.rank(); ++d) {
         if (region.start[d] < 0 || region.extent[d] < 0 || region.start[d] > shape[d] ||
             region.extent[d] > shape[d] - region.start[d]) {
-            throw out_of_bounds(fmt::format("region {} is not inside the array's shape {} (dimension {})",
-                                            region.to_string(), shape.to_string(), d));
+            throw out_of_bounds("region {} is not inside the array's shape {} (dimension {})", region.to_string(),
+                                shape.to_string(), d);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 namespace {
@@ -135,8 +135,7 @@ public:
 
 private:
     [[noreturn]] void fail(std::string_view expected) const {
-        throw invalid_argument(
-            fmt::format("'{}' is not a time in ISO 8601: expected {} before '{}'", text_, expected, rest_));
+        throw invalid_argument("'{}' is not a time in ISO 8601: expected {} before '{}'", text_, expected, rest_);
     }
     bool accept(char c) {
         if (!rest_.starts_with(c)) return false;
@@ -183,8 +182,7 @@ private:
 
 std::int64_t fit(Int128 count, std::string_view text, TimeUnit unit) {
     if (count <= not_a_time || count > std::numeric_limits<std::int64_t>::max()) {
-        throw invalid_argument(
-            fmt::format("the time '{}' is beyond what 64 bits of {} hold", text, time_unit_name(unit)));
+        throw invalid_argument("the time '{}' is beyond what 64 bits of {} hold", text, time_unit_name(unit));
     }
     return static_cast<std::int64_t>(count);
 }
@@ -226,7 +224,7 @@ std::optional<TimeUnit> divide_time_base(Base base, std::int64_t divisor) {
 std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) {
     if (is_nat(text)) return not_a_time;
     if (unit.base == Base::generic) {
-        throw invalid_argument(fmt::format("the time '{}' needs a unit, and this dtype has none", text));
+        throw invalid_argument("the time '{}' needs a unit, and this dtype has none", text);
     }
     const auto m = MomentParser(text).parse();
     Int128 count = 0;
@@ -251,7 +249,7 @@ std::int64_t parse_datetime(std::string_view text, TimeUnit unit, bool may_cut) 
     }
     cut = cut || floor_mod(count, unit.multiple) != 0;
     if (cut && !may_cut) {
-        throw invalid_argument(fmt::format("the time '{}' is no whole number of {}", text, time_unit_name(unit)));
+        throw invalid_argument("the time '{}' is no whole number of {}", text, time_unit_name(unit));
     }
     return fit(floor_div(count, unit.multiple), text, unit);
 }
@@ -264,13 +262,13 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
     if (name.starts_with(' ')) name.remove_prefix(1);
     const auto base = name.empty() ? unit.base : time_base(name);
     if (error != std::errc{} || !base) {
-        throw invalid_argument(fmt::format("'{}' is not a duration such as '5 ns'", text));
+        throw invalid_argument("'{}' is not a duration such as '5 ns'", text);
     }
     if (name.empty() || unit.base == Base::generic) return fit(number, text, unit);
 
     const bool months = *base == Base::Y || *base == Base::M;
     if (months != (unit.base == Base::Y || unit.base == Base::M)) {
-        throw invalid_argument(fmt::format("'{}' is no fixed number of {}", text, time_unit_name(unit)));
+        throw invalid_argument("'{}' is no fixed number of {}", text, time_unit_name(unit));
     }
     // The length of one unit: in months, or in attoseconds.
     const auto amount = [&](Base b) -> Int128 {
@@ -280,11 +278,11 @@ std::int64_t parse_timedelta(std::string_view text, TimeUnit unit) {
     };
     Int128 total = 0;
     if (__builtin_mul_overflow(Int128{number}, amount(*base), &total)) {
-        throw invalid_argument(fmt::format("the duration '{}' is too long", text));
+        throw invalid_argument("the duration '{}' is too long", text);
     }
     const Int128 one = amount(unit.base) * unit.multiple;
     if (total % one != 0) {
-        throw invalid_argument(fmt::format("'{}' is no whole number of {}", text, time_unit_name(unit)));
+        throw invalid_argument("'{}' is no whole number of {}", text, time_unit_name(unit));
     }
     return fit(total / one, text, unit);
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/value.h>
 
@@ -29,8 +29,8 @@ constexpr int max_levels = 200;
     constexpr std::size_t most = 400;
     std::size_t length = std::min(why.size(), most);
     while (length > 0 && length < why.size() && (static_cast<unsigned char>(why[length]) & 0xC0U) == 0x80) --length;
-    throw corrupt(fmt::format("not valid JSON at line {}, column {}: {}{}", line, column, why.substr(0, length),
-                              length < why.size() ? " …" : ""));
+    throw corrupt("not valid JSON at line {}, column {}: {}{}", line, column, why.substr(0, length),
+                  length < why.size() ? " …" : "");
 }
 
 bool is_number_char(char c) {
@@ -356,7 +356,7 @@ std::string float_repr(T v) {
 }
 
 [[noreturn]] void fail_kind(std::string_view expected, const Value& found) {
-    throw invalid_argument(fmt::format("expected {}, found {}", expected, found.kind_name()));
+    throw invalid_argument("expected {}, found {}", expected, found.kind_name());
 }
 
 }  // namespace
@@ -376,7 +376,7 @@ std::uint64_t Value::as_uint64() const {
     if (const auto* v = std::get_if<std::uint64_t>(&data_)) return *v;
     if (const auto* v = std::get_if<std::int64_t>(&data_)) {
         if (*v >= 0) return static_cast<std::uint64_t>(*v);
-        throw invalid_argument(fmt::format("expected an integer of 0 or more, found {}", *v));
+        throw invalid_argument("expected an integer of 0 or more, found {}", *v);
     }
     if (is_big_integer()) throw invalid_argument("expected an unsigned integer of 64 bits, found one outside");
     fail_kind("an integer", *this);
@@ -423,7 +423,7 @@ const Value* Value::find(std::string_view key) const {
 
 const Value& Value::at(std::string_view key) const {
     if (const auto* v = find(key)) return *v;
-    throw not_found(fmt::format("there is no member '{}'", key));
+    throw not_found("there is no member '{}'", key);
 }
 
 Value::Value(std::initializer_list<Member> members) : data_(Object{}) {

@@ -1,6 +1,5 @@
+#include <tessera/error_text.h>
 #include <tessera/view.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -83,13 +82,12 @@ ArrayView ArrayView::transposed(const Dims& order) const {
     ArrayView v{data, dtype, Shape::filled(shape.rank(), 0), Strides::filled(shape.rank(), 0)};
     Dims seen = Dims::filled(shape.rank(), 0);
     if (order.rank() != shape.rank()) {
-        throw invalid_argument(
-            fmt::format("transpose order {} does not fit shape {}", order.to_string(), shape.to_string()));
+        throw invalid_argument("transpose order {} does not fit shape {}", order.to_string(), shape.to_string());
     }
     for (int k = 0; k < shape.rank(); ++k) {
         const std::int64_t d = order[k];
         if (d < 0 || d >= shape.rank() || seen[static_cast<int>(d)]++ > 0) {
-            throw invalid_argument(fmt::format("transpose order {} is no permutation", order.to_string()));
+            throw invalid_argument("transpose order {} is no permutation", order.to_string());
         }
         v.shape[k] = shape[static_cast<int>(d)];
         v.strides[k] = strides[static_cast<int>(d)];
@@ -114,16 +112,16 @@ namespace detail {
 
 void require_count(std::int64_t elements, const Shape& shape) {
     if (element_count(shape) != elements) {
-        throw invalid_argument(fmt::format("{} elements cannot be viewed as shape {}, which has {}", elements,
-                                           shape.to_string(), element_count(shape)));
+        throw invalid_argument("{} elements cannot be viewed as shape {}, which has {}", elements, shape.to_string(),
+                               element_count(shape));
     }
 }
 
 void require_typed(const ArrayView& v, const DType& wanted, std::size_t alignment) {
     // zarr 0.4 turns padding into fields of that size; the bytes are the same.
     if (!(v.dtype == wanted) && !(v.dtype.kind() == Kind::structure && v.dtype == wanted.with_padding_named())) {
-        throw invalid_argument(fmt::format("the elements are {}, not {}; copy them into an array of that dtype first",
-                                           v.dtype.to_string(), wanted.to_string()));
+        throw invalid_argument("the elements are {}, not {}; copy them into an array of that dtype first",
+                               v.dtype.to_string(), wanted.to_string());
     }
     const auto misaligned = [&](std::int64_t n) { return static_cast<std::uint64_t>(n) % alignment != 0; };
     if (v.count() > 0 && (reinterpret_cast<std::uintptr_t>(v.data) % alignment != 0 ||

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/byte_io.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/field.h>
 
 #include "array_file_row.h"
@@ -25,7 +25,7 @@ std::span<const ArrayFileFormat> array_file_formats() {
 
 void require_no_member(const ArrayPath& path) {
     if (!path.member) return;
-    throw not_found(fmt::format("{} is a single array; leave out '::{}'", path.path.string(), *path.member));
+    throw not_found("{} is a single array; leave out '::{}'", path.path.string(), *path.member);
 }
 
 std::string chosen_member(const ArrayPath& path, const std::vector<std::string>& members) {
@@ -60,8 +60,7 @@ std::string known_extensions() {
 /// The format for a file to be created.
 const ArrayFileFormat& format_to_write(const std::filesystem::path& path) {
     if (const ArrayFileFormat* format = format_by_extension(path)) return *format;
-    throw unsupported(
-        fmt::format("{}: the name of an array file ends in one of {}", path.string(), known_extensions()));
+    throw unsupported("{}: the name of an array file ends in one of {}", path.string(), known_extensions());
 }
 
 }  // namespace
@@ -100,10 +99,10 @@ void require_no_other_file(const std::string& path) {
     if (std::ranges::count(others, extension) == 0 || std::filesystem::exists(place)) return;
     std::string known;
     for (const ArrayFileFormat& format : array_file_formats()) known += fmt::format("{}, ", format.extension);
-    throw invalid_argument(fmt::format(
+    throw invalid_argument(
         "{}: {} files are not written ({}.zip are); another name makes a directory with an array, and so does "
         "{}/",
-        path, place.extension().string(), known, path));
+        path, place.extension().string(), known, path);
 }
 
 const ArrayFileFormat* find_array_file_format(const std::filesystem::path& path) {
@@ -143,10 +142,9 @@ std::optional<std::string> take_field(const ArrayFileFormat& format, ArrayPath& 
 
 Error no_array_file(const std::filesystem::path& path) {
     if (const ArrayFileFormat* named = format_by_extension(path)) {
-        return corrupt(
-            fmt::format("{} is named {} but does not begin as such a file does", path.string(), named->extension));
+        return corrupt("{} is named {} but does not begin as such a file does", path.string(), named->extension);
     }
-    return unsupported(fmt::format("{} is no array file that is known ({})", path.string(), known_extensions()));
+    return unsupported("{} is no array file that is known ({})", path.string(), known_extensions());
 }
 
 std::unique_ptr<ArraySource> open_array_file(const ArrayPath& path, const ArrayFileOptions& options) {

@@ -8,7 +8,7 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -135,12 +135,12 @@ std::unique_ptr<ArraySource> fixed_length_strings(const ArraySource& source, con
             const std::string_view content = slot->view();
             if (content.ends_with('\0')) {
                 throw unsupported(
-                    fmt::format("{}: an element ends in NUL, which strings of fixed length cannot keep; "
-                                "write an object array instead (object_strings)",
-                                source.name()));
+                    "{}: an element ends in NUL, which strings of fixed length cannot keep; "
+                    "write an object array instead (object_strings)",
+                    source.name());
             }
             const auto length = is_text ? count_utf8(content) : content.size();
-            if (!length) throw corrupt(fmt::format("{}: an element is not UTF-8", source.name()));
+            if (!length) throw corrupt("{}: an element is not UTF-8", source.name());
             longest = std::max(longest, static_cast<std::int64_t>(*length));
         }
     });

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
 #include "array_file_row.h"
@@ -48,7 +48,7 @@ public:
 
     Table read() {
         CsvRows rows(file_, first_row());
-        if (!rows.next()) throw corrupt(fmt::format("{}: there is no row in it", file_.name()));
+        if (!rows.next()) throw corrupt("{}: there is no row in it", file_.name());
         table_.width = rows.size();
         require_width();
         const CsvRow first = rows.row();
@@ -110,15 +110,14 @@ private:
         if (!options_.dtype || options_.dtype->kind() != Kind::structure) return;
         table_.columns = csv_columns(*options_.dtype);
         if (table_.columns.size() == table_.width) return;
-        throw corrupt(fmt::format("{}: line 1 has {} columns, but {} has {}", file_.name(), table_.width,
-                                  options_.dtype->to_string(), table_.columns.size()));
+        throw corrupt("{}: line 1 has {} columns, but {} has {}", file_.name(), table_.width,
+                      options_.dtype->to_string(), table_.columns.size());
     }
 
     void add_row(const CsvRows& rows) {
         if (rows.size() != table_.width) {
-            throw corrupt(fmt::format("{}: line {}, column {}: the row has {} columns, but the first one has {}",
-                                      file_.name(), rows.place().line, std::min(rows.size(), table_.width) + 1,
-                                      rows.size(), table_.width));
+            throw corrupt("{}: line {}, column {}: the row has {} columns, but the first one has {}", file_.name(),
+                          rows.place().line, std::min(rows.size(), table_.width) + 1, rows.size(), table_.width);
         }
         if (count_ % rows_apart == 0) table_.places.push_back(rows.place());
         ++count_;
@@ -150,8 +149,8 @@ private:
 
     void require_no_gap() const {
         if (!gap_ || kinds_[gap_->second].is_text()) return;
-        throw corrupt(fmt::format("{}: line {}, column {}: nothing is there, where other rows have numbers",
-                                  file_.name(), gap_->first, gap_->second + 1));
+        throw corrupt("{}: line {}, column {}: nothing is there, where other rows have numbers", file_.name(),
+                      gap_->first, gap_->second + 1);
     }
 
     void settle(const CsvRow& names) {
@@ -174,7 +173,7 @@ private:
     /// kind.
     void choose(const CsvRow& names) {
         if (count_ == 0) {
-            throw corrupt(fmt::format("{}: a header and no row; --dtype says what is in such rows", file_.name()));
+            throw corrupt("{}: a header and no row; --dtype says what is in such rows", file_.name());
         }
         const bool alike = std::ranges::all_of(kinds_, [&](const CsvKind& k) { return k.same_kind(kinds_.front()); });
         in_context(
@@ -209,8 +208,8 @@ private:
         if (!table_.header) return;
         for (std::size_t i = 0; i < table_.width; ++i) {
             if (names.field(i) == table_.columns[i].name) continue;
-            throw corrupt(fmt::format("{}: line 1, column {}: the column is called '{}', but the field '{}'",
-                                      file_.name(), i + 1, names.field(i), table_.columns[i].name));
+            throw corrupt("{}: line 1, column {}: the column is called '{}', but the field '{}'", file_.name(), i + 1,
+                          names.field(i), table_.columns[i].name);
         }
     }
 
@@ -247,7 +246,7 @@ public:
         for (std::int64_t i = begin / rows_apart * rows_apart; i < begin + region.extent[0]; ++i) {
             if (i % rows_apart == 0 && io.stop.stop_requested()) throw cancelled("stopped on request");
             if (!rows.next() || rows.size() != table_.width) {
-                throw corrupt(fmt::format("{} was changed while it was read", file_->name()));
+                throw corrupt("{} was changed while it was read", file_->name());
             }
             if (i < begin) continue;
             std::byte* row = out.data + (i - begin) * out.strides[0];
@@ -283,9 +282,8 @@ public:
     CsvSink(std::unique_ptr<ByteSink> sink, DType dtype, const Shape& shape)
         : sink_(std::move(sink)), dtype_(std::move(dtype)), shape_(shape), columns_(csv_columns(dtype_)) {
         if (shape.rank() != 1 && (shape.rank() != 2 || dtype_.kind() == Kind::structure)) {
-            throw unsupported(
-                fmt::format("a .csv holds one or two dimensions, and of structures one, but this has the shape {}{}",
-                            shape.to_string(), advised_selection(shape, dtype_.kind() == Kind::structure ? 1 : 2)));
+            throw unsupported("a .csv holds one or two dimensions, and of structures one, but this has the shape {}{}",
+                              shape.to_string(), advised_selection(shape, dtype_.kind() == Kind::structure ? 1 : 2));
         }
         width_ = shape.rank() == 2 ? shape[1] : 1;
         alone_ = width_ == 1 && columns_.size() == 1;
@@ -346,8 +344,8 @@ private:
 
 std::unique_ptr<CsvSource> open_table(const std::shared_ptr<const ByteSource>& file, const CsvOptions& options) {
     if (options.dtype && (options.dtype->is_variable() || options.dtype->size() == 0)) {
-        throw unsupported(fmt::format("{}: text is read as U n (or found out), not as dtype {}", file->name(),
-                                      options.dtype->to_string()));
+        throw unsupported("{}: text is read as U n (or found out), not as dtype {}", file->name(),
+                          options.dtype->to_string());
     }
     if (options.dtype) (void)csv_columns(*options.dtype);
     return within_memory(file->name(), [&] { return std::make_unique<CsvSource>(file, options); });

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 #include <tessera/view.h>
 
@@ -22,7 +22,7 @@ namespace {
 void add_columns(const DType& dtype, const std::string& name, std::int64_t offset, CountedVector<CsvColumn>& columns) {
     if (dtype.kind() != Kind::structure) {
         if (dtype.kind() == Kind::extended || dtype.kind() == Kind::extended_complex || dtype.kind() == Kind::object) {
-            throw unsupported(fmt::format("a .csv cannot hold elements of dtype {}", dtype.to_string()));
+            throw unsupported("a .csv cannot hold elements of dtype {}", dtype.to_string());
         }
         columns.push_back({name, dtype, offset});
         return;
@@ -104,8 +104,8 @@ std::optional<T> number_of(std::string_view text, bool* out_of_range = nullptr) 
 
 [[noreturn]] void refuse(const DType& dtype, std::string_view text, std::string_view why = "") {
     constexpr std::size_t most = 200;
-    throw invalid_argument(fmt::format("expected {}, found '{}{}'{}", dtype.to_string(), text.substr(0, most),
-                                       text.size() > most ? "…" : "", why));
+    throw invalid_argument("expected {}, found '{}{}'{}", dtype.to_string(), text.substr(0, most),
+                           text.size() > most ? "…" : "", why);
 }
 
 template <class T, class Wide>
@@ -307,7 +307,7 @@ void CsvKind::add(std::string_view text) {
         ++large_;
     } else if (number_of<double>(text)) {
         const bool digits_only = text.find_first_not_of("+-0123456789") == std::string_view::npos;
-        if (digits_only) throw invalid_argument(fmt::format("no integer type holds {}; --dtype f8 rounds it", text));
+        if (digits_only) throw invalid_argument("no integer type holds {}; --dtype f8 rounds it", text);
         ++reals_;
     } else if (boolean_of(text)) {
         ++booleans_;

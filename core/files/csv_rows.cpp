@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/stop.h>
 
 namespace tessera {
@@ -42,7 +40,7 @@ int CsvRows::take() {
 }
 
 void CsvRows::refuse(std::size_t i, std::string_view why) const {
-    throw corrupt(fmt::format("{}: line {}, column {}: {}", file_.name(), row_.line, i + 1, why));
+    throw corrupt("{}: line {}, column {}: {}", file_.name(), row_.line, i + 1, why);
 }
 
 void CsvRows::quoted() {

@@ -1,8 +1,6 @@
 #include <tessera/mapped_array.h>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mapped_file.h"
 #include "plain_array.h"
@@ -41,8 +39,7 @@ ArrayView MappedArray::view() const {
 
 MutableArrayView MappedArray::mutable_view() {
     if (state_->mode == Mode::read) {
-        throw invalid_argument(
-            fmt::format("{} is mapped for reading only; map it with Mode::read_write", state_->file.name()));
+        throw invalid_argument("{} is mapped for reading only; map it with Mode::read_write", state_->file.name());
     }
     return state_->view();
 }

@@ -1,10 +1,8 @@
 // Arrays as MLDF files: one field as a sink, and a data set of many.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mldf_format.h"
 #include "plain_array.h"
@@ -27,8 +25,7 @@ public:
         const std::int64_t samples = shape[0], bytes = byte_count(shape, dtype.size());
         sample_bytes_ = pointers && samples > 0 ? static_cast<std::uint64_t>(bytes / samples) : 0;
         if (sample_bytes_ > most_payload_bytes) {
-            throw unsupported(
-                fmt::format("{}: a sample of {} bytes; MLDF holds less than 4 GiB", path.string(), sample_bytes_));
+            throw unsupported("{}: a sample of {} bytes; MLDF holds less than 4 GiB", path.string(), sample_bytes_);
         }
         static_cast<void>(checked_multiply(samples, 64, "MLDF table size"));
         header_ = lay_out(fields_, static_cast<std::uint64_t>(samples), row_size, options);
@@ -93,9 +90,8 @@ public:
     void write(const Region& region, const ArrayView& in, const IoOptions&) override {
         require_inside(region, info_.shape);
         if (!(in.shape == region.extent) || !(in.dtype == info_.dtype) || region.start[0] < next_) {
-            throw invalid_argument(fmt::format("{}: region {} of {} cannot follow element {} of {}", name_,
-                                               region.to_string(), in.dtype.to_string(), next_,
-                                               info_.dtype.to_string()));
+            throw invalid_argument("{}: region {} of {} cannot follow element {} of {}", name_, region.to_string(),
+                                   in.dtype.to_string(), next_, info_.dtype.to_string());
         }
         skip_to(region.start[0]);
         for (std::int64_t i = 0; i < in.shape[0]; ++i) {
@@ -128,13 +124,13 @@ Shape without_first(const Shape& shape) {
 /// The field that an array of this dtype and shape becomes.
 MldfField field_for(std::string name, const DType& dtype, const Shape& shape) {
     if (shape.empty()) {
-        throw unsupported(fmt::format("MLDF field '{}': a 0-d array has no dimension to be the samples", name));
+        throw unsupported("MLDF field '{}': a 0-d array has no dimension to be the samples", name);
     }
     MldfField field{.name = std::move(name)};
     if (dtype.is_variable()) {
         if (shape.rank() != 1) {
-            throw unsupported(fmt::format("MLDF field '{}': variable-length elements of shape {}; a sample holds one",
-                                          field.name, shape.to_string()));
+            throw unsupported("MLDF field '{}': variable-length elements of shape {}; a sample holds one", field.name,
+                              shape.to_string());
         }
         field.type = dtype.kind() == Kind::variable_text ? MldfType::text_raw : MldfType::bytes;
     } else if (shape.rank() == 1 && dtype.kind() == Kind::integer && dtype.size() == 8) {
@@ -234,12 +230,12 @@ Plan plan_column(const MldfColumn& column, const ArraySource* tails) {
     const MldfType type = column.type.value_or(id ? MldfType{static_cast<std::uint16_t>(*id)} : by_default);
     plan.tails = tails;
     if (type != by_default && !take_type(plan, type, info) && column.type) {
-        throw invalid_argument(fmt::format("column '{}': {} of shape {} cannot be a field of type {}", column.name,
-                                           info.dtype.to_string(), info.shape.to_string(), mldf_type_name(type)));
+        throw invalid_argument("column '{}': {} of shape {} cannot be a field of type {}", column.name,
+                               info.dtype.to_string(), info.shape.to_string(), mldf_type_name(type));
     }
     if (tails != nullptr && (plan.kind != Plan::Kind::bytes || plan.field.type == by_default)) {
-        throw invalid_argument(fmt::format("column '{}': the records in {} do not fit a field of type {}", column.name,
-                                           tails->name(), mldf_type_name(type)));
+        throw invalid_argument("column '{}': the records in {} do not fit a field of type {}", column.name,
+                               tails->name(), mldf_type_name(type));
     }
     plan.place = number_in(facts, "field").value_or(plan.place);
     if (id && plan.field.type == MldfType{static_cast<std::uint16_t>(*id)}) {
@@ -326,8 +322,7 @@ std::unique_ptr<ArraySink> create_mldf(const fs::path& path, std::string_view fi
     MldfField f = field_for(std::string(field), dtype, shape);
     if (dtype.is_variable()) return std::make_unique<VariableFieldSink>(path, std::move(f), dtype, shape, options);
     if (options.checksum) {
-        throw unsupported(
-            fmt::format("{}: the checksum of a field that is written in any order; use write_mldf", path.string()));
+        throw unsupported("{}: the checksum of a field that is written in any order; use write_mldf", path.string());
     }
     return std::make_unique<FieldSink>(path, std::move(f), dtype, shape, options);
 }
@@ -335,7 +330,7 @@ std::unique_ptr<ArraySink> create_mldf(const fs::path& path, std::string_view fi
 void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const MldfWriteOptions& options,
                 const IoOptions& io) {
     const std::vector<Plan> plans = plan_columns(columns);
-    if (plans.empty()) throw invalid_argument(fmt::format("{}: no column to write", path.string()));
+    if (plans.empty()) throw invalid_argument("{}: no column to write", path.string());
     const std::int64_t count = plans[0].source->info().shape[0];
     std::vector<MldfField> fields;
     std::vector<const ArraySource*> sources;
@@ -349,9 +344,8 @@ void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const
     for (const ArraySource* source : sources) {
         const ArrayInfo info = source->info();
         if (info.shape.empty() || info.shape[0] != count) {
-            throw invalid_argument(
-                fmt::format("{}: {} has shape {}, {} has {} samples; the first lengths must be equal", path.string(),
-                            source->name(), info.shape.to_string(), sources[0]->name(), count));
+            throw invalid_argument("{}: {} has shape {}, {} has {} samples; the first lengths must be equal",
+                                   path.string(), source->name(), info.shape.to_string(), sources[0]->name(), count);
         }
         sample_size =
             checked_add(sample_size, byte_count(block_shape(info.shape, 1), info.dtype.size()), "sample size");
@@ -360,8 +354,8 @@ void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const
     }
     const auto budget = static_cast<std::int64_t>(io.max_memory == 0 ? default_memory : io.max_memory);
     if (sample_size > budget) {
-        throw over_budget(fmt::format("{}: one sample has {} bytes, more than the {} that may be held", path.string(),
-                                      sample_size, budget));
+        throw over_budget("{}: one sample has {} bytes, more than the {} that may be held", path.string(), sample_size,
+                          budget);
     }
     if (io.progress != nullptr) io.progress->start(checked_multiply(count, sample_size, "data set size"), "writing");
 
@@ -370,7 +364,7 @@ void write_mldf(const fs::path& path, std::span<const MldfColumn> columns, const
     constexpr std::int64_t first_step = 16, most_samples = 1 << 20;
     std::int64_t taken = variable ? std::max(sample_size, budget / first_step) : sample_size;
     for (std::int64_t first = 0, n = 0; first < count; first += n) {
-        if (io.stop.stop_requested()) throw cancelled(fmt::format("{}: stopped on request", path.string()));
+        if (io.stop.stop_requested()) throw cancelled("{}: stopped on request", path.string());
         n = std::clamp<std::int64_t>(budget / std::max<std::int64_t>(taken, 1), 1, most_samples);
         if (n > chunk_rows) n -= (first + n) % chunk_rows;  // blocks end where chunks end
         n = std::min(n, count - first);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mldf_format.h"
 
@@ -137,8 +137,8 @@ void check_record(const Record& record, const MldfAllocation& payload, const Mld
         form = record_form(field, record.bytes.data());
     }
     if (form && static_cast<std::uint64_t>(form->bytes()) != payload.size) {
-        throw corrupt(fmt::format("{} of shape {} needs {} bytes, the record has {}", form->dtype.to_string(),
-                                  form->shape.to_string(), form->bytes(), payload.size));
+        throw corrupt("{} of shape {} needs {} bytes, the record has {}", form->dtype.to_string(),
+                      form->shape.to_string(), form->bytes(), payload.size);
     }
     if (!options.payloads || payload.size == 0) return;
     if (field.type == MldfType::text_raw || field.type == MldfType::json) {
@@ -203,7 +203,7 @@ void compare_records(const Record& a, const Record& b, const MldfCheckOptions& o
     const auto pa = a.payload(), pb = b.payload();
     if (!pa || !pb) {
         if (std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end())) return;
-        throw corrupt(fmt::format("{} and {}", record_text(field, a.bytes), record_text(field, b.bytes)));
+        throw corrupt("{} and {}", record_text(field, a.bytes), record_text(field, b.bytes));
     }
     a.file.require_payload(*pa, a.block);
     b.file.require_payload(*pb, b.block);
@@ -214,10 +214,10 @@ void compare_records(const Record& a, const Record& b, const MldfCheckOptions& o
                           ? fmt::format("shapes {} and {}", fa->shape.to_string(), fb->shape.to_string())
                           : fmt::format("records {} and {}", record_text(field, ta), record_text(field, tb)));
     }
-    if (pa->size != pb->size) throw corrupt(fmt::format("{} and {} bytes", pa->size, pb->size));
+    if (pa->size != pb->size) throw corrupt("{} and {} bytes", pa->size, pb->size);
     if (!options.payloads) return;
     if (const auto at = first_difference(*a.file.file, pa->ptr, *b.file.file, pb->ptr, pa->size)) {
-        throw corrupt(fmt::format("the data differ from byte {} of {} on", *at, pa->size));
+        throw corrupt("the data differ from byte {} of {} on", *at, pa->size);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mldf_format.h"
 #include "plain_array.h"
@@ -173,12 +173,12 @@ public:
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         require_inside(region, info_.shape);
         if (!(out.shape == region.extent) || !out.dtype.equal_but_order(info_.dtype)) {
-            throw invalid_argument(fmt::format("{}: region {} of {} does not fit memory of shape {} and dtype {}",
-                                               name_, region.to_string(), info_.dtype.to_string(),
-                                               out.shape.to_string(), out.dtype.to_string()));
+            throw invalid_argument("{}: region {} of {} does not fit memory of shape {} and dtype {}", name_,
+                                   region.to_string(), info_.dtype.to_string(), out.shape.to_string(),
+                                   out.dtype.to_string());
         }
         if (info_.dtype.is_variable() && out.arena == nullptr) {
-            throw invalid_argument(fmt::format("{}: memory for variable-length elements needs an arena", name_));
+            throw invalid_argument("{}: memory for variable-length elements needs an arena", name_);
         }
         if (region.empty()) return;
         in_context([&] { return name_; },
@@ -277,7 +277,7 @@ std::vector<std::string> MldfReader::arrays() const {
 std::unique_ptr<ArraySource> MldfReader::open(std::string_view array) const {
     const auto& arrays = state_->field_arrays();
     const auto make = [&](std::size_t f, FieldArray a) {
-        if (!a.damage.empty()) throw corrupt(fmt::format("{}: {}", name(), a.damage));
+        if (!a.damage.empty()) throw corrupt("{}: {}", name(), a.damage);
         return std::make_unique<FieldSource>(state_, f, std::move(a), fmt::format("{}::{}", name(), array));
     };
     for (std::size_t f = 0; f < arrays.size(); ++f) {
@@ -289,7 +289,7 @@ std::unique_ptr<ArraySource> MldfReader::open(std::string_view array) const {
             return make(f, {FieldArray::Kind::record, tail_dtype(field)});
         }
     }
-    throw not_found(fmt::format("{} has no field '{}'; it has {}", name(), array, fmt::join(this->arrays(), ", ")));
+    throw not_found("{} has no field '{}'; it has {}", name(), array, fmt::join(this->arrays(), ", "));
 }
 
 }  // namespace tessera

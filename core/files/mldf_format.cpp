@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "unicode.h"
 
@@ -135,13 +135,13 @@ std::uint32_t crc32_after(std::uint32_t crc, ByteSpan bytes) {
 
 std::uint64_t complete_fields(std::vector<MldfField>& fields, const std::string& file) {
     if (fields.size() > std::numeric_limits<std::uint16_t>::max()) {
-        throw unsupported(fmt::format("{}: {} fields; MLDF holds at most 65535", file, fields.size()));
+        throw unsupported("{}: {} fields; MLDF holds at most 65535", file, fields.size());
     }
     std::set<std::string_view> names;
     std::uint64_t end = 0;
     for (MldfField& field : fields) {
         if (!from_utf8(field.name) || field.name.find('\0') != std::string::npos) {
-            throw invalid_argument(fmt::format("{}: a field's name is not UTF-8 or holds a NUL", file));
+            throw invalid_argument("{}: a field's name is not UTF-8 or holds a NUL", file);
         }
         if (field.name.size() >= name_size) {
             std::size_t cut = name_size - 1;
@@ -149,20 +149,20 @@ std::uint64_t complete_fields(std::vector<MldfField>& fields, const std::string&
             field.name.resize(cut);
         }
         if (!names.insert(field.name).second) {
-            throw invalid_argument(fmt::format("{}: two fields are called '{}' (names are cut to {} bytes)", file,
-                                               field.name, name_size - 1));
+            throw invalid_argument("{}: two fields are called '{}' (names are cut to {} bytes)", file, field.name,
+                                   name_size - 1);
         }
         const TypeRow& row = type_row(field.type);
         if (field.metadata_size == 0) field.metadata_size = row.metadata_size;
         const bool open = row.record == TypeRow::Record::open;
         if (field.metadata_size % 8 != 0 || (!open && field.metadata_size != row.metadata_size)) {
-            throw invalid_argument(fmt::format("{}: records of {} bytes for field '{}' of type {}; {} are right", file,
-                                               field.metadata_size, field.name, mldf_type_name(field.type),
-                                               open ? "multiples of 8" : std::to_string(row.metadata_size)));
+            throw invalid_argument("{}: records of {} bytes for field '{}' of type {}; {} are right", file,
+                                   field.metadata_size, field.name, mldf_type_name(field.type),
+                                   open ? "multiples of 8" : std::to_string(row.metadata_size));
         }
         if (field.arguments.size() > arguments_size) {
-            throw invalid_argument(fmt::format("{}: field '{}' has {} bytes of arguments; at most {} fit", file,
-                                               field.name, field.arguments.size(), arguments_size));
+            throw invalid_argument("{}: field '{}' has {} bytes of arguments; at most {} fit", file, field.name,
+                                   field.arguments.size(), arguments_size);
         }
         field.row_offset = end;  // every record is a multiple of 8, and so every offset is
         end += field.metadata_size;
@@ -232,9 +232,9 @@ MldfField mldf_ndarray_field(std::string name, const DType& dtype, const Shape& 
     if (little.kind() == Kind::structure || little.kind() == Kind::object || little.is_variable() ||
         text.size() > mldf::dtype_text_size || shape.size() > mldf::most_dimensions) {
         throw unsupported(
-            fmt::format("MLDF field '{}': {} of shape {} does not fit the {} bytes in which the format "
-                        "describes an array",
-                        name, dtype.to_string(), shape.to_string(), mldf::arguments_size));
+            "MLDF field '{}': {} of shape {} does not fit the {} bytes in which the format "
+            "describes an array",
+            name, dtype.to_string(), shape.to_string(), mldf::arguments_size);
     }
     MldfField field{.name = std::move(name), .type = MldfType::ndarray};
     field.arguments.resize(mldf::dtype_text_size + 8 * (1 + shape.size()));

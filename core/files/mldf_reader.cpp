@@ -5,7 +5,7 @@
 
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mldf_format.h"
 #include "plain_array.h"
@@ -48,7 +48,7 @@ MldfHeader parse_header(const ByteSource& file) {
     const std::string begin = text_of(std::span(front).first(std::min(got, magic.size() + 2)));
     if (!begin.starts_with(magic)) throw corrupt(magic_damage(begin));
     if (got < front_size) {
-        throw corrupt(fmt::format("the file ends inside the header, after {} of {} bytes", got, front_size));
+        throw corrupt("the file ends inside the header, after {} of {} bytes", got, front_size);
     }
     const std::byte* h = front.data() + magic.size();
     MldfHeader header{
@@ -66,13 +66,11 @@ MldfHeader parse_header(const ByteSource& file) {
     };
     // Checked before the version, whose bytes are reversed in a big-endian file.
     if ((header.flags & mldf_little_endian) == 0) {
-        throw unsupported(
-            fmt::format("flags {:#x}: the file is not marked as little-endian, and no other is read", header.flags));
+        throw unsupported("flags {:#x}: the file is not marked as little-endian, and no other is read", header.flags);
     }
     if (header.version_major != 1) {
-        throw unsupported(fmt::format("version {}.{} of MLDF; only 1.x can be read: use {} program",
-                                      header.version_major, header.version_minor,
-                                      header.version_major > 1 ? "a newer" : "an older"));
+        throw unsupported("version {}.{} of MLDF; only 1.x can be read: use {} program", header.version_major,
+                          header.version_minor, header.version_major > 1 ? "a newer" : "an older");
     }
     if ((header.flags & mldf_compressed) != 0) {
         throw unsupported(
@@ -114,8 +112,8 @@ MldfField parse_field(const std::byte* d, std::size_t index, std::vector<std::st
     const std::uint32_t least = row.record == TypeRow::Record::open ? 1 : row.metadata_size;
     constexpr std::uint32_t most = std::numeric_limits<std::int32_t>::max();  // of a V n element
     if (field.metadata_size < least || field.metadata_size > most) {
-        throw corrupt(fmt::format("field '{}' of type {} has records of {} bytes, not {} to {}", field.name,
-                                  mldf_type_name(field.type), field.metadata_size, least, most));
+        throw corrupt("field '{}' of type {} has records of {} bytes, not {} to {}", field.name,
+                      mldf_type_name(field.type), field.metadata_size, least, most);
     }
     return field;
 }
@@ -131,9 +129,8 @@ void require_section(const char* what, std::uint64_t offset, std::uint64_t count
                      std::uint64_t file_size) {
     // Division instead of multiplication: count and size may be anything.
     if (offset < front_size || offset > file_size || (size > 0 && count > (file_size - offset) / size)) {
-        throw corrupt(fmt::format("the {} of {} × {} bytes at offset {} {} the file of {} bytes", what, count, size,
-                                  offset, offset < front_size ? "overlaps the header of" : "does not lie in",
-                                  file_size));
+        throw corrupt("the {} of {} × {} bytes at offset {} {} the file of {} bytes", what, count, size, offset,
+                      offset < front_size ? "overlaps the header of" : "does not lie in", file_size);
     }
 }
 
@@ -166,12 +163,11 @@ void check_sections(MldfReader::State& s) {
     const MldfHeader& h = s.header;
     const std::uint64_t file_size = s.file->size();
     if (h.num_samples > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        throw corrupt(fmt::format("the file is said to hold {} samples", h.num_samples));
+        throw corrupt("the file is said to hold {} samples", h.num_samples);
     }
     require_section("metadata table", h.metadata_ptr, h.num_samples, s.row_size, file_size);
     if (h.alloc_table_ptr < h.data_ptr) {
-        throw corrupt(
-            fmt::format("the allocation table at {} lies before the data at {}", h.alloc_table_ptr, h.data_ptr));
+        throw corrupt("the allocation table at {} lies before the data at {}", h.alloc_table_ptr, h.data_ptr);
     }
     // If there is no payload, the original writer ends the file after the metadata table, before the page for data.
     const bool no_data = h.alloc_table_ptr == h.data_ptr;
@@ -180,8 +176,8 @@ void check_sections(MldfReader::State& s) {
     require_section("allocation table", h.alloc_table_ptr, 0, allocation_size, file_size);
     const std::uint64_t table = file_size - h.alloc_table_ptr;
     if (table % allocation_size != 0) {
-        throw corrupt(fmt::format("the allocation table has {} bytes, no multiple of {}: the file was cut short", table,
-                                  allocation_size));
+        throw corrupt("the allocation table has {} bytes, no multiple of {}: the file was cut short", table,
+                      allocation_size);
     }
     s.allocations = table / allocation_size;
 }
@@ -192,15 +188,15 @@ void check_allocations(MldfReader::State& s) {
     std::uint64_t before = 0;
     s.each_allocation([&](std::uint64_t i, MldfAllocation entry) {
         if (i > 0 && entry.ptr <= before) {
-            throw corrupt(fmt::format("the allocation table is not sorted: entry {} points to {}, after one to {}", i,
-                                      entry.ptr, before));
+            throw corrupt("the allocation table is not sorted: entry {} points to {}, after one to {}", i, entry.ptr,
+                          before);
         }
         if (entry.ptr < s.header.data_ptr || entry.ptr > s.header.alloc_table_ptr ||
             entry.size > s.header.alloc_table_ptr - entry.ptr) {
             throw corrupt(
-                fmt::format("entry {} of the allocation table, {} bytes at {}, does not lie in the data region "
-                            "from {} to {}",
-                            i, entry.size, entry.ptr, s.header.data_ptr, s.header.alloc_table_ptr));
+                "entry {} of the allocation table, {} bytes at {}, does not lie in the data region "
+                "from {} to {}",
+                i, entry.size, entry.ptr, s.header.data_ptr, s.header.alloc_table_ptr);
         }
         before = entry.ptr;
         if (i % s.index_step == 0) s.index.push_back(entry.ptr);
@@ -258,13 +254,13 @@ void MldfReader::State::require_payload(const MldfAllocation& payload, Allocatio
     if (payload.ptr == 0 && payload.size == 0) return;
     if (payload.ptr < header.data_ptr || payload.ptr > header.alloc_table_ptr ||
         payload.size > header.alloc_table_ptr - payload.ptr) {
-        throw corrupt(fmt::format("the record points to {} bytes at {}, outside the data region from {} to {}",
-                                  payload.size, payload.ptr, header.data_ptr, header.alloc_table_ptr));
+        throw corrupt("the record points to {} bytes at {}, outside the data region from {} to {}", payload.size,
+                      payload.ptr, header.data_ptr, header.alloc_table_ptr);
     }
     if (payload.size == 0) return;
     if (const std::uint64_t size = allocated_size(payload.ptr, block); size != payload.size) {
-        throw corrupt(fmt::format("the record has {} bytes at {}, where the allocation table has {}", payload.size,
-                                  payload.ptr, size == 0 ? "nothing" : std::to_string(size)));
+        throw corrupt("the record has {} bytes at {}, where the allocation table has {}", payload.size, payload.ptr,
+                      size == 0 ? "nothing" : std::to_string(size));
     }
 }
 
@@ -281,8 +277,7 @@ void MldfReader::State::verify_once() const {
         at += block.size();
     }
     if (crc != header.checksum) {
-        throw corrupt(
-            fmt::format("the data are damaged: their CRC-32 is {:08x}, the header says {:08x}", crc, header.checksum));
+        throw corrupt("the data are damaged: their CRC-32 is {:08x}, the header says {:08x}", crc, header.checksum);
     }
     verified = true;
 }
@@ -346,7 +341,7 @@ std::size_t MldfReader::field_index(std::string_view name) const {
     if (at == fields.end()) {
         std::vector<std::string> names;
         for (const MldfField& f : fields) names.push_back(f.name);
-        throw not_found(fmt::format("{} has no field '{}'; it has {}", this->name(), name, fmt::join(names, ", ")));
+        throw not_found("{} has no field '{}'; it has {}", this->name(), name, fmt::join(names, ", "));
     }
     return static_cast<std::size_t>(at - fields.begin());
 }
@@ -354,8 +349,8 @@ std::size_t MldfReader::field_index(std::string_view name) const {
 MldfValue MldfReader::read(std::uint64_t sample, std::size_t field) const {
     const State& s = *state_;
     if (sample >= s.header.num_samples || field >= s.fields.size()) {
-        throw out_of_bounds(fmt::format("{}: sample {} of field {} of {} samples of {} fields", name(), sample, field,
-                                        s.header.num_samples, s.fields.size()));
+        throw out_of_bounds("{}: sample {} of field {} of {} samples of {} fields", name(), sample, field,
+                            s.header.num_samples, s.fields.size());
     }
     const MldfField& f = s.fields[field];
     const TypeRow::Record kind = type_row(f.type).record;
@@ -367,36 +362,37 @@ MldfValue MldfReader::read(std::uint64_t sample, std::size_t field) const {
         std::memcpy(result.value.bytes().data(), bytes.data(), 8);
         return result;
     }
-    return in_context(
-        [&] { return fmt::format("{}: {}", name(), s.where(sample, field)); },
-        [&] {
-            AllocationBlock block;
-            MldfAllocation payload = bytes.size() < pointer_size ? MldfAllocation{} : pointer_of(bytes.data());
-            // A record of an unknown kind need not begin with a pointer.
-            if (kind == TypeRow::Record::open && s.allocated_size(payload.ptr, block) != payload.size) payload = {};
-            s.require_payload(payload, block);
-            if (payload.size > 0) s.verify_once();
-            std::optional<Form> form = s.ndarray_forms[field];
-            if (!form && kind == TypeRow::Record::pointer) form = record_form(f, bytes.data());
-            if (!form) {
-                const bool text = f.type == MldfType::text_raw || f.type == MldfType::json;
-                result.value = NDArray(text ? DType::variable_text() : DType::variable_bytes(), {});
-                s.read_slot(payload, text, result.value.view());
-                return std::move(result);
-            }
-            if (payload.size != form->bytes() && !result.absent) {
-                throw corrupt(fmt::format("{} of shape {} needs {} bytes, but there are {}", form->dtype.to_string(),
-                                          form->shape.to_string(), form->bytes(), payload.size));
-            }
-            // An absent array does not get the shape in the arguments, or a file could demand any amount of memory for
-            // no data.
-            if (payload.size == 0) form->shape = Shape::filled(form->shape.rank(), 0);
-            result.value = NDArray(form->dtype, form->shape);
-            const MutableByteSpan out = result.value.bytes();
-            std::fill(out.begin(), out.end(), std::byte{0});  // an absent 0-d array has one element
-            if (payload.size > 0) s.file->read(payload.ptr, out);
-            return std::move(result);
-        });
+    return in_context([&] { return fmt::format("{}: {}", name(), s.where(sample, field)); },
+                      [&] {
+                          AllocationBlock block;
+                          MldfAllocation payload =
+                              bytes.size() < pointer_size ? MldfAllocation{} : pointer_of(bytes.data());
+                          // A record of an unknown kind need not begin with a pointer.
+                          if (kind == TypeRow::Record::open && s.allocated_size(payload.ptr, block) != payload.size)
+                              payload = {};
+                          s.require_payload(payload, block);
+                          if (payload.size > 0) s.verify_once();
+                          std::optional<Form> form = s.ndarray_forms[field];
+                          if (!form && kind == TypeRow::Record::pointer) form = record_form(f, bytes.data());
+                          if (!form) {
+                              const bool text = f.type == MldfType::text_raw || f.type == MldfType::json;
+                              result.value = NDArray(text ? DType::variable_text() : DType::variable_bytes(), {});
+                              s.read_slot(payload, text, result.value.view());
+                              return std::move(result);
+                          }
+                          if (payload.size != form->bytes() && !result.absent) {
+                              throw corrupt("{} of shape {} needs {} bytes, but there are {}", form->dtype.to_string(),
+                                            form->shape.to_string(), form->bytes(), payload.size);
+                          }
+                          // An absent array does not get the shape in the arguments, or a file could demand any amount
+                          // of memory for no data.
+                          if (payload.size == 0) form->shape = Shape::filled(form->shape.rank(), 0);
+                          result.value = NDArray(form->dtype, form->shape);
+                          const MutableByteSpan out = result.value.bytes();
+                          std::fill(out.begin(), out.end(), std::byte{0});  // an absent 0-d array has one element
+                          if (payload.size > 0) s.file->read(payload.ptr, out);
+                          return std::move(result);
+                      });
 }
 
 std::uint64_t MldfReader::allocation_count() const {
@@ -405,7 +401,7 @@ std::uint64_t MldfReader::allocation_count() const {
 
 MldfAllocation MldfReader::allocation(std::uint64_t index) const {
     if (index >= state_->allocations) {
-        throw out_of_bounds(fmt::format("{}: allocation {} of {}", name(), index, state_->allocations));
+        throw out_of_bounds("{}: allocation {} of {}", name(), index, state_->allocations);
     }
     const Buffer entry =
         read_range(*state_->file, state_->header.alloc_table_ptr + index * allocation_size, allocation_size);

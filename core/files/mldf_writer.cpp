@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "mldf_format.h"
 #include "plain_array.h"
@@ -104,8 +104,8 @@ struct MldfWriter::State {
     /// kind of its first call, because the pointers in it are corrected at the end.
     std::byte* begin(std::size_t field, TypeRow::Record kind) {
         if (field >= fields.size() || field < next) {
-            throw invalid_argument(fmt::format("{}: field {} of {}; the fields of a sample are put in ascending order",
-                                               sink->name(), field, fields.size()));
+            throw invalid_argument("{}: field {} of {}; the fields of a sample are put in ascending order",
+                                   sink->name(), field, fields.size());
         }
         if (kinds[field] == TypeRow::Record::open) kinds[field] = kind;
         const bool room = kind != TypeRow::Record::pointer || fields[field].metadata_size > pointer_size;
@@ -116,16 +116,16 @@ struct MldfWriter::State {
         return row.data() + fields[field].row_offset;
     }
     [[nodiscard]] Error wrong_kind(std::size_t field, std::string_view what) const {
-        return invalid_argument(fmt::format("{}: field '{}' of type {} does not take {}", sink->name(),
-                                            fields[field].name, mldf_type_name(fields[field].type), what));
+        return invalid_argument("{}: field '{}' of type {} does not take {}", sink->name(), fields[field].name,
+                                mldf_type_name(fields[field].type), what);
     }
 
     /// Pointer and size of a payload that is about to be appended. Pointers count from the start of the data region,
     /// whose position is known only at the end.
     void point(std::byte* record, std::size_t field, std::uint64_t size) const {
         if (size > most_payload_bytes) {
-            throw unsupported(fmt::format("{}: {} bytes for sample {} of field '{}'; MLDF holds less than 4 GiB",
-                                          sink->name(), size, samples, fields[field].name));
+            throw unsupported("{}: {} bytes for sample {} of field '{}'; MLDF holds less than 4 GiB", sink->name(),
+                              size, samples, fields[field].name);
         }
         if (size > 0) store_pointer(record, data.size(), size);
     }
@@ -231,7 +231,7 @@ void MldfWriter::end_sample() {
 
 void MldfWriter::finish() {
     State& s = *state_;
-    if (s.next != 0) throw invalid_argument(fmt::format("{}: the last sample was not ended", s.sink->name()));
+    if (s.next != 0) throw invalid_argument("{}: the last sample was not ended", s.sink->name());
     const auto rows = s.rows.finish();
     const auto data = s.data.finish();
     MldfHeader header = lay_out(s.fields, s.samples, s.row_size, s.options);

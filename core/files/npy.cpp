@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include "array_file_row.h"
@@ -61,7 +61,7 @@ Shape shape_of(const PythonLiteral& literal) {
     std::vector<std::int64_t> shape;
     for (const PythonLiteral& item : literal.items) {
         if (item.kind != PythonLiteral::Kind::scalar || !item.scalar.is_integer() || item.scalar.as_int64() < 0) {
-            throw corrupt(fmt::format("'shape' is {}, not a tuple of numbers from 0 on", literal.to_value().dump()));
+            throw corrupt("'shape' is {}, not a tuple of numbers from 0 on", literal.to_value().dump());
         }
         shape.push_back(item.scalar.as_int64());
     }
@@ -76,18 +76,18 @@ void parse_header(std::string_view text, NpyHeader& header) {
     constexpr std::array<std::string_view, 3> keys{"descr", "fortran_order", "shape"};
     for (const auto& [key, value] : literal.members) {
         const auto k = std::find(keys.begin(), keys.end(), key);
-        if (k == keys.end()) throw corrupt(fmt::format("the header has a key '{}' that .npy does not know", key));
+        if (k == keys.end()) throw corrupt("the header has a key '{}' that .npy does not know", key);
         found[static_cast<std::size_t>(k - keys.begin())] = &value;
     }
     for (std::size_t k = 0; k < keys.size(); ++k) {
-        if (found[k] == nullptr) throw corrupt(fmt::format("the header has no '{}'", keys[k]));
+        if (found[k] == nullptr) throw corrupt("the header has no '{}'", keys[k]);
     }
     const auto& [descr, fortran_order, shape] = found;
     if (!fortran_order->scalar.is_bool()) throw corrupt("'fortran_order' is neither True nor False");
     header.order = fortran_order->scalar.as_bool() ? Order::F : Order::C;
     header.dtype = DType::from_descr(descr->to_value(), DType::Padding::skip);
     if (unknown_to_numpy(header.dtype)) {
-        throw corrupt(fmt::format("'descr' is {}, which is no NumPy dtype", header.dtype.to_string()));
+        throw corrupt("'descr' is {}, which is no NumPy dtype", header.dtype.to_string());
     }
     header.shape = shape_of(*shape);
 }
@@ -110,18 +110,16 @@ NpyHeader read_header(const ByteSource& file) {
     header.major = std::to_integer<int>(prefix[6]);
     header.minor = std::to_integer<int>(prefix[7]);
     if (header.major < 1 || header.major > 3 || header.minor != 0) {
-        throw unsupported(fmt::format("version {}.{} of .npy; 1.0, 2.0 and 3.0 are known", header.major, header.minor));
+        throw unsupported("version {}.{} of .npy; 1.0, 2.0 and 3.0 are known", header.major, header.minor);
     }
     const std::uint64_t begin = prefix_size(header.major);
-    if (got < begin) throw corrupt(fmt::format("the file ends inside the header, after {} bytes", got));
+    if (got < begin) throw corrupt("the file ends inside the header, after {} bytes", got);
     const std::uint64_t length = little_endian(std::span(prefix).first(begin).subspan(8));
     if (length > npy_header_limit) {
-        throw unsupported(
-            fmt::format("the header is said to have {} bytes; at most {} are read", length, npy_header_limit));
+        throw unsupported("the header is said to have {} bytes; at most {} are read", length, npy_header_limit);
     }
     if (length > file.size() - begin) {
-        throw corrupt(
-            fmt::format("the header is said to have {} bytes, but only {} follow", length, file.size() - begin));
+        throw corrupt("the header is said to have {} bytes, but only {} follow", length, file.size() - begin);
     }
     header.data_offset = begin + length;
     const Buffer bytes = read_range(file, begin, length);
@@ -134,8 +132,8 @@ NpyHeader read_header(const ByteSource& file) {
             const auto bytes_promised = static_cast<std::uint64_t>(byte_count(header.shape, header.dtype.size()));
             const std::uint64_t there = file.size() - header.data_offset;
             if (bytes_promised > there) {
-                throw corrupt(fmt::format("shape {} of {} needs {} bytes of data, but only {} follow the header",
-                                          header.shape.to_string(), header.dtype.to_string(), bytes_promised, there));
+                throw corrupt("shape {} of {} needs {} bytes of data, but only {} follow the header",
+                              header.shape.to_string(), header.dtype.to_string(), bytes_promised, there);
             }
         }
     } catch (const Error& e) {
@@ -157,7 +155,7 @@ NpyHeader read_npy_header(const ByteSource& file) {
 
 std::string npy_header_bytes(const DType& dtype, const Shape& shape, Order order) {
     if (unknown_to_numpy(dtype) || (holds_objects(dtype) && dtype.kind() != Kind::object)) {
-        throw unsupported(fmt::format("a .npy file cannot hold {}", dtype.to_string()));
+        throw unsupported("a .npy file cannot hold {}", dtype.to_string());
     }
     const bool fortran_order = order == Order::F && !order_is_moot(shape);
     const std::string descr =
@@ -221,7 +219,7 @@ void save_npy(const std::filesystem::path& path, const ArrayView& array) {
 MappedNpy::MappedNpy(const std::filesystem::path& path, Mode mode)
     : MappedArray(path, mode), header_(read_npy_header(file())) {
     if (holds_objects(header_.dtype)) {
-        throw unsupported(fmt::format("{}: Python objects cannot be mapped; read them instead", file().name()));
+        throw unsupported("{}: Python objects cannot be mapped; read them instead", file().name());
     }
     set_layout(layout_of(file().name(), header_));
 }
@@ -247,9 +245,8 @@ Value npy_facts(const ByteSource& file) {
 
 void require_wanted_strings(const DType& dtype, const ArrayFileOptions& options) {
     if (!dtype.is_variable() || options.object_strings) return;
-    throw unsupported(
-        fmt::format("a .npy file cannot hold {} of variable length but as Python objects (object_strings)",
-                    dtype.kind() == Kind::variable_text ? "text" : "bytes"));
+    throw unsupported("a .npy file cannot hold {} of variable length but as Python objects (object_strings)",
+                      dtype.kind() == Kind::variable_text ? "text" : "bytes");
 }
 
 std::unique_ptr<ArraySource> npy_convert(const ArraySource& source, const ArrayFileOptions& options,

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/npy.h>
 #include <tessera/npz.h>
@@ -26,8 +26,7 @@ std::unique_ptr<ArraySource> open_npz_member(const std::filesystem::path& path, 
             if (m.name == name) return open_npy(zip.open(name));
         }
     }
-    throw not_found(
-        fmt::format("{} has no array '{}'; it has: {}", path.string(), member, fmt::join(npz_members(zip), ", ")));
+    throw not_found("{} has no array '{}'; it has: {}", path.string(), member, fmt::join(npz_members(zip), ", "));
 }
 
 // ---- as a format of array files

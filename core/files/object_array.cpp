@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "pickle.h"
 #include "plain_array.h"
@@ -62,9 +62,9 @@ private:
     void read(const ByteSource& file, const NpyHeader& header) {
         if (header.dtype.kind() != Kind::object) {
             throw unsupported(
-                fmt::format("{} has Python objects inside a structure, which are not read; convert them "
-                            "in Python",
-                            header.dtype.to_string()));
+                "{} has Python objects inside a structure, which are not read; convert them "
+                "in Python",
+                header.dtype.to_string());
         }
         strings_ = in_context(
             [] { return "Python objects (pickle)"; },
@@ -72,8 +72,8 @@ private:
                 return read_pickled_strings(read_range(file, header.data_offset, file.size() - header.data_offset));
             });
         if (!(strings_.shape == header.shape)) {
-            throw corrupt(fmt::format("the header says shape {}, the pickle {}", header.shape.to_string(),
-                                      strings_.shape.to_string()));
+            throw corrupt("the header says shape {}, the pickle {}", header.shape.to_string(),
+                          strings_.shape.to_string());
         }
         info_.dtype = strings_.dtype;
     }
@@ -122,8 +122,8 @@ private:
     void require_next(const Region& region, const ArrayView& in) const {
         require_inside(region, info_.shape);
         if (!(in.shape == region.extent) || in.dtype != info_.dtype) {
-            throw invalid_argument(fmt::format("region {} of {} is given as {} of {}", region.to_string(),
-                                               info_.dtype.to_string(), in.shape.to_string(), in.dtype.to_string()));
+            throw invalid_argument("region {} of {} is given as {} of {}", region.to_string(), info_.dtype.to_string(),
+                                   in.shape.to_string(), in.dtype.to_string());
         }
         bool whole_rows = true;
         for (int d = region.rank(), last = 1; d-- > 0;) {
@@ -131,8 +131,8 @@ private:
             if (region.extent[d] != info_.shape[d]) last = 0;
         }
         if (!region.empty() && (!whole_rows || start_of(region) < next_)) {
-            throw invalid_argument(fmt::format(
-                "region {} is not next: an object array takes whole rows in C order only", region.to_string()));
+            throw invalid_argument("region {} is not next: an object array takes whole rows in C order only",
+                                   region.to_string());
         }
     }
     std::int64_t start_of(const Region& region) const {

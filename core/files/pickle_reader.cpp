@@ -7,9 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "python_literal.h"
 #include "unicode.h"
@@ -90,7 +88,7 @@ std::string from_raw_unicode_escape(std::string_view text) {
         const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
         if (hex.size() != digits || error != std::errc() || end != hex.data() + hex.size() || code > 0x10FFFF ||
             (code >= 0xD800 && code < 0xE000)) {
-            throw corrupt(fmt::format("the escape \\{}{} is no character", escape, quoted(hex)));
+            throw corrupt("the escape \\{}{} is no character", escape, quoted(hex));
         }
         append_utf8(out, code);
         i += digits;
@@ -118,8 +116,7 @@ private:
 
     std::string_view take(std::uint64_t length) {
         if (length > pickle_.size() - at_) {
-            throw corrupt(
-                fmt::format("{} bytes are needed at offset {}, but the pickle has {}", length, at_, pickle_.size()));
+            throw corrupt("{} bytes are needed at offset {}, but the pickle has {}", length, at_, pickle_.size());
         }
         const std::string_view bytes = pickle_.substr(at_, length);
         at_ += length;
@@ -133,8 +130,7 @@ private:
     }
     std::string_view take_sized(std::size_t length_of_size) {
         const std::uint64_t size = take_number(length_of_size);
-        if (size > longest_pickled_string)
-            throw unsupported(fmt::format("a string of {} bytes; at most 4 GiB are read", size));
+        if (size > longest_pickled_string) throw unsupported("a string of {} bytes; at most 4 GiB are read", size);
         return take(size);
     }
     std::string_view take_line() {
@@ -148,13 +144,13 @@ private:
     // ---- the stack
 
     [[noreturn]] void refuse(std::string_view what) const {
-        if (!list_at_) throw unsupported(fmt::format("{} where an array of strings has none", what));
+        if (!list_at_) throw unsupported("{} where an array of strings has none", what);
         // Elements lie below the first name; the items above it are being made into one.
         const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(*list_at_) + 1;
         const auto end = std::find_if(begin, stack_.end(), [](const Item& i) { return i.kind == Kind::name; });
         const auto waiting = std::count_if(begin, end, [](const Item& i) { return i.kind != Kind::mark; });
-        throw unsupported(fmt::format("{} at element {}; only arrays of str or of bytes are read", what,
-                                      result_.elements.size() + static_cast<std::size_t>(waiting)));
+        throw unsupported("{} at element {}; only arrays of str or of bytes are read", what,
+                          result_.elements.size() + static_cast<std::size_t>(waiting));
     }
 
     void push(const Item& item) {
@@ -178,8 +174,7 @@ private:
     }
     Item pop(Kind kind, std::string_view what) {
         const Item item = pop();
-        if (item.kind != kind)
-            throw corrupt(fmt::format("{} is {}, not {}", what, described(item.kind), described(kind)));
+        if (item.kind != kind) throw corrupt("{} is {}, not {}", what, described(item.kind), described(kind));
         return item;
     }
     std::size_t last_mark() const {
@@ -229,7 +224,7 @@ private:
     void push_quoted(std::string_view line) {
         const PythonLiteral literal = parse_python_literal(line);
         if (literal.kind != PythonLiteral::Kind::scalar || !literal.scalar.is_string()) {
-            throw corrupt(fmt::format("{} is no quoted string", quoted(line)));
+            throw corrupt("{} is no quoted string", quoted(line));
         }
         push_old_string(keep(literal.scalar.as_string()));
     }
@@ -239,13 +234,13 @@ private:
         std::int64_t n = 0;
         const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), n);
         if (error != std::errc() || end != line.data() + line.size()) {
-            throw corrupt(fmt::format("{} is no integer of 64 bits", quoted(line)));
+            throw corrupt("{} is no integer of 64 bits", quoted(line));
         }
         push({Kind::integer, n});
     }
     void push_long() {
         const std::size_t length = take_number(1);
-        if (length > 8) throw unsupported(fmt::format("an integer of {} bytes", length));
+        if (length > 8) throw unsupported("an integer of {} bytes", length);
         std::uint64_t n = take_number(length);
         if (length > 0 && length < 8 && (n >> (8 * length - 1) & 1) != 0) n |= ~std::uint64_t{0} << (8 * length);
         push({Kind::integer, static_cast<std::int64_t>(n)});
@@ -255,9 +250,9 @@ private:
                                         [&](const KnownName& k) { return k.module == module && k.name == name; });
         if (known == known_names.end()) {
             throw unsupported(
-                fmt::format("the pickle asks for {}.{}; nothing that a pickle asks for is looked up or "
-                            "called, and only arrays of str or of bytes are read",
-                            quoted(module), quoted(name)));
+                "the pickle asks for {}.{}; nothing that a pickle asks for is looked up or "
+                "called, and only arrays of str or of bytes are read",
+                quoted(module), quoted(name));
         }
         push({Kind::name, static_cast<std::int64_t>(known->meaning)});
     }
@@ -267,7 +262,7 @@ private:
     void memoize(std::uint64_t number) {
         if (stack_.empty() || stack_.back().kind == Kind::mark) throw corrupt("the pickle notes what is not there");
         if (number > memo_.size()) {
-            throw unsupported(fmt::format("memo number {} comes after {}; they must ascend", number, memo_.size()));
+            throw unsupported("memo number {} comes after {}; they must ascend", number, memo_.size());
         }
         if (number == memo_.size()) {
             memo_.push_back(stack_.back());
@@ -277,7 +272,7 @@ private:
     }
     void recall(std::uint64_t number) {
         if (number >= memo_.size()) {
-            throw corrupt(fmt::format("memo number {} is asked for; there are {}", number, memo_.size()));
+            throw corrupt("memo number {} is asked for; there are {}", number, memo_.size());
         }
         push(memo_[number]);
     }
@@ -286,7 +281,7 @@ private:
         std::uint64_t n = 0;
         const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), n);
         if (error != std::errc() || end != line.data() + line.size()) {
-            throw corrupt(fmt::format("{} is no memo number", quoted(line)));
+            throw corrupt("{} is no memo number", quoted(line));
         }
         return n;
     }
@@ -306,13 +301,12 @@ private:
             const Item& item = stack_[i];
             const std::size_t n = result_.elements.size();
             if (item.kind != Kind::text && item.kind != Kind::bytes) {
-                throw unsupported(
-                    fmt::format("{} at element {}; only arrays of str or of bytes are read", described(item.kind), n));
+                throw unsupported("{} at element {}; only arrays of str or of bytes are read", described(item.kind), n);
             }
             if (n == 0) element_kind_ = item.kind;
             if (item.kind != element_kind_) {
-                throw unsupported(fmt::format("{} at element {}, after elements that are {}", described(item.kind), n,
-                                              described(element_kind_)));
+                throw unsupported("{} at element {}, after elements that are {}", described(item.kind), n,
+                                  described(element_kind_));
             }
             result_.elements.push_back({item.data, item.size});
         }
@@ -335,21 +329,21 @@ private:
                 return push(Item(Kind::array));
             case Name::dtype:
                 if (const auto text = text_at(0); text != "O8" && text != "O4" && text != "O") {
-                    throw unsupported(fmt::format("the array has elements of dtype {}, not objects", quoted(text)));
+                    throw unsupported("the array has elements of dtype {}, not objects", quoted(text));
                 }
                 return push(Item(Kind::dtype));
             case Name::encode: {
                 const auto encoding = text_at(1);
                 if (args.size() != 2 || args[0].kind != Kind::text || (encoding != "latin1" && encoding != "latin-1")) {
-                    throw unsupported(fmt::format("text encoded as {}", quoted(encoding)));
+                    throw unsupported("text encoded as {}", quoted(encoding));
                 }
                 const auto bytes = utf8_to_latin1(args[0].content());
                 if (!bytes) throw corrupt("bytes are given as text with characters above U+00FF");
                 // A pickler encodes each text once. Recalling and encoding one text again and again would multiply it.
                 encoded_ += bytes->size();
                 if (encoded_ > pickle_.size()) {
-                    throw corrupt(fmt::format(
-                        "more bytes are encoded from the pickle's text than its {} bytes can hold", pickle_.size()));
+                    throw corrupt("more bytes are encoded from the pickle's text than its {} bytes can hold",
+                                  pickle_.size());
                 }
                 return push({Kind::bytes, keep(*bytes)});
             }
@@ -367,7 +361,7 @@ private:
         if (stack_.empty()) throw corrupt("the pickle gives a state to nothing");
         if (stack_.back().kind == Kind::dtype) return;  // 'O' has nothing to set
         if (stack_.back().kind != Kind::array) {
-            throw unsupported(fmt::format("a state for {}", described(stack_.back().kind)));
+            throw unsupported("a state for {}", described(stack_.back().kind));
         }
         const auto parts = items(state);
         if (built_ || parts.size() != 5 || parts[1].kind != Kind::tuple || parts[4].kind != Kind::list) {
@@ -381,8 +375,8 @@ private:
         }
         const std::int64_t count = element_count(result_.shape);
         if (static_cast<std::uint64_t>(count) != result_.elements.size()) {
-            throw corrupt(fmt::format("shape {} has {} elements, but {} are in the list", result_.shape.to_string(),
-                                      count, result_.elements.size()));
+            throw corrupt("shape {} has {} elements, but {} are in the list", result_.shape.to_string(), count,
+                          result_.elements.size());
         }
         result_.dtype = element_kind_ == Kind::bytes ? DType::variable_bytes() : DType::variable_text();
         built_ = true;
@@ -536,12 +530,12 @@ private:
         switch (opcode) {
             case '\x80':  // PROTO
                 if (const auto protocol = take_number(1); protocol > 5) {
-                    throw unsupported(fmt::format("pickle protocol {}; 0 to 5 are known", protocol));
+                    throw unsupported("pickle protocol {}; 0 to 5 are known", protocol);
                 }
                 return true;
             case '\x95':  // FRAME: its opcodes follow as they would without it
                 if (const auto length = take_number(8); length > pickle_.size() - at_) {
-                    throw corrupt(fmt::format("a frame of {} bytes, but only {} follow", length, pickle_.size() - at_));
+                    throw corrupt("a frame of {} bytes, but only {} follow", length, pickle_.size() - at_);
                 }
                 return true;
             default:
@@ -556,8 +550,8 @@ private:
         if (opcode == '.') return false;
         if (!take_string(opcode) && !take_memo(opcode) && !take_list(opcode) && !take_scalar(opcode) &&
             !take_made(opcode) && !take_frame(opcode)) {
-            throw unsupported(fmt::format("opcode {:#04x} at offset {}, which no array of strings needs",
-                                          static_cast<unsigned char>(opcode), where));
+            throw unsupported("opcode {:#04x} at offset {}, which no array of strings needs",
+                              static_cast<unsigned char>(opcode), where);
         }
         return true;
     }

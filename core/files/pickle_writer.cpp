@@ -1,6 +1,4 @@
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <limits>
 #include <span>
 #include <utility>
@@ -132,7 +130,7 @@ bool PickleWriter::add_single(std::string_view element) {
 
 void PickleWriter::add_content(std::string_view element) {
     if (element.size() > longest_pickled_string) {
-        throw unsupported(fmt::format("a string of {} bytes; protocol 3 has at most 4 GiB", element.size()));
+        throw unsupported("a string of {} bytes; protocol 3 has at most 4 GiB", element.size());
     }
     if (kind_ == Kind::variable_text) {
         if (!count_utf8(element)) throw invalid_argument("an element of a text array is not UTF-8");
@@ -148,7 +146,7 @@ void PickleWriter::add_content(std::string_view element) {
 }
 
 void PickleWriter::finish() {
-    if (left_ != 0) throw invalid_argument(fmt::format("{} elements of the array were not written", left_));
+    if (left_ != 0) throw invalid_argument("{} elements of the array were not written", left_);
     out_ += 't';
     memoize();
     out_ += "b.";

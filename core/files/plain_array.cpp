@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 
@@ -153,13 +151,11 @@ Dims reversed(Dims d) {
 void require_fit(const PlainLayout& layout, const Region& region, const ArrayView& view) {
     require_inside(region, layout.shape);
     if (!(view.shape == region.extent)) {
-        throw invalid_argument(
-            fmt::format("region {} does not fit memory of shape {}", region.to_string(), view.shape.to_string()));
+        throw invalid_argument("region {} does not fit memory of shape {}", region.to_string(), view.shape.to_string());
     }
     if (!view.dtype.equal_but_order(layout.dtype)) {
-        throw invalid_argument(
-            fmt::format("the file has dtype {} and the memory {}; they may differ in byte order only",
-                        layout.dtype.to_string(), view.dtype.to_string()));
+        throw invalid_argument("the file has dtype {} and the memory {}; they may differ in byte order only",
+                               layout.dtype.to_string(), view.dtype.to_string());
     }
 }
 

@@ -6,9 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 
@@ -42,7 +40,7 @@ public:
         end_ = header.size();
         size_ = end_ + static_cast<std::uint64_t>(byte_count(shape, dtype.size()));
         if (size_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - trailing.size()) {
-            throw invalid_argument(fmt::format("{}: shape {} is too large for a file", name(), shape.to_string()));
+            throw invalid_argument("{}: shape {} is too large for a file", name(), shape.to_string());
         }
         info_ = {dtype, shape, {}, order, sink_->random_access() ? Access::any : Access::stream};
         sink_->append(std::as_bytes(std::span(header)));
@@ -60,9 +58,9 @@ public:
             if (!stream) return sink_->write_at(offset, bytes);
             if (offset < end_) {
                 throw invalid_argument(
-                    fmt::format("{}: region {} lies before what was written already; a stream takes "
-                                "regions in memory order only",
-                                name(), region.to_string()));
+                    "{}: region {} lies before what was written already; a stream takes "
+                    "regions in memory order only",
+                    name(), region.to_string());
             }
             append_zeros(offset);
             sink_->append(bytes);

@@ -18,7 +18,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/png.h>
 #include <tessera/stop.h>
@@ -195,9 +195,8 @@ private:
         constexpr std::uint64_t best_ratio = 1032;  // of deflate: 258 bytes take two bits
         const std::uint64_t file_bytes = file_.size();
         if (rows <= file_bytes * best_ratio / row_bytes) return;
-        throw corrupt(
-            fmt::format("{}: expected {} rows of {} bytes, as its header says; a file of {} bytes cannot hold them",
-                        file_.name(), rows, row_bytes, file_bytes));
+        throw corrupt("{}: expected {} rows of {} bytes, as its header says; a file of {} bytes cannot hold them",
+                      file_.name(), rows, row_bytes, file_bytes);
     }
 
     static void on_read(png_structp png, png_bytep out, std::size_t size) {
@@ -338,16 +337,16 @@ std::unique_ptr<ArraySource> png_open(const ArrayPath& path, const ArrayFileOpti
 
 void require_picture(const std::string& file, const DType& dtype, const Shape& shape) {
     if (dtype.kind() != Kind::unsigned_integer || dtype.size() > 2) {
-        throw unsupported(fmt::format("{}: a .png holds u1 or u2, not {}", file, dtype.to_string()));
+        throw unsupported("{}: a .png holds u1 or u2, not {}", file, dtype.to_string());
     }
     const bool picture = shape.rank() == 2 || (shape.rank() == 3 && shape[2] >= 1 && shape[2] <= 4);
     constexpr std::int64_t most = 0x7FFFFFFF;
     if (!picture || shape[0] < 1 || shape[1] < 1 || shape[0] > most || shape[1] > most) {
         throw unsupported(
-            fmt::format("{}: a .png has the shape (height, width), or (height, width, 2 to 4) with alpha and colours, "
-                        "not {}; --sel "
-                        "picks a part, `tessera unstack` makes many",
-                        file, shape.to_string()));
+            "{}: a .png has the shape (height, width), or (height, width, 2 to 4) with alpha and colours, "
+            "not {}; --sel "
+            "picks a part, `tessera unstack` makes many",
+            file, shape.to_string());
     }
 }
 
@@ -387,8 +386,8 @@ Value png_describe(const ArrayPath& path) {
 #else
 
 [[noreturn]] void refuse(const std::string& name) {
-    throw unsupported(fmt::format(
-        "{}: this Tessera was built without libpng (Debian's libpng-dev), and so without .png files", name));
+    throw unsupported("{}: this Tessera was built without libpng (Debian's libpng-dev), and so without .png files",
+                      name);
 }
 
 [[noreturn]] void refuse(const ArrayPath& path) {

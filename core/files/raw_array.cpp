@@ -9,9 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "array_file_row.h"
 #include "plain_file.h"
@@ -72,9 +70,9 @@ DType dtype_of(const RawArrayHeader& h) {
             if (h.elbyte == 2) return DType::scalar(Kind::bfloat16, 2, order);
             break;
         default:
-            throw corrupt(fmt::format("element type {}; 0 to 5 are known", h.eltype));
+            throw corrupt("element type {}; 0 to 5 are known", h.eltype);
     }
-    throw unsupported(fmt::format("element type {} ({}) of {} bytes", h.eltype, eltype_names[h.eltype], h.elbyte));
+    throw unsupported("element type {} ({}) of {} bytes", h.eltype, eltype_names[h.eltype], h.elbyte);
 }
 
 /// The eltype of a dtype that a .ra can hold.
@@ -101,17 +99,17 @@ std::optional<std::uint64_t> eltype_of(const DType& dtype) {
 Shape read_dims(const ByteSource& file, std::uint64_t ndims) {
     const std::uint64_t there = file.size() / word - fixed_words;
     if (ndims > there) {
-        throw corrupt(fmt::format("{} dimensions are promised, but the file ends after {} bytes", ndims, file.size()));
+        throw corrupt("{} dimensions are promised, but the file ends after {} bytes", ndims, file.size());
     }
     if (ndims > static_cast<std::uint64_t>(max_rank)) {
-        throw unsupported(fmt::format("{} dimensions; at most {} are read", ndims, max_rank));
+        throw unsupported("{} dimensions; at most {} are read", ndims, max_rank);
     }
     const Buffer words = read_range(file, fixed_words * word, ndims * word);
     Shape dims;
     for (std::uint64_t d = 0; d < ndims; ++d) {
         const std::uint64_t n = load_word(words.data() + d * word);
         if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-            throw corrupt(fmt::format("dimension {} has the length {}", d, n));
+            throw corrupt("dimension {} has the length {}", d, n);
         }
         dims.push_back(static_cast<std::int64_t>(n));
     }
@@ -124,13 +122,13 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
         const auto words = static_cast<std::uint64_t>(ceil_div(count, 64));
         if (h.eltype != brain_float_or_bool || (h.flags & flag_big_endian) != 0) {
             throw unsupported(
-                fmt::format("flags {}: single bits of element type {}; they are known for little-endian "
-                            "Booleans (element type 5) only",
-                            h.flags, h.eltype));
+                "flags {}: single bits of element type {}; they are known for little-endian "
+                "Booleans (element type 5) only",
+                h.flags, h.eltype);
         }
         if (h.size != words * word) {
-            throw corrupt(fmt::format("{} bits need {} bytes in words of 64, but the size is given as {}", count,
-                                      words * word, h.size));
+            throw corrupt("{} bits need {} bytes in words of 64, but the size is given as {}", count, words * word,
+                          h.size);
         }
         return RawArrayEncoding::bits;
     }
@@ -138,8 +136,8 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
         checked_multiply(count, static_cast<std::int64_t>(h.elbyte), "the size of the elements"));
     if ((h.flags & flag_compressed) == 0) {
         if (h.size != decoded) {
-            throw corrupt(fmt::format("{} elements of {} bytes are {} bytes, but the size is given as {}", count,
-                                      h.elbyte, decoded, h.size));
+            throw corrupt("{} elements of {} bytes are {} bytes, but the size is given as {}", count, h.elbyte, decoded,
+                          h.size);
         }
         return RawArrayEncoding::plain;
     }
@@ -147,9 +145,9 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
     if (h.size != decoded) return RawArrayEncoding::lz4;
     if (!is_any(h.eltype, {signed_integer, unsigned_integer})) {
         throw unsupported(
-            fmt::format("the flags say compressed, but the size {} is that of the elements as they are: neither the C "
-                        "library nor RawArray.jl writes this for element type {} ({})",
-                        h.size, h.eltype, eltype_names[std::min<std::uint64_t>(h.eltype, 5)]));
+            "the flags say compressed, but the size {} is that of the elements as they are: neither the C "
+            "library nor RawArray.jl writes this for element type {} ({})",
+            h.size, h.eltype, eltype_names[std::min<std::uint64_t>(h.eltype, 5)]);
     }
     return RawArrayEncoding::leb128;
 }
@@ -157,7 +155,7 @@ RawArrayEncoding encoding_of(const RawArrayHeader& h, std::int64_t count) {
 RawArrayHeader read_fixed_part(const ByteSource& file) {
     std::array<std::byte, fixed_words * word> words{};
     if (file.size() < words.size()) {
-        throw corrupt(fmt::format("the header has at least {} bytes, but the file has {}", words.size(), file.size()));
+        throw corrupt("the header has at least {} bytes, but the file has {}", words.size(), file.size());
     }
     file.read(0, words);
     if (load_word(words.data()) != first_word)
@@ -168,13 +166,13 @@ RawArrayHeader read_fixed_part(const ByteSource& file) {
     h.elbyte = load_word(words.data() + 3 * word);
     h.size = load_word(words.data() + 4 * word);
     if ((h.flags & ~(flag_big_endian | flag_compressed | flag_bits)) != 0) {
-        throw unsupported(fmt::format("flags {:#x}; of these only {:#x} are known", h.flags,
-                                      flag_big_endian | flag_compressed | flag_bits));
+        throw unsupported("flags {:#x}; of these only {:#x} are known", h.flags,
+                          flag_big_endian | flag_compressed | flag_bits);
     }
     h.dims = read_dims(file, load_word(words.data() + 5 * word));
     h.data_offset = (fixed_words + h.dims.size()) * word;
     if (h.elbyte > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        throw corrupt(fmt::format("an element is said to have {} bytes", h.elbyte));
+        throw corrupt("an element is said to have {} bytes", h.elbyte);
     }
     try {
         const std::int64_t count = element_count(h.dims);
@@ -188,18 +186,17 @@ RawArrayHeader read_fixed_part(const ByteSource& file) {
     const std::uint64_t there = file.size() - h.data_offset;
     if (h.encoding != RawArrayEncoding::leb128) {
         if (h.size > there) {
-            throw corrupt(fmt::format("{} bytes of data are promised, but only {} follow the header", h.size, there));
+            throw corrupt("{} bytes of data are promised, but only {} follow the header", h.size, there);
         }
         h.trailing = there - h.size;
         // A byte of an LZ4 block decodes to at most 255 bytes. Larger claims are refused before anything is allocated.
         const auto decoded = static_cast<std::uint64_t>(byte_count(h.dims, h.dtype.size()));
         if (h.encoding == RawArrayEncoding::lz4 && decoded / 255 > h.size) {
-            throw corrupt(
-                fmt::format("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", h.size, decoded));
+            throw corrupt("an LZ4 block of {} bytes cannot hold the {} bytes of the elements", h.size, decoded);
         }
     } else if (static_cast<std::uint64_t>(element_count(h.dims)) > there) {
-        throw corrupt(fmt::format("{} integers take at least a byte each, but only {} bytes follow the header",
-                                  element_count(h.dims), there));
+        throw corrupt("{} integers take at least a byte each, but only {} bytes follow the header",
+                      element_count(h.dims), there);
     }
     return h;
 }
@@ -209,15 +206,14 @@ RawArrayHeader read_fixed_part(const ByteSource& file) {
 void decode_lz4(ByteSpan in, MutableByteSpan out) {
     constexpr std::size_t limit = LZ4_MAX_INPUT_SIZE;  // just below 2 GiB
     if (in.size() > limit || out.size() > limit) {
-        throw unsupported(
-            fmt::format("an LZ4 block of {} bytes for {}; LZ4 blocks have at most {}", in.size(), out.size(), limit));
+        throw unsupported("an LZ4 block of {} bytes for {}; LZ4 blocks have at most {}", in.size(), out.size(), limit);
     }
     if (out.empty()) return;
     const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
                                       static_cast<int>(in.size()), static_cast<int>(out.size()));
-    if (n < 0) throw corrupt(fmt::format("the LZ4 block of {} bytes is damaged", in.size()));
+    if (n < 0) throw corrupt("the LZ4 block of {} bytes is damaged", in.size());
     if (static_cast<std::size_t>(n) != out.size()) {
-        throw corrupt(fmt::format("the LZ4 block holds {} bytes; the elements need {}", n, out.size()));
+        throw corrupt("the LZ4 block holds {} bytes; the elements need {}", n, out.size());
     }
 }
 
@@ -228,11 +224,11 @@ void decode_leb128(ByteSpan in, MutableByteSpan out, std::size_t item, bool zigz
     for (std::size_t k = 0; k < out.size(); k += item) {
         std::uint64_t n = 0;
         for (unsigned shift = 0;; shift += 7) {
-            if (at == in.size()) throw corrupt(fmt::format("the file ends inside integer {}", k / item));
+            if (at == in.size()) throw corrupt("the file ends inside integer {}", k / item);
             const auto byte = std::to_integer<std::uint64_t>(in[at++]);
             const std::uint64_t group = byte & 0x7F;
             if (shift >= bits || (shift + 7 > bits && group >> (bits - shift) != 0)) {
-                throw corrupt(fmt::format("integer {} does not fit {} bytes", k / item, item));
+                throw corrupt("integer {} does not fit {} bytes", k / item, item);
             }
             n |= group << shift;
             if ((byte & 0x80) == 0) break;
@@ -324,8 +320,8 @@ RawArrayHeader read_raw_array_header(const ByteSource& file) {
 std::string raw_array_header_bytes(const DType& dtype, const Shape& dims) {
     const auto eltype = eltype_of(dtype);
     if (!eltype) {
-        throw unsupported(fmt::format(
-            "a .ra file cannot hold {}: it has integers, f2 f4 f8, c8 c16, bfloat16, bool and V n", dtype.to_string()));
+        throw unsupported("a .ra file cannot hold {}: it has integers, f2 f4 f8, c8 c16, bfloat16, bool and V n",
+                          dtype.to_string());
     }
     std::string bytes;
     append_word(bytes, first_word);
@@ -361,8 +357,8 @@ std::unique_ptr<ArraySink> create_raw_array(std::unique_ptr<ByteSink> sink, cons
 MappedRawArray::MappedRawArray(const std::filesystem::path& path, Mode mode, const RawArrayOptions& options)
     : MappedArray(path, mode), header_(read_raw_array_header(file())) {
     if (header_.encoding != RawArrayEncoding::plain) {
-        throw unsupported(fmt::format("{}: the elements are compressed ({}) and cannot be mapped; read them instead",
-                                      file().name(), to_string(header_.encoding)));
+        throw unsupported("{}: the elements are compressed ({}) and cannot be mapped; read them instead", file().name(),
+                          to_string(header_.encoding));
     }
     set_layout(layout_of(file().name(), header_, options));
 }
@@ -399,9 +395,9 @@ Buffer ra_trailing(const std::filesystem::path& path) {
     }
     if (size > most) {
         throw unsupported(
-            fmt::format("{}: {} bytes stand behind the data, more than the {} that are kept when it is "
-                        "replaced; choose another name",
-                        file->name(), size, most));
+            "{}: {} bytes stand behind the data, more than the {} that are kept when it is "
+            "replaced; choose another name",
+            file->name(), size, most);
     }
     return read_raw_array_trailing(*file);
 }

@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 #include <tessera/memory_account.h>
 #include <tessera/stop.h>
@@ -32,7 +32,7 @@ namespace {
 Error zip_failure(std::string_view where, zip_error_t* e) {
     if (zip_error_code_zip(e) == ZIP_ER_MEMORY) throw std::bad_alloc();
     if (zip_error_code_zip(e) == ZIP_ER_NOZIP) {
-        return corrupt(fmt::format("{}: not a zip archive, or a truncated one: the end record is missing", where));
+        return corrupt("{}: not a zip archive, or a truncated one: the end record is missing", where);
     }
     const ErrorCode code = zip_error_system_type(e) == ZIP_ET_SYS ? ErrorCode::io : ErrorCode::corrupt;
     return {code, fmt::format("{}: {}", where, zip_error_strerror(e))};
@@ -75,7 +75,7 @@ struct ZipReader::State {
         std::uint64_t size = 0;
         FileDescriptor file = open_regular(path, O_RDONLY, size);
         // libzip takes an empty file for an empty archive; a real one has at least its end record.
-        if (size < 22) throw corrupt(fmt::format("{}: not a zip archive: it has only {} bytes", name, size));
+        if (size < 22) throw corrupt("{}: not a zip archive: it has only {} bytes", name, size);
         in_context([&] { return name; }, [&] { held.add(directory_memory(file.get(), size)); });
         int reason = 0;
         archive = zip_fdopen(file.get(), 0, &reason);
@@ -123,13 +123,13 @@ public:
         const zip_stat_t& s = zip_->stats[index];
         if (s.encryption_method != ZIP_EM_NONE) throw unsupported(name_ + ": encrypted members are not read");
         if (s.comp_method != ZIP_CM_STORE && s.comp_method != ZIP_CM_DEFLATE) {
-            throw unsupported(fmt::format("{}: compression method {}; stored (0) and deflated (8) members are read",
-                                          name_, s.comp_method));
+            throw unsupported("{}: compression method {}; stored (0) and deflated (8) members are read", name_,
+                              s.comp_method);
         }
         const bool stored = s.comp_method == ZIP_CM_STORE;
         if (s.comp_size > zip_->file_size || (stored ? s.size != s.comp_size : s.size / deflate_limit > s.comp_size)) {
-            throw corrupt(fmt::format("{}: {} bytes cannot come from {} in an archive of {}", name_, s.size,
-                                      s.comp_size, zip_->file_size));
+            throw corrupt("{}: {} bytes cannot come from {} in an archive of {}", name_, s.size, s.comp_size,
+                          zip_->file_size);
         }
         const std::lock_guard lock(zip_->mutex);
         rewind();
@@ -147,8 +147,8 @@ public:
 
     void read(std::uint64_t offset, MutableByteSpan out) const override {
         if (offset > size() || out.size() > size() - offset) {
-            throw corrupt(fmt::format("{}: {} bytes are needed at offset {}, but there are only {} bytes in all", name_,
-                                      out.size(), offset, size()));
+            throw corrupt("{}: {} bytes are needed at offset {}, but there are only {} bytes in all", name_, out.size(),
+                          offset, size());
         }
         const std::lock_guard lock(zip_->mutex);
         seek(offset);
@@ -186,7 +186,7 @@ private:
         while (!out.empty()) {
             const zip_int64_t n = zip_fread(file_, out.data(), out.size());
             if (n < 0) throw failure();
-            if (n == 0) throw corrupt(fmt::format("{}: it ends after {} of {} bytes", name_, position_, size()));
+            if (n == 0) throw corrupt("{}: it ends after {} of {} bytes", name_, position_, size());
             position_ += static_cast<std::uint64_t>(n);
             out = out.subspan(static_cast<std::size_t>(n));
         }
@@ -227,7 +227,7 @@ std::shared_ptr<const ByteSource> ZipReader::open(std::string_view name) const {
     if (found == members.rend()) {
         std::vector<std::string_view> names;
         for (const ZipMember& m : members) names.push_back(m.name);
-        throw not_found(fmt::format("{} has no member '{}'; it has: {}", state_->name, name, fmt::join(names, ", ")));
+        throw not_found("{} has no member '{}'; it has: {}", state_->name, name, fmt::join(names, ", "));
     }
     return open(static_cast<std::size_t>(members.rend() - found) - 1);
 }
@@ -242,9 +242,7 @@ std::uint64_t stored_member_offset(const std::filesystem::path& path, std::size_
         void operator()(void* file) const { unzClose(file); }
     };
     const std::unique_ptr<void, Close> zip(unzOpen64(path.c_str()));
-    const auto fail = [&] {
-        return corrupt(fmt::format("{}: member {} is not where it should be", path.string(), index));
-    };
+    const auto fail = [&] { return corrupt("{}: member {} is not where it should be", path.string(), index); };
     if (!zip || unzGoToFirstFile(zip.get()) != UNZ_OK) throw fail();
     for (std::size_t i = 0; i < index; ++i) {
         if (unzGoToNextFile(zip.get()) != UNZ_OK) throw fail();
@@ -312,7 +310,7 @@ struct ZipWriter::State {
     }
     void require_no_open_member() const {
         if (open_member.empty()) return;
-        throw invalid_argument(fmt::format("{}: member '{}' is not finished", sink->name(), open_member));
+        throw invalid_argument("{}: member '{}' is not finished", sink->name(), open_member);
     }
 
     std::unique_ptr<ByteSink> sink;
@@ -364,12 +362,11 @@ std::unique_ptr<ByteSink> ZipWriter::add(std::string_view name, int level) {
     s.require_no_open_member();
     const std::string member(name);
     if (name.empty() || name.size() > 0xFFFF || name.find('\0') != std::string_view::npos) {
-        throw invalid_argument(fmt::format("{}: '{}' is no name for a member", s.sink->name(), name));
+        throw invalid_argument("{}: '{}' is no name for a member", s.sink->name(), name);
     }
-    if (level < 0 || level > 9)
-        throw invalid_argument(fmt::format("DEFLATE level {}: 0 (store) to 9 are known", level));
+    if (level < 0 || level > 9) throw invalid_argument("DEFLATE level {}: 0 (store) to 9 are known", level);
     if (!s.names.insert(member).second) {
-        throw already_exists(fmt::format("{} has a member '{}' already", s.sink->name(), name));
+        throw already_exists("{} has a member '{}' already", s.sink->name(), name);
     }
     zip_fileinfo info{};
     info.dosDate = 1 << 21 | 1 << 16;  // 1980-01-01, as NumPy: the same content gives the same bytes

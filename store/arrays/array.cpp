@@ -7,7 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/destination_lock.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
 #include <tessera/slices.h>
@@ -57,10 +57,10 @@ bool Attributes::erase(std::string_view key) {
 void Attributes::rename(std::string_view key, std::string_view new_key) {
     const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     const Value values = all();
-    if (values.find(key) == nullptr) throw not_found(fmt::format("{}: no attribute '{}'", state_->name, key));
+    if (values.find(key) == nullptr) throw not_found("{}: no attribute '{}'", state_->name, key);
     if (key == new_key) return;
     if (values.find(new_key) != nullptr) {
-        throw already_exists(fmt::format("{}: there is an attribute '{}' already", state_->name, new_key));
+        throw already_exists("{}: there is an attribute '{}' already", state_->name, new_key);
     }
     Value renamed = Value::object();
     for (const auto& [name, value] : values.as_object()) renamed.set(name == key ? new_key : name, value);
@@ -140,8 +140,7 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     ArrayMetadata m;
     m.dtype = options.dtype;
     m.shape = options.shape;
-    if (m.dtype.size() == 0)
-        throw invalid_argument(fmt::format("dtype {} has elements of no bytes", m.dtype.to_string()));
+    if (m.dtype.size() == 0) throw invalid_argument("dtype {} has elements of no bytes", m.dtype.to_string());
     if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
     (void)byte_count(m.shape, m.dtype.size());
     m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
@@ -166,8 +165,8 @@ ArrayMetadata make_metadata(const ArrayOptions& options) {
     set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});
     if (!options.dimension_names.empty() &&
         options.dimension_names.size() != static_cast<std::size_t>(m.shape.rank())) {
-        throw invalid_argument(fmt::format("{} dimension names were given for {} dimensions",
-                                           options.dimension_names.size(), m.shape.rank()));
+        throw invalid_argument("{} dimension names were given for {} dimensions", options.dimension_names.size(),
+                               m.shape.rank());
     }
     require_distinct_names(options.dimension_names);
     if (dialect.dimension_names) m.dimension_names = options.dimension_names;
@@ -189,8 +188,7 @@ void Array::set_dimension_names(const std::vector<std::optional<std::string>>& n
     const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     ArrayMetadata m = state_->refresh()->metadata;
     if (!names.empty() && std::cmp_not_equal(names.size(), m.shape.rank())) {
-        throw invalid_argument(
-            fmt::format("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank()));
+        throw invalid_argument("{}: {} names were given for {} dimensions", name(), names.size(), m.shape.rank());
     }
     in_context([&] { return name(); }, [&] { require_distinct_names(names); });
     if (dialect().dimension_names) {
@@ -213,7 +211,7 @@ Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefi
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                     ArrayMetadata metadata, bool publish) {
     if (probe_dialect(*store, prefix) != nullptr) {
-        throw already_exists(fmt::format("{}: an array is there already", join_key(store->name(), prefix)));
+        throw already_exists("{}: an array is there already", join_key(store->name(), prefix));
     }
     // As it will be read back: zarr 0.4 shows padding as fields, and the array must not change when it is reopened.
     const auto there_and_back = memory_store();
@@ -367,8 +365,8 @@ namespace {
 template <class Part, class View>
 std::vector<Part> at_points(std::span<const Index> points, const View& elements, const std::string& name) {
     if (!(elements.shape == Shape{static_cast<std::int64_t>(points.size())})) {
-        throw invalid_argument(fmt::format("{}: the elements given have shape {}, but there are {} places", name,
-                                           elements.shape.to_string(), points.size()));
+        throw invalid_argument("{}: the elements given have shape {}, but there are {} places", name,
+                               elements.shape.to_string(), points.size());
     }
     std::vector<Part> parts;
     parts.reserve(points.size());
@@ -390,7 +388,7 @@ NDArray Array::read_points(std::span<const Index> points, const IoOptions& io) c
     std::vector<std::int64_t> indices;
     indices.reserve(points.size() * static_cast<std::size_t>(rank));
     for (const Index& point : points) {
-        if (point.rank() != rank) throw invalid_argument(fmt::format("{}: {} is no index", name(), point.to_string()));
+        if (point.rank() != rank) throw invalid_argument("{}: {} is no index", name(), point.to_string());
         indices.insert(indices.end(), point.begin(), point.end());
     }
     NDArray out(l->metadata.dtype, {static_cast<std::int64_t>(points.size())});

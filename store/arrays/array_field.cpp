@@ -3,10 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/field.h>
 
 namespace tessera {
@@ -22,8 +20,8 @@ Selection of_structures(const Selection& selection, int rank) {
 ArrayView with_all_axes(const ArrayView& in, const Selection& selection, const std::string& name) {
     if (in.shape == selection.full_shape()) return in;
     if (!(in.shape == selection.shape())) {
-        throw invalid_argument(fmt::format("{}: the elements given have shape {}, but the selection has {}", name,
-                                           in.shape.to_string(), selection.shape().to_string()));
+        throw invalid_argument("{}: the elements given have shape {}, but the selection has {}", name,
+                               in.shape.to_string(), selection.shape().to_string());
     }
     ArrayView full = in;
     full.shape = selection.full_shape();
@@ -52,8 +50,8 @@ void ArrayField::read_into(const Region& region, const MutableArrayView& out, co
 
 void ArrayField::write(const Selection& selection, const ArrayView& in, const IoOptions& io) {
     if (!in.dtype.equal_but_order(dtype())) {
-        throw invalid_argument(
-            fmt::format("{}: expected elements of {}, found {}", name(), dtype().to_string(), in.dtype.to_string()));
+        throw invalid_argument("{}: expected elements of {}, found {}", name(), dtype().to_string(),
+                               in.dtype.to_string());
     }
     const ArrayView full = with_all_axes(in, selection, name());
     const int rank = array_.shape().rank();

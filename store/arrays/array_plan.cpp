@@ -8,7 +8,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
@@ -149,8 +149,8 @@ void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
     std::vector<std::optional<std::string>> names = *o.dimension_names;
     const Shape& shape = plan.metadata.shape;
     if (std::cmp_not_equal(names.size(), shape.rank())) {
-        throw invalid_argument(
-            fmt::format("{}dims: {} names were given for {} dimensions", o.option_prefix, names.size(), shape.rank()));
+        throw invalid_argument("{}dims: {} names were given for {} dimensions", o.option_prefix, names.size(),
+                               shape.rank());
     }
     if (plan.attributes) plan.attributes->erase(dimensions_attribute);
     if (plan.dialect->dimension_names) {
@@ -186,9 +186,8 @@ void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view
     fill_elements(fill.view(), m.dtype, m.fill.bytes->data());
     NDArray made(native_dtype(dtype), {1});
     if (cast_packed(fill.dtype(), fill.bytes().data(), made.dtype(), made.bytes().data(), 1, rule)) {
-        throw invalid_argument(fmt::format("the fill value {} does not fit {}; {}fill gives another",
-                                           element_to_text(fill.dtype(), fill.bytes().data()), dtype.to_string(),
-                                           option_prefix));
+        throw invalid_argument("the fill value {} does not fit {}; {}fill gives another",
+                               element_to_text(fill.dtype(), fill.bytes().data()), dtype.to_string(), option_prefix);
     }
     NDArray stored(dtype, {1});
     copy_elements(made.view(), stored.view());
@@ -249,8 +248,7 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         throw Error(e.code(), e.what() + advice());
     }
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
-        throw unsupported(
-            fmt::format("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice()));
+        throw unsupported("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice());
     }
     if (o.structures) name_structures(dialect, made.metadata, *o.structures);
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);

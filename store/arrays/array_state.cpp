@@ -1,9 +1,7 @@
 #include "array_state.h"
 
-#include <fmt/format.h>
-
 #include <tessera/convert.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <utility>
 
@@ -63,7 +61,7 @@ void require_present(const NodeState& node) {
     for (const std::string_view document : {node.dialect->metadata_key, node.dialect->group_key}) {
         if (!document.empty() && node.store->contains(join_key(node.prefix, document))) return;
     }
-    throw not_found(fmt::format("{} was removed or replaced; open it again", node.name));
+    throw not_found("{} was removed or replaced; open it again", node.name);
 }
 
 }  // namespace
@@ -78,10 +76,10 @@ std::optional<Value> NodeState::attributes() const {
 
 void NodeState::save_attributes(const Value& attributes) {
     if (dialect == nullptr) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "{}: a plain directory that holds arrays cannot have attributes; `tessera group {}` makes it a group that "
             "can",
-            name, name));
+            name, name);
     }
     if (published) {
         dialect->save_attributes(*store, prefix, attributes);
@@ -129,8 +127,7 @@ std::shared_ptr<const LoadedArray> ArrayState::refresh() {
     if (!published) return present;
     Buffer document;
     if (!store->get(join_key(prefix, dialect->metadata_key), document, metadata_limit)) {
-        throw not_found(
-            fmt::format("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key));
+        throw not_found("{}: {} is gone: the array was removed or moved away", name, dialect->metadata_key);
     }
     {
         const std::lock_guard lock(mutex_);
@@ -147,7 +144,7 @@ std::shared_ptr<const LoadedArray> ArrayState::take(Buffer document) {
     const std::lock_guard lock(mutex_);
     if (loaded_ &&
         !(loaded_->metadata.dtype == fresh->metadata.dtype && loaded_->metadata.chunks == fresh->metadata.chunks)) {
-        throw invalid_argument(fmt::format("{}: the array was replaced by another one; open it again", name));
+        throw invalid_argument("{}: the array was replaced by another one; open it again", name);
     }
     document_ = std::move(document);
     loaded_ = std::move(fresh);

@@ -44,7 +44,7 @@
 
 #include <fmt/format.h>
 #include <tessera/edit.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/parallel.h>
 #include <tessera/stop.h>
 
@@ -275,8 +275,8 @@ Buffer prepared(KeyValueStore& store, std::string_view prefix, Journal& journal)
     Buffer bytes = encode_journal(journal);
     if (bytes.size() > journal_limit) {
         try_to_forget(store, prefix, journal);
-        throw over_budget(fmt::format("{}: {} values change, too many for one batch; use several",
-                                      join_key(store.name(), prefix), journal.entries.size()));
+        throw over_budget("{}: {} values change, too many for one batch; use several", join_key(store.name(), prefix),
+                          journal.entries.size());
     }
     return bytes;
 }
@@ -319,8 +319,8 @@ Journal way_back(const KeyValueStore& store, std::string_view prefix, const Jour
         if (entry.had_old ? store.contains(kept) && now == store.stamp(kept) : !now) continue;  // as before the batch
         if (entry.had_old && !store.contains(kept)) {
             if (!is_moved(store, prefix, journal, entry) && !is_as_left(store, prefix, entry)) continue;
-            throw corrupt(fmt::format("{}: the batch cannot be taken back: the old value of {} is not known",
-                                      join_key(store.name(), prefix), entry.key));
+            throw corrupt("{}: the batch cannot be taken back: the old value of {} is not known",
+                          join_key(store.name(), prefix), entry.key);
         }
         back.entries.push_back({.kind = entry.had_old ? Entry::Kind::put : Entry::Kind::erase,
                                 .had_old = now.has_value(),

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <tessera/caller.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -161,8 +161,7 @@ private:
 
     void adopt(std::shared_ptr<const LoadedArray> loaded) {
         if (grid_ && !(unit_shape(*loaded) == grid_->chunks())) {
-            throw invalid_argument(
-                fmt::format("{}: the array was replaced by another one; open it again", array_->name));
+            throw invalid_argument("{}: the array was replaced by another one; open it again", array_->name);
         }
         if (loaded != loaded_) {
             for (CachedChunk& entry : entries_) {
@@ -187,9 +186,9 @@ private:
         }
         in_context([&] { return array_->name; }, [&] { require_inside(region, grid_->shape()); });
         if (elements.shape == region.extent && elements.dtype.equal_but_order(loaded_->metadata.dtype)) return;
-        throw invalid_argument(fmt::format("{}: the elements given are {} of shape {}, expected {} of shape {}",
-                                           array_->name, elements.dtype.to_string(), elements.shape.to_string(),
-                                           loaded_->metadata.dtype.to_string(), region.extent.to_string()));
+        throw invalid_argument("{}: the elements given are {} of shape {}, expected {} of shape {}", array_->name,
+                               elements.dtype.to_string(), elements.shape.to_string(),
+                               loaded_->metadata.dtype.to_string(), region.extent.to_string());
     }
 
     template <class View>

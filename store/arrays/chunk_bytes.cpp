@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/convert.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::optional<InV2> in_v2(const LoadedArray& loaded, const Dialect& from) {
 /// Checks a crc32c at the end and removes it.
 void cut_checksum(Buffer& bytes) {
     constexpr std::size_t length = 4;
-    if (bytes.size() < length) throw corrupt(fmt::format("{} bytes are no crc32c and what it is of", bytes.size()));
+    if (bytes.size() < length) throw corrupt("{} bytes are no crc32c and what it is of", bytes.size());
     const Shape shape{static_cast<std::int64_t>(bytes.size() - length)};
     const std::array<CodecConfig, 2> codecs{CodecConfig{"bytes"}, CodecConfig{"crc32c"}};
     const CodecPipeline pipeline({DType::parse("u1"), shape, {}}, codecs);
@@ -169,7 +169,7 @@ bool ChunkBytes::Plan::get(const Index& chunk, std::string& key, Buffer& out) co
     const ShardCodec::Place place = place_in_shard(key, inner, bytes);
     if (!place.present()) return false;
     if (place.size > codec->inner().encoded_limit()) {
-        throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", place.size));
+        throw corrupt("{} bytes are far more than a chunk encodes to", place.size);
     }
     out = read_range(*bytes, place.offset, place.size);
     return true;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <atomic>
@@ -304,9 +304,9 @@ void move_dimension_names(Conversion& c, const Dialect& to) {
     c.metadata.spelling.erase("dimension_names");
     if (c.metadata.dimension_names.empty() && !none) return;
     if (c.attributes && c.attributes->find(dimensions_attribute) != nullptr && given != c.metadata.dimension_names) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "{} has no dimension_names, and the attribute {} that stands for them is there already with other names",
-            to.name, dimensions_attribute));
+            to.name, dimensions_attribute);
     }
     if (!c.attributes) c.attributes = Value::object();
     c.attributes->set(dimensions_attribute, dimension_names_json(c.metadata.dimension_names));
@@ -331,8 +331,8 @@ void set_chunk_layout(ArrayMetadata& metadata, const ChunkLayout& layout) {
         fits = layout.chunks[d] > 0 && layout.shards[d] > 0 && layout.shards[d] % layout.chunks[d] == 0;
     }
     if (!fits) {
-        throw invalid_argument(fmt::format("shards {} must be a multiple of chunks {} along every dimension",
-                                           layout.shards.to_string(), layout.chunks.to_string()));
+        throw invalid_argument("shards {} must be a multiple of chunks {} along every dimension",
+                               layout.shards.to_string(), layout.chunks.to_string());
     }
     metadata.codecs = {sharding_codec(layout.chunks, layout.codecs)};
     metadata.chunks = layout.shards;
@@ -345,8 +345,8 @@ Conversion convert_metadata(const ArrayMetadata& metadata, const std::optional<V
     if (m.dtype.is_variable()) m.spelling.erase("order");  // which the chunks do not have: see v2.cpp
     if (&from == &to) return c;
     if (!m.fill.error.empty()) {
-        throw unsupported(fmt::format("the fill_value {} means nothing outside {}: {}; give another one",
-                                      m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error));
+        throw unsupported("the fill_value {} means nothing outside {}: {}; give another one",
+                          m.fill.spelling ? m.fill.spelling->dump() : "", from.name, m.fill.error);
     }
     // zarrita's null becomes the undefined fill of other dialects. There absent chunks may read as anything, so all
     // chunks are stored.

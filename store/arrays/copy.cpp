@@ -1,9 +1,7 @@
 #include <tessera/copy.h>
 
-#include <fmt/format.h>
-
 #include <stdlib.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/field.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
@@ -176,10 +174,10 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     }
     if (least > memory) {
         const std::int64_t needed = checked_multiply(least, options.held, "memory");
-        throw over_budget(fmt::format(
+        throw over_budget(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
             "{} bytes; give at least --max-memory {}M",
-            given, needed, ceil_div(needed, std::int64_t{1} << 20)));
+            given, needed, ceil_div(needed, std::int64_t{1} << 20));
     }
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
     // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
@@ -523,12 +521,12 @@ void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& o
     const ArrayInfo to = sink.info();
     const Selection selection = options.selection ? *options.selection : Selection::all(from.shape);
     if (!(selection.shape() == to.shape)) {
-        throw invalid_argument(fmt::format("cannot copy {} to {}: shape {} does not fit shape {}", source.name(),
-                                           sink.name(), selection.shape().to_string(), to.shape.to_string()));
+        throw invalid_argument("cannot copy {} to {}: shape {} does not fit shape {}", source.name(), sink.name(),
+                               selection.shape().to_string(), to.shape.to_string());
     }
     if (!from.dtype.equal_but_order(to.dtype) && !from.dtype.with_padding_named().equal_but_order(to.dtype)) {
-        throw invalid_argument(fmt::format("cannot copy {} to {}: dtype {} is not {}", source.name(), sink.name(),
-                                           from.dtype.to_string(), to.dtype.to_string()));
+        throw invalid_argument("cannot copy {} to {}: dtype {} is not {}", source.name(), sink.name(),
+                               from.dtype.to_string(), to.dtype.to_string());
     }
     const Shape shape = selection.full_shape();
     const std::int64_t item = to.dtype.size();
@@ -553,13 +551,12 @@ std::unique_ptr<ArraySource> open_source(std::string_view path, const ArrayFileO
 std::unique_ptr<ArraySource> open_source(const Located& at, const ArrayFileOptions& options) {
     const std::optional<std::string>& part = at.file.member;
     if (at.kind == PathKind::nothing && !at.place) {
-        throw not_found(fmt::format("{}: no such file or directory", at.file.path.string()));
+        throw not_found("{}: no such file or directory", at.file.path.string());
     }
     if (!at.place) return open_array_file(at.file, options);
     if (part && at.kind != PathKind::part) {
-        throw invalid_argument(
-            fmt::format("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}", at.path,
-                        at.file.path.string(), *part));
+        throw invalid_argument("{}: \"::\" names a member of a file such as .npz; this is a store: write {}/{}",
+                               at.path, at.file.path.string(), *part);
     }
     auto array = std::make_unique<Array>(at.array());
     if (part) return field_source(std::move(array), *part);

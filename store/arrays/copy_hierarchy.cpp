@@ -5,7 +5,7 @@
 #include <tessera/array_file.h>
 #include <tessera/cast.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/place.h>
 #include <algorithm>
@@ -104,9 +104,8 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
     if (const std::optional<Group> there = group_at(locate(o.destination))) {
-        throw already_exists(
-            fmt::format("{} is already a group; {}overwrite replaces those of its arrays that {} has too",
-                        there->name(), o.arrays.option_prefix, o.source));
+        throw already_exists("{} is already a group; {}overwrite replaces those of its arrays that {} has too",
+                             there->name(), o.arrays.option_prefix, o.source);
     }
 }
 
@@ -206,8 +205,7 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
         if (!o.resume) throw;
         const std::string kept = destination->keep();
         if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(
-            fmt::format("interrupted; what is written stays in {}: the same command goes on with it", kept));
+        throw cancelled("interrupted; what is written stays in {}: the same command goes on with it", kept);
     }
     const std::size_t had = plan.jobs.size();
     std::erase_if(plan.jobs, [&](const PlannedCopy& job) {

@@ -2,10 +2,8 @@
 
 #include <sys/resource.h>
 
-#include <fmt/format.h>
-
 #include <tessera/array_file.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <deque>
@@ -130,10 +128,10 @@ private:
         for (const fs::path& part : fs::path(node)) {
             place /= part;
             if (!fs::is_symlink(place, ignored)) continue;
-            throw invalid_argument(fmt::format(
+            throw invalid_argument(
                 "{} is a symbolic link: nothing is written or deleted through it; name what it leads to, or "
                 "allow it by {}follow-links",
-                place.string(), option_prefix_));
+                place.string(), option_prefix_);
         }
     }
 
@@ -234,11 +232,10 @@ public:
     ZipDestination(const fs::path& path, const Existing& existing, std::string_view option_prefix) {
         const bool there = fs::exists(path);
         if (existing.resume) {
-            throw invalid_argument(
-                fmt::format("{}resume: {} is a zip, which is written afresh", option_prefix, path.string()));
+            throw invalid_argument("{}resume: {} is a zip, which is written afresh", option_prefix, path.string());
         }
         if (there && !existing.overwrite) {
-            throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), option_prefix));
+            throw already_exists("{} exists; {}overwrite replaces it", path.string(), option_prefix);
         }
         store_ = zip_store(path, there ? ZipMode::replace : ZipMode::create);
     }
@@ -291,10 +288,10 @@ DestinationLock lock_destination(const std::string& path, const StoreOptions& op
 
 void require_free_file(const fs::path& path, bool overwrite, std::string_view option_prefix) {
     if (fs::is_directory(path)) {
-        throw invalid_argument(fmt::format("{} is a directory; choose another name for the file", path.string()));
+        throw invalid_argument("{} is a directory; choose another name for the file", path.string());
     }
     if (fs::exists(path) && !overwrite) {
-        throw already_exists(fmt::format("{} exists; {}overwrite replaces it", path.string(), option_prefix));
+        throw already_exists("{} exists; {}overwrite replaces it", path.string(), option_prefix);
     }
 }
 

@@ -1,7 +1,6 @@
 // Edit: see batch.cpp for how a batch takes effect.
-#include <fmt/format.h>
 #include <tessera/edit.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/group.h>
 
@@ -77,7 +76,7 @@ struct Edit::State {
 
 Edit::Edit(const Array& array, const EditOptions& options) {
     if (!ArrayAccess::state(array)->published) {
-        throw invalid_argument(fmt::format("{}: an array that is not complete yet has no batches", array.name()));
+        throw invalid_argument("{}: an array that is not complete yet has no batches", array.name());
     }
     state_ = std::make_unique<State>(*ArrayAccess::state(array), options, false);
     state_->begin("");
@@ -109,35 +108,33 @@ Edit& Edit::operator=(Edit&&) noexcept = default;
 
 Array& Edit::array() {
     if (state_->of_group) {
-        throw invalid_argument(
-            fmt::format("{}: a batch over a group; name the array that is to be changed", state_->name));
+        throw invalid_argument("{}: a batch over a group; name the array that is to be changed", state_->name);
     }
     return array("");
 }
 
 Array& Edit::array(std::string_view path) {
-    if (state_->over) throw invalid_argument(fmt::format("{}: the batch is over", state_->name));
+    if (state_->over) throw invalid_argument("{}: the batch is over", state_->name);
     const auto begun = state_->parts.find(path);
     if (begun != state_->parts.end()) return begun->second.array;
     const std::string place = join_key(state_->prefix, path);
     if (!state_->of_group || path.empty()) {
-        throw invalid_argument(
-            fmt::format("{}: the batch is over one array, and has none at '{}'", state_->name, path));
+        throw invalid_argument("{}: the batch is over one array, and has none at '{}'", state_->name, path);
     }
     if (!state_->arrays.contains(place)) {
         if (probe_dialect(*state_->store, place) == nullptr) {
             throw not_found(absence_message(*state_->store, place, "array"));
         }
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "{}: a batch over {} changes only arrays that lay in it when it began, and none behind a symbolic link",
-            join_key(state_->store->name(), place), state_->name));
+            join_key(state_->store->name(), place), state_->name);
     }
     state_->store->require_unsealed(place);
     return state_->begin(std::string(path)).array;
 }
 
 std::int64_t Edit::commit() {
-    if (state_->over) throw invalid_argument(fmt::format("{}: the batch is over", state_->name));
+    if (state_->over) throw invalid_argument("{}: the batch is over", state_->name);
     std::vector<BatchPart> parts = state_->changed();
     std::int64_t count = 0;
     for (const BatchPart& part : parts) count += std::ssize(part.journal.entries);

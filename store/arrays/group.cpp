@@ -1,8 +1,7 @@
 #include <tessera/group.h>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <tessera/snapshot.h>
 
@@ -112,8 +111,8 @@ void settle(const KeyValueStore& store, std::string_view prefix, NodesByPath& no
 
 void require_absent(const KeyValueStore& store, std::string_view prefix) {
     if (const auto node = probe_node(store, prefix)) {
-        throw already_exists(fmt::format("{}: {} ({}) is there already", name_of(store, prefix),
-                                         node->kind == NodeKind::array ? "an array" : "a group", node->dialect->name));
+        throw already_exists("{}: {} ({}) is there already", name_of(store, prefix),
+                             node->kind == NodeKind::array ? "an array" : "a group", node->dialect->name);
     }
 }
 
@@ -204,7 +203,7 @@ void require_no_builder(const KeyValueStore& store, const std::string& prefix, c
     if (!opened) return;
     const auto builder = destination_builder(opened.get(), lock_name);
     if (!builder) return;
-    throw invalid_argument(fmt::format("{}: {} is writing there ({}); try again later", folder, *builder, lock_name));
+    throw invalid_argument("{}: {} is writing there ({}); try again later", folder, *builder, lock_name);
 }
 
 }  // namespace
@@ -223,8 +222,8 @@ void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>
                     require_no_builder(store, node.path, name);
                     continue;
                 }
-                throw invalid_argument(fmt::format("{} also holds {}, which is not part of it; move that away first",
-                                                   name_of(store, node.path), name));
+                throw invalid_argument("{} also holds {}, which is not part of it; move that away first",
+                                       name_of(store, node.path), name);
             }
         }
     }
@@ -337,17 +336,17 @@ void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions op
             const std::string place = join_key(prefix, passed.path);
             if (passed.why == PassedFolder::Why::too_deep) {
                 throw invalid_argument(
-                    fmt::format("{}: folders are nested deeper than {}, and what lies there is not "
-                                "looked at: remove the folder without tessera",
-                                name_of(store, place), deepest_folder));
+                    "{}: folders are nested deeper than {}, and what lies there is not "
+                    "looked at: remove the folder without tessera",
+                    name_of(store, place), deepest_folder);
             }
             if (passed.why == PassedFolder::Why::nowhere || probe_node(store, place)) links.push_back(place);
         }
     }
     if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
     if (all.size() + links.size() > 0 && !options.recursive) {
-        throw invalid_argument(fmt::format("{}: a group that holds {} arrays and groups; --recursive removes them too",
-                                           name_of(store, prefix), all.size() + links.size()));
+        throw invalid_argument("{}: a group that holds {} arrays and groups; --recursive removes them too",
+                               name_of(store, prefix), all.size() + links.size());
     }
     for (Node& below : all) below.path = join_key(prefix, below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
@@ -382,7 +381,7 @@ void finish_parts_at(KeyValueStore& store, std::string_view prefix) {
 
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
     if (!probe_node(store, from) && child_nodes(store, from).empty()) {
-        throw not_found(fmt::format("{}: no array or group here to move", name_of(store, from)));
+        throw not_found("{}: no array or group here to move", name_of(store, from));
     }
     require_movable(store.name(), from, to);
     // In sorted order, so that two opposite moves do not deadlock.
@@ -407,7 +406,7 @@ void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
             continue;
         }
         if (above->kind == NodeKind::array) {
-            throw already_exists(fmt::format("{}: an array, and nothing can be below it", name_of(store, prefix)));
+            throw already_exists("{}: an array, and nothing can be below it", name_of(store, prefix));
         }
         std::ranges::reverse(missing);
         for (const std::string_view group : missing) {
@@ -454,8 +453,8 @@ Group Group::create(const fs::path& path, std::string_view format, const Value& 
 Group Group::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
                     const Value& attributes) {
     if (dialect.save_group == nullptr) {
-        throw unsupported(fmt::format("{}: the format {} has no groups but plain directories; v2 and v3 have",
-                                      name_of(*store, prefix), dialect.name));
+        throw unsupported("{}: the format {} has no groups but plain directories; v2 and v3 have",
+                          name_of(*store, prefix), dialect.name);
     }
     (void)attributes.as_object();
     require_absent(*store, prefix);
@@ -527,8 +526,8 @@ void Group::move(std::string_view from, std::string_view to) {
 void Group::consolidate() {
     const Dialect* dialect = state_->dialect;
     if (dialect == nullptr || dialect->save_consolidated == nullptr) {
-        throw unsupported(fmt::format("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
-                                      dialect == nullptr ? "a plain directory" : dialect->name));
+        throw unsupported("{}: {} has no consolidated metadata; groups of v2 and v3 have", state_->name,
+                          dialect == nullptr ? "a plain directory" : dialect->name);
     }
     Value::Object nodes;
     for (auto& [path, documents] : documents_below(*state_->store, *dialect, state_->prefix)) {

@@ -1,6 +1,6 @@
 // Batches over several arrays of a group: see batch.cpp for how they work.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -34,9 +34,9 @@ bool require_way_back(const KeyValueStore& store, std::string_view prefix, std::
         (!done || std::ranges::all_of(journal->entries, [&](const Entry& e) { return is_as_left(store, prefix, e); }));
     if (!known) {
         throw corrupt(
-            fmt::format("{}: the batch cannot be taken back: its part here is in place, and the old values "
-                        "are not known, or were changed since",
-                        join_key(store.name(), prefix)));
+            "{}: the batch cannot be taken back: its part here is in place, and the old values "
+            "are not known, or were changed since",
+            join_key(store.name(), prefix));
     }
     (void)way_back(store, prefix, *journal);
     return done;
@@ -57,10 +57,10 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
     } catch (const Error& e) {
         if (e.code() != ErrorCode::not_found) throw;
         if (!begun) {
-            throw corrupt(fmt::format(
+            throw corrupt(
                 "{}: a part of a batch over a group is recorded here, and the group is not there, {} above; open the "
                 "array in its group, or `tessera repair` sets the part aside, and the array stays as it is",
-                join_key(store.name(), prefix), folders(journal.group_above)));
+                join_key(store.name(), prefix), folders(journal.group_above));
         }
     }
     return begun ? Fate::takes_effect : Fate::never;
@@ -114,8 +114,8 @@ void record_group_batch(KeyValueStore& store, std::string_view prefix, std::vect
 void require_whole(const KeyValueStore& store, std::string_view prefix, const Journal& journal) {
     if (journal.group_above == 0 || fate_of(store, prefix, journal) != Fate::takes_effect) return;
     throw invalid_argument(
-        fmt::format("{}: a part of a batch over the arrays of a group, {} above; give it up there, or finish it here",
-                    join_key(store.name(), prefix), folders(journal.group_above)));
+        "{}: a part of a batch over the arrays of a group, {} above; give it up there, or finish it here",
+        join_key(store.name(), prefix), folders(journal.group_above));
 }
 
 std::int64_t give_up_group(KeyValueStore& store, std::string_view prefix, const Journal& journal) {

@@ -4,7 +4,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <filesystem>
@@ -45,13 +45,13 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
     const ArrayPath path = split_array_path(o.destination);
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (path.member || format == nullptr || !format->holds_several()) {
-        throw invalid_argument(
-            fmt::format("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
-                        o.source, counted_arrays(names.size()), o.destination, o.list_hint, extensions_of_bundles()));
+        throw invalid_argument("{} holds {}, but {} can hold only one: name one of them{}, or a file that ends in {}",
+                               o.source, counted_arrays(names.size()), o.destination, o.list_hint,
+                               extensions_of_bundles());
     }
     if (o.selection) {
-        throw invalid_argument(fmt::format("{}sel: {} holds {} arrays; export one of them", o.arrays.option_prefix,
-                                           o.source, names.size()));
+        throw invalid_argument("{}sel: {} holds {} arrays; export one of them", o.arrays.option_prefix, o.source,
+                               names.size());
     }
     const ArrayFileOptions options{.deflate_level = o.deflate_level,
                                    .durable = o.store.durability != Durability::none,

@@ -1,4 +1,5 @@
 #include "hierarchy_plan.h"
+#include <tessera/error_text.h>
 
 #include <fmt/format.h>
 
@@ -103,9 +104,9 @@ void require_distinct(const std::string& source, const std::vector<std::string>&
     for (const std::string& member : members) {
         if (names.insert(member).second) continue;
         throw invalid_argument(
-            fmt::format("{0} holds two members of the name {1}, of which only the last can be read: import that one by "
-                        "itself, {0}::{1}, or write the file anew",
-                        source, member));
+            "{0} holds two members of the name {1}, of which only the last can be read: import that one by "
+            "itself, {0}::{1}, or write the file anew",
+            source, member);
     }
 }
 
@@ -164,8 +165,8 @@ void require_plain_name(const std::string& file, const std::string& member) {
         return part.empty() || part == "." || part == ".." || part.string().starts_with(".tessera");
     });
     if (!plain) {
-        throw invalid_argument(fmt::format(
-            "{}: the member '{}' cannot be the name of an array; import it alone: {}::{}", file, member, file, member));
+        throw invalid_argument("{}: the member '{}' cannot be the name of an array; import it alone: {}::{}", file,
+                               member, file, member);
     }
 }
 
@@ -173,8 +174,8 @@ PlannedGroup plan_group(const HierarchyCopy& o, const Group& group, std::string 
     const Dialect* to = o.arrays.format ? &dialect_named(*o.arrays.format) : group.dialect();
     Value attributes = group.attributes().all();
     if (to != nullptr && to->save_group == nullptr && !attributes.as_object().empty()) {
-        throw unsupported(fmt::format("{}: {} has no groups, and so no place for the attributes of this one",
-                                      group.name(), to->name));
+        throw unsupported("{}: {} has no groups, and so no place for the attributes of this one", group.name(),
+                          to->name);
     }
     Value unknown = group.unknown();
     if (to != group.dialect()) {
@@ -242,8 +243,8 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
 void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
     for (const auto& [name, value] : o.fills) {
         if (std::ranges::find(plan.jobs, name, &PlannedCopy::node) != plan.jobs.end()) continue;
-        throw invalid_argument(fmt::format("{}fill {}={}: {} holds no array {}", o.arrays.option_prefix, name,
-                                           value.is_string() ? value.as_string() : value.dump(), o.source, name));
+        throw invalid_argument("{}fill {}={}: {} holds no array {}", o.arrays.option_prefix, name,
+                               value.is_string() ? value.as_string() : value.dump(), o.source, name);
     }
 }
 
@@ -256,17 +257,16 @@ void require_apart(const std::string& source, const std::vector<std::string>& me
         for (const fs::path& part : fs::path(member)) {
             for (const Dialect& dialect : dialect_table()) {
                 if (std::ranges::count(dialect.documents, part.string()) == 0) continue;
-                throw invalid_argument(fmt::format("{}::{}: {} is the name of a metadata document; import it by itself",
-                                                   source, member, part.string()));
+                throw invalid_argument("{}::{}: {} is the name of a metadata document; import it by itself", source,
+                                       member, part.string());
             }
         }
     }
     for (const std::string& member : members) {
         for (fs::path above = fs::path(member).parent_path(); !above.empty(); above = above.parent_path()) {
             if (!names.contains(above.string())) continue;
-            throw invalid_argument(
-                fmt::format("{} holds {} and {}, and nothing can lie in an array; import each by itself", source,
-                            above.string(), member));
+            throw invalid_argument("{} holds {} and {}, and nothing can lie in an array; import each by itself", source,
+                                   above.string(), member);
         }
     }
 }
@@ -291,12 +291,11 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
         const std::string one = members.empty()
                                     ? join_key(o.source, plan.jobs.empty() ? "NAME" : plan.jobs.front().node)
                                     : o.source + "::" + members.front();
-        throw invalid_argument(fmt::format("{}{}: {} holds several arrays; name one of them: {}",
-                                           o.arrays.option_prefix, option, o.source, one));
+        throw invalid_argument("{}{}: {} holds several arrays; name one of them: {}", o.arrays.option_prefix, option,
+                               o.source, one);
     }
     if (occupant(o.destination) == Occupant::array) {
-        throw already_exists(
-            fmt::format("{} is an array, and {} holds several, which need a directory", o.destination, o.source));
+        throw already_exists("{} is an array, and {} holds several, which need a directory", o.destination, o.source);
     }
     if (!members.empty()) plan_member_groups(o, members, plan.groups);
     for (const std::string& member : members) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <tessera/array_file.h>
 #include <tessera/chunk_grid.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/place.h>
 #include <tessera/references.h>
@@ -45,9 +45,9 @@ std::string named_from(const fs::path& file, const JoinedReferences& o) {
     if (!below.empty() && *below.begin() != "..") return below.string();
     if (o.allow_outside) return real.string();
     throw unsupported(
-        fmt::format("{}: lies outside of {}, where the references are to lie; put them above all files, or let "
-                    "--allow-outside name it by its absolute path",
-                    file.string(), folder.string()));
+        "{}: lies outside of {}, where the references are to lie; put them above all files, or let "
+        "--allow-outside name it by its absolute path",
+        file.string(), folder.string());
 }
 
 std::vector<Part> parts_of(std::span<const std::string> files, const JoinedReferences& o) {
@@ -60,8 +60,8 @@ std::vector<Part> parts_of(std::span<const std::string> files, const JoinedRefer
                                      return packed_arrays(at);
                                  });
         if (arrays.size() != 1) {
-            throw invalid_argument(
-                fmt::format("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name, arrays.front().first));
+            throw invalid_argument("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name,
+                                   arrays.front().first);
         }
         parts.push_back({name, named_from(at.file.path, o), std::move(arrays.front().second)});
     }
@@ -71,8 +71,8 @@ std::vector<Part> parts_of(std::span<const std::string> files, const JoinedRefer
 [[noreturn]] void refuse(const Part& part, std::string_view what, std::string_view found, const Part& other,
                          std::string_view expected) {
     throw invalid_argument(
-        fmt::format("{}: its {} is {}, but that of {} is {}; references cannot convert it: stack without --virtual",
-                    part.name, what, found, other.name, expected));
+        "{}: its {} is {}, but that of {} is {}; references cannot convert it: stack without --virtual", part.name,
+        what, found, other.name, expected);
 }
 
 /// Throws invalid_argument unless a part can follow the first one.
@@ -171,7 +171,7 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     std::vector<Part> parts = parts_of(files, o);
     const Packed first = parts.front().packed;
     const int axes = first.shape.rank() + (o.new_axis ? 1 : 0);
-    if (o.axis < 0 || o.axis >= axes) throw invalid_argument(fmt::format("no axis {} of {}", o.axis, axes));
+    if (o.axis < 0 || o.axis >= axes) throw invalid_argument("no axis {} of {}", o.axis, axes);
     std::int64_t length = 0;
     for (Part& part : parts) {
         require_fitting(part, parts.front(), o);
@@ -194,9 +194,9 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     for (const Part& part : parts) count += ChunkGrid(part.packed.shape, pieces).chunk_count();
     if (count > most_references) {
         throw unsupported(
-            fmt::format("{} references would be needed, more than {}: stack without --virtual, or along "
-                        "an axis that is slower in memory",
-                        count, most_references));
+            "{} references would be needed, more than {}: stack without --virtual, or along "
+            "an axis that is slower in memory",
+            count, most_references);
     }
     const MemoryHold memory(static_cast<std::uint64_t>(count) * reference_memory);
     Value::Object refs;

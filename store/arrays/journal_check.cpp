@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <set>
@@ -31,8 +31,7 @@ struct Owner {
 };
 
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
-    throw corrupt(
-        fmt::format("{}: the journal of a batch of edits {}: it is not applied, and nothing was changed", name, why));
+    throw corrupt("{}: the journal of a batch of edits {}: it is not applied, and nothing was changed", name, why);
 }
 
 Owner owner_of(const KeyValueStore& store, std::string_view prefix, std::string_view name) {

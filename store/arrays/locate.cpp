@@ -1,6 +1,6 @@
+#include <tessera/error_text.h>
 #include <tessera/locate.h>
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <tessera/dialect.h>
 #include <tessera/place.h>
@@ -85,7 +85,7 @@ Array Located::array() const {
     if (document_ == nullptr) {
         if (place) throw not_found(absence_message(*place->store, place->prefix, "array"));
         (void)find_place(file.path);  // throws, naming what is there
-        throw not_found(fmt::format("{}: no array is here", path));
+        throw not_found("{}: no array is here", path);
     }
     return ArrayAccess::open_found(settled_, place->prefix, *dialect, Buffer(document_->span()));
 }

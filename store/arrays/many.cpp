@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -50,10 +50,10 @@ Touches touches_of(const ArrayState& array, const LoadedArray& loaded, std::span
                    [&] {
                        require_inside(region, loaded.grid.shape());
                        if (!(v.shape == region.extent) || !v.dtype.equal_but_order(loaded.metadata.dtype)) {
-                           throw invalid_argument(fmt::format(
+                           throw invalid_argument(
                                "the elements given are {} of shape {}, the region has shape {} and the array {}",
                                v.dtype.to_string(), v.shape.to_string(), region.extent.to_string(),
-                               loaded.metadata.dtype.to_string()));
+                               loaded.metadata.dtype.to_string());
                        }
                    });
         if (region.empty()) continue;

@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <algorithm>
 #include <array>
@@ -99,9 +99,8 @@ void require_nothing_foreign(const fs::path& path) {
     const Ownership ownership(place);
     for_each_name(place, [&](const std::string& name) {
         if (ownership.owns(name)) return;
-        throw already_exists(
-            fmt::format("{}: the directory also holds {}, which is not part of the array; move it away first",
-                        path.string(), name));
+        throw already_exists("{}: the directory also holds {}, which is not part of the array; move it away first",
+                             path.string(), name);
     });
 }
 
@@ -216,22 +215,22 @@ Occupant occupant(const fs::path& path) {
 void require_may_replace(const fs::path& path, Occupant there, const Existing& existing) {
     const std::string name = path.string();
     if (there == Occupant::other) {
-        throw already_exists(fmt::format(
-            "{}: something that is no array is there, and is left alone; choose another name or move it away", name));
+        throw already_exists(
+            "{}: something that is no array is there, and is left alone; choose another name or move it away", name);
     }
     if (there == Occupant::array && !existing.overwrite) {
-        throw already_exists(fmt::format("{}: an array is there already; --overwrite replaces it", name));
+        throw already_exists("{}: an array is there already; --overwrite replaces it", name);
     }
     if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
-        throw already_exists(
-            fmt::format("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh", name));
+        throw already_exists("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh",
+                             name);
     }
 }
 
 void remove_unfinished(const fs::path& path, const StoreOptions& options) {
     const DestinationLock lock(path, options);
     if (occupant(path) != Occupant::unfinished) {
-        throw not_found(fmt::format("{}: no unfinished copy is there any more", path.string()));
+        throw not_found("{}: no unfinished copy is there any more", path.string());
     }
     require_nothing_foreign(path);
     erase_own(place_at(path, options));
@@ -336,9 +335,9 @@ void require_same_copy(const fs::path& path, const Value& wanted) {
         const Value* there = found.find(member);
         if (there != nullptr && *there == *wanted.find(member)) continue;
         throw invalid_argument(
-            fmt::format("{}: the unfinished copy there is another one: its {} is {}, this one's is {}; use the same "
-                        "options and source, or --overwrite to start afresh",
-                        place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump()));
+            "{}: the unfinished copy there is another one: its {} is {}, this one's is {}; use the same "
+            "options and source, or --overwrite to start afresh",
+            place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump());
     }
 }
 
@@ -390,7 +389,7 @@ void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, cons
         auto lock_of_shape = store->try_lock(prefix);
         others = !lock_of_shape;
         if (others) {
-            throw already_exists(fmt::format("{}: another program is writing this copy just now", place.string()));
+            throw already_exists("{}: another program is writing this copy just now", place.string());
         }
         shape = *std::move(lock_of_shape);
         array = Array::create(store, prefix, dialect, std::move(metadata), false);

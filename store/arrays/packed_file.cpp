@@ -1,8 +1,7 @@
 #include "packed_file.h"
 
-#include <fmt/format.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/metadata.h>
 #include <tessera/npy.h>
@@ -36,11 +35,11 @@ std::vector<std::pair<std::string, Packed>> packed_npz(const std::string& file,
         if (std::any_of(zip.members().begin() + static_cast<std::ptrdiff_t>(i) + 1, zip.members().end(), again)) {
             continue;  // of several members with one name the last is read
         }
-        if (!member.stored) throw unsupported(fmt::format("{}::{}: is deflated", file, name));
+        if (!member.stored) throw unsupported("{}::{}: is deflated", file, name);
         const std::uint64_t begin = stored_member_offset(file, i);
         arrays.emplace_back(name, packed_npy(*zip.open(i), begin));
     }
-    if (arrays.empty()) throw not_found(fmt::format("{} has no array '{}'", file, wanted.value_or("")));
+    if (arrays.empty()) throw not_found("{} has no array '{}'", file, wanted.value_or(""));
     return arrays;
 }
 
@@ -60,7 +59,7 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
     if (format->name == "npy") return {{"", packed_npy(*bytes, 0)}};
     const RawArrayHeader h = read_raw_array_header(*bytes);
     if (h.encoding != RawArrayEncoding::plain) {
-        throw unsupported(fmt::format("{}: its elements are encoded ({})", file, to_string(h.encoding)));
+        throw unsupported("{}: its elements are encoded ({})", file, to_string(h.encoding));
     }
     return {{"", {h.dtype, h.dims, Order::F, h.data_offset}}};
 }

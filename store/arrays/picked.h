@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/no_text.h>
 #include <algorithm>
 #include <cstdlib>
@@ -28,8 +28,8 @@ template <class View>
 View fitted(const ArrayState& array, const LoadedArray& loaded, const View& v, const Shape& shape) {
     const DType& dtype = loaded.metadata.dtype;
     if (!(v.shape == shape)) {
-        throw invalid_argument(fmt::format("{}: the elements given have shape {}, what is picked has {}", array.name,
-                                           v.shape.to_string(), shape.to_string()));
+        throw invalid_argument("{}: the elements given have shape {}, what is picked has {}", array.name,
+                               v.shape.to_string(), shape.to_string());
     }
     if (v.dtype.equal_but_order(dtype)) return v;
     if (v.dtype.kind() == Kind::structure && v.dtype.with_padding_named().equal_but_order(dtype)) {
@@ -37,8 +37,8 @@ View fitted(const ArrayState& array, const LoadedArray& loaded, const View& v, c
         named.dtype = v.dtype.with_padding_named();
         return named;
     }
-    throw invalid_argument(fmt::format("{}: the elements given are {}, the array is {}; convert them first", array.name,
-                                       v.dtype.to_string(), dtype.to_string()));
+    throw invalid_argument("{}: the elements given are {}, the array is {}; convert them first", array.name,
+                           v.dtype.to_string(), dtype.to_string());
 }
 
 inline void require_inside(const ArrayState& array, const LoadedArray& loaded, const Region& region) {
@@ -50,8 +50,8 @@ template <class View>
 View with_dropped(const Selection& selection, const View& v, const std::string& name) {
     if (v.shape == selection.full_shape()) return v;
     if (!(v.shape == selection.shape())) {
-        throw invalid_argument(fmt::format("{}: the elements given have shape {}, the selection [{}] has {}", name,
-                                           v.shape.to_string(), selection.to_string(), selection.shape().to_string()));
+        throw invalid_argument("{}: the elements given have shape {}, the selection [{}] has {}", name,
+                               v.shape.to_string(), selection.to_string(), selection.shape().to_string());
     }
     View full = v;
     full.shape = selection.full_shape();
@@ -147,10 +147,10 @@ void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& pl
     for (std::int64_t n = 0; n < all.count(); ++n) {
         const std::string_view element = slot[n].view();
         if (!element.starts_with(no_text_mark)) continue;
-        throw unsupported(fmt::format(
+        throw unsupported(
             "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it; "
             "`tessera set` gives it a text",
-            place(index_in(all, n)).to_string(), element.substr(1, 60)));
+            place(index_in(all, n)).to_string(), element.substr(1, 60));
     }
 }
 
@@ -172,7 +172,7 @@ inline void read_absent(const ArrayState& array, const LoadedArray& loaded, cons
     if (loaded.grid.shape().rank() == 0) {
         const std::string key = array.chunk_key(loaded, {});
         if (array.store->folder_id(key)) {
-            throw corrupt(fmt::format("{} is a directory, and not a regular file", join_key(array.store->name(), key)));
+            throw corrupt("{} is a directory, and not a regular file", join_key(array.store->name(), key));
         }
     }
     fill_elements(out, loaded.metadata.dtype, loaded.fill());

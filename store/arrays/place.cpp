@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 
@@ -109,22 +109,20 @@ Place find_place(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
     const fs::path part = existing_part(path);
     if (is_between(part, path)) {
-        throw not_found(
-            fmt::format("{}: a command was killed while replacing it; move {} back, which is the old content",
-                        path.string(), moved_to(part, path).string()));
+        throw not_found("{}: a command was killed while replacing it; move {} back, which is the old content",
+                        path.string(), moved_to(part, path).string());
     }
     if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
         const fs::path file = path.string().substr(0, colons);
         if (fs::exists(file, ignored)) {
-            throw not_found(fmt::format("{}: a part of {}, which open_source() reads; no array or group by itself",
-                                        path.string(), file.string()));
+            throw not_found("{}: a part of {}, which open_source() reads; no array or group by itself", path.string(),
+                            file.string());
         }
     }
     if (fs::is_directory(part, ignored) || part.empty()) {
-        throw not_found(fmt::format("{}: no such file or directory", path.string()));
+        throw not_found("{}: no such file or directory", path.string());
     }
-    throw invalid_argument(
-        fmt::format("{}: a file, not the directory or zip archive of an array or group", part.string()));
+    throw invalid_argument("{}: a file, not the directory or zip archive of an array or group", part.string());
 }
 
 bool was_replaced(const Place& place) {
@@ -133,7 +131,7 @@ bool was_replaced(const Place& place) {
 
 void require_present(const Place& place) {
     if (!was_replaced(place)) return;
-    throw not_found(fmt::format("{}: was removed, or replaced by another, while it was read", place.store->name()));
+    throw not_found("{}: was removed, or replaced by another, while it was read", place.store->name());
 }
 
 namespace {

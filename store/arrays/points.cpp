@@ -2,7 +2,7 @@
 // together, and only its blocks that hold such elements are decoded.
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/shard.h>
 
 #include <algorithm>
@@ -240,15 +240,14 @@ void require_points(const Points& points, const LoadedArray& loaded) {
     const Shape& shape = loaded.grid.shape();
     const DType& dtype = loaded.metadata.dtype;
     if (points.indices.size() != points.count() * points.rank || !points.out.dtype.equal_but_order(dtype)) {
-        throw invalid_argument(fmt::format(
-            "{} numbers are no indices of {} dimensions for {} elements of {}; the array is {}", points.indices.size(),
-            points.rank, points.count(), points.out.dtype.to_string(), dtype.to_string()));
+        throw invalid_argument("{} numbers are no indices of {} dimensions for {} elements of {}; the array is {}",
+                               points.indices.size(), points.rank, points.count(), points.out.dtype.to_string(),
+                               dtype.to_string());
     }
     for (std::size_t i = 0; i < points.count(); ++i) {
         for (std::size_t d = 0; d < points.rank; ++d) {
             if (points[i][d] < 0 || points[i][d] >= shape[d]) {
-                throw out_of_bounds(
-                    fmt::format("{} lies outside the shape {}", points.index(i).to_string(), shape.to_string()));
+                throw out_of_bounds("{} lies outside the shape {}", points.index(i).to_string(), shape.to_string());
             }
         }
     }

@@ -4,7 +4,7 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/joined_source.h>
 #include <tessera/stop.h>
 #include <algorithm>
@@ -262,8 +262,8 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     const auto old = array.refresh();
     const Shape from = old->grid.shape();
     if (shape.rank() != from.rank()) {
-        throw invalid_argument(fmt::format("{}: cannot resize shape {} to {}: the number of dimensions stays {}",
-                                           array.name, from.to_string(), shape.to_string(), from.rank()));
+        throw invalid_argument("{}: cannot resize shape {} to {}: the number of dimensions stays {}", array.name,
+                               from.to_string(), shape.to_string(), from.rank());
     }
     const auto target = in_context([&] { return array.name; },
                                    [&] {
@@ -294,8 +294,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     const Shape from = old->grid.shape();
     if (axis < 0) axis += from.rank();
     if (axis < 0 || axis >= from.rank()) {
-        throw invalid_argument(
-            fmt::format("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank()));
+        throw invalid_argument("{}: no axis {} in an array of {} dimensions", array.name, axis, from.rank());
     }
     // A source with one dimension less is a frame: `axis` is added with length 1.
     std::unique_ptr<ArraySource> frame;
@@ -306,8 +305,8 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     for (int d = 0; fits && d < from.rank(); ++d) fits = d == axis || info.shape[d] == from[d];
     if (!fits) {
         throw invalid_argument(
-            fmt::format("{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree",
-                        array.name, in.name(), given.info().shape.to_string(), from.to_string(), axis));
+            "{}: cannot append {} of shape {} to shape {} along axis {}: every other length must agree", array.name,
+            in.name(), given.info().shape.to_string(), from.to_string(), axis);
     }
     Region place{Index::filled(from.rank(), 0), info.shape};
     place.start[axis] = from[axis];

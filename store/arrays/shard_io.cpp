@@ -1,8 +1,6 @@
 #include "shard_io.h"
 
-#include <fmt/format.h>
-
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <atomic>
 #include <optional>
 #include <utility>
@@ -210,7 +208,7 @@ std::unique_ptr<ArraySink> shard_sink(const ArrayState& array, std::shared_ptr<c
     require_inside(array, *loaded, region);
     const Region touched = loaded->grid.overlapping(region);
     if (loaded->pipeline.shard() == nullptr || region.empty() || touched.count() != 1) {
-        throw invalid_argument(fmt::format("{}: region {} does not lie in one shard", array.name, region.to_string()));
+        throw invalid_argument("{}: region {} does not lie in one shard", array.name, region.to_string());
     }
     return std::make_unique<ShardSink>(array, std::move(loaded), region, touched.start, std::move(shape_lock));
 }

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <tessera/destination_lock.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
 #include <tessera/place.h>
 
@@ -49,8 +49,8 @@ struct Where {
 Where where_of(const fs::path& path) {
     require_local(path, "a snapshot");
     if (const auto place = probe_place(path); place && place->store->read_only()) {
-        throw invalid_argument(
-            fmt::format("{}: in a zip or references, which are never changed and need no snapshots", path.string()));
+        throw invalid_argument("{}: in a zip or references, which are never changed and need no snapshots",
+                               path.string());
     }
     Where where{.path = real_path(path), .node = {}, .folder = {}};
     const Place outermost = enclosing_place(where.path, {.read_only = true});
@@ -60,7 +60,7 @@ Where where_of(const fs::path& path) {
         where.node = outermost.prefix;
     }
     if (is_snapshot(*directory_store(root, {.read_only = true}), "")) {
-        throw invalid_argument(fmt::format("{}: a snapshot itself; name what it was made of", path.string()));
+        throw invalid_argument("{}: a snapshot itself; name what it was made of", path.string());
     }
     where.folder = root;
     where.folder += suffix;
@@ -69,8 +69,7 @@ Where where_of(const fs::path& path) {
 
 void require_name(std::string_view name) {
     if (name.starts_with('.') || name.find('/') != std::string_view::npos) {
-        throw invalid_argument(
-            fmt::format("\"{}\" is no name for a snapshot: it must not begin with '.', nor hold '/'", name));
+        throw invalid_argument("\"{}\" is no name for a snapshot: it must not begin with '.', nor hold '/'", name);
     }
     require_key(name);
 }
@@ -80,8 +79,7 @@ DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
     if (!options.follow_links && fs::is_symlink(path, ignored)) {
         throw invalid_argument(
-            fmt::format("{} is a symbolic link: nothing is written or deleted through it; --follow-links allows it",
-                        path.string()));
+            "{} is a symbolic link: nothing is written or deleted through it; --follow-links allows it", path.string());
     }
     return DestinationLock(path, options);
 }
@@ -93,8 +91,8 @@ std::shared_ptr<KeyValueStore> folder_with(const Where& where, std::string_view 
     if (is_snapshot(*folder, name)) return folder;
     std::vector<std::string> names;
     for (const SnapshotInfo& info : list_snapshots(where.path)) names.push_back(info.name);
-    throw not_found(fmt::format("{}: no snapshot \"{}\" here; there {}", where.folder.string(), name,
-                                names.empty() ? "is none" : fmt::format("is {}", fmt::join(names, ", "))));
+    throw not_found("{}: no snapshot \"{}\" here; there {}", where.folder.string(), name,
+                    names.empty() ? "is none" : fmt::format("is {}", fmt::join(names, ", ")));
 }
 
 // ---- what is recorded
@@ -242,8 +240,8 @@ private:
 void share_links(const KeyValueStore& from, const KeyValueStore& to) {
     for (const PassedFolder& passed : hierarchy_below(from, "").passed) {
         if (passed.why == PassedFolder::Why::too_deep) {
-            throw unsupported(fmt::format("{}: folders are nested deeper than {}, which no snapshot holds",
-                                          join_key(from.name(), passed.path), deepest_folder));
+            throw unsupported("{}: folders are nested deeper than {}, which no snapshot holds",
+                              join_key(from.name(), passed.path), deepest_folder);
         }
         const fs::path place = fs::path(to.name()) / passed.path;
         fs::path target = from.link_target(passed.path);
@@ -339,9 +337,9 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
         if (!std::ranges::binary_search(damaged, key)) return false;
         if (!is_array || node.path.empty()) {
             throw corrupt(
-                fmt::format("{}: {} is not as it was when the snapshot was made, and without it nothing can be "
-                            "restored; `tessera copy` takes the snapshot as it is",
-                            info.path.string(), key));
+                "{}: {} is not as it was when the snapshot was made, and without it nothing can be "
+                "restored; `tessera copy` takes the snapshot as it is",
+                info.path.string(), key);
         }
         lost.push_back(node.path);
         return true;
@@ -386,8 +384,7 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
     const auto old = directory_store(path, options);
     LockedNodes locked = lock_nodes(*old);
     if (locked.nodes.empty()) {
-        throw already_exists(
-            fmt::format("{}: something that is no array or group is there; move it away first", path.string()));
+        throw already_exists("{}: something that is no array or group is there; move it away first", path.string());
     }
     std::vector<std::string> links;
     for (const PassedFolder& passed : hierarchy_below(*old, "").passed) links.push_back(passed.path);
@@ -400,8 +397,8 @@ void put_in_place(const fs::path& built, const fs::path& path, const StoreOption
 std::string part_of(const Where& where, const SnapshotInfo& info) {
     if (info.node.empty() || where.node == info.node) return where.node == info.node ? "" : where.node;
     if (where.node.starts_with(info.node + '/')) return where.node.substr(info.node.size() + 1);
-    throw invalid_argument(fmt::format("{}: a snapshot of {}, in which {} is not", info.path.string(), info.node,
-                                       where.node.empty() ? where.path.string() : where.node));
+    throw invalid_argument("{}: a snapshot of {}, in which {} is not", info.path.string(), info.node,
+                           where.node.empty() ? where.path.string() : where.node);
 }
 
 }  // namespace
@@ -409,7 +406,7 @@ std::string part_of(const Where& where, const SnapshotInfo& info) {
 SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
     const std::string key = join_key(name, record_key);
     Buffer text;
-    if (!folder.get(key, text, record_limit)) throw not_found(fmt::format("{}: no snapshot", name));
+    if (!folder.get(key, text, record_limit)) throw not_found("{}: no snapshot", name);
     try {
         const Value record = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
         if (record.at("version").as_int64() != 1) throw unsupported("made by a newer Tessera");
@@ -425,7 +422,7 @@ SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name) {
                 .copied = record.at("copied").as_int64()};
     } catch (const Error& e) {
         if (e.code() == ErrorCode::unsupported) throw e.within(join_key(folder.name(), key));
-        throw corrupt(fmt::format("{}: not the record of a snapshot: {}", join_key(folder.name(), key), e.what()));
+        throw corrupt("{}: not the record of a snapshot: {}", join_key(folder.name(), key), e.what());
     }
 }
 
@@ -440,7 +437,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = directory_store(where.folder, options);
     const fs::path place = where.folder / name;
-    if (fs::exists(status_of(place))) throw already_exists(fmt::format("{}: is there already", place.string()));
+    if (fs::exists(status_of(place))) throw already_exists("{}: is there already", place.string());
     remove_interrupted(*folder);
     const std::string hidden = hidden_name(place, "new");
     const bool is_first = !fs::exists(status_of(where.folder));

@@ -1,6 +1,6 @@
 // How the files of a snapshot have changed since it was made.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/snapshot.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ void for_each_record(const KeyValueStore& store, std::string_view prefix,
                      const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each) {
     const std::string key = join_key(prefix, snapshot_files_key);
     const auto text = store.open(key);
-    if (text == nullptr) throw corrupt(fmt::format("{} is missing", join_key(store.name(), key)));
+    if (text == nullptr) throw corrupt("{} is missing", join_key(store.name(), key));
     const auto compare = [&](std::string_view line, std::size_t number) {
         const auto file = parse_line(line);
         if (!file) return false;

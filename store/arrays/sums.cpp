@@ -1,7 +1,7 @@
 #include "sums.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 
@@ -60,8 +60,8 @@ FileList files_below(const KeyValueStore& store, std::string_view prefix) {
     }
     for (const PassedFolder& passed : walk.passed()) {
         if (passed.why != PassedFolder::Why::too_deep) continue;
-        throw unsupported(fmt::format("{}: folders are nested deeper than {}",
-                                      join_key(join_key(store.name(), prefix), passed.path), deepest_folder));
+        throw unsupported("{}: folders are nested deeper than {}",
+                          join_key(join_key(store.name(), prefix), passed.path), deepest_folder);
     }
     return files.sort();
 }
@@ -203,7 +203,7 @@ FileList read_manifest(const ByteSource& text, const std::string& folder) {
     FileSorter sorter(folder);
     for_each_sum(text, [&](const ListedFile& file) { sorter.add(file); });
     return sorter.sort_unique([&](const ListedFile& /*kept*/, const ListedFile& again) {
-        throw corrupt(fmt::format("line {} is not {}", again.origin, manifest_form));
+        throw corrupt("line {} is not {}", again.origin, manifest_form);
     });
 }
 

@@ -9,7 +9,7 @@
 // happened; then the old value is still in place, and stays.
 #include <fmt/format.h>
 #include <tessera/edit.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 
 #include <algorithm>
@@ -63,8 +63,8 @@ bool follows(const KeyValueStore& store, std::string_view prefix, const Done& be
 }
 
 [[noreturn]] void changed_since(std::string_view name, std::string_view key, std::string_view kind) {
-    throw invalid_argument(
-        fmt::format("{}: {} was changed after the {}; taking the {} back would lose that", name, key, kind, kind));
+    throw invalid_argument("{}: {} was changed after the {}; taking the {} back would lose that", name, key, kind,
+                           kind);
 }
 
 /// The changes in the record of an Undoable, one for each key.
@@ -73,8 +73,8 @@ LastChange last_changes(const KeyValueStore& store, std::string_view prefix, con
     LastChange last{.record = changes_key(prefix), .kind = "command", .done = {}};
     KeptChanges read = read_kept_changes(file, join_key(store.name(), last.record));
     if (!read.refusal.empty()) {
-        throw unsupported(fmt::format("{}: the last change{} cannot be taken back: {}", name,
-                                      read.what.empty() ? "" : " (" + read.what + ")", read.refusal));
+        throw unsupported("{}: the last change{} cannot be taken back: {}", name,
+                          read.what.empty() ? "" : " (" + read.what + ")", read.refusal);
     }
     last.counted = std::move(read.counted);
     std::map<std::string_view, std::size_t> places;
@@ -104,9 +104,9 @@ LastChange last_change(const KeyValueStore& store, std::string_view prefix, cons
     if (const auto file = store.open(changes_key(prefix))) return last_changes(store, prefix, *file, name);
     const auto journal = journal_in(store, prefix, undo_folder);
     if (!journal || journal->of_group) {
-        throw not_found(fmt::format(
+        throw not_found(
             "{}: nothing to take back: only the last change can be, and only if its old values are in .tessera/undo",
-            name));
+            name);
     }
     LastChange last{.record = journal_key(prefix, undo_folder),
                     .kind = "batch",
@@ -178,8 +178,8 @@ Journal stage_undo(KeyValueStore& store, std::string_view prefix, const Dialect&
             keep_value(store, old, staged);
             const auto stamp = store.stamp(staged);
             if (!stamp) {
-                throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the {} cannot be taken back", name,
-                                          old, done.key, last.kind));
+                throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", name, old,
+                              done.key, last.kind);
             }
             entry.stamp = *stamp;
         }
@@ -201,10 +201,10 @@ void require_own_batch(const KeyValueStore& store, std::string_view prefix, cons
             if (e.code() == ErrorCode::not_found) return;  // the array has left the group
             throw;
         }
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "{}: the last change was a batch over several arrays of the group {}; `tessera undo` of the group "
             "takes it back in all of them",
-            name, last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above)));
+            name, last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above));
     }
 }
 
@@ -258,8 +258,8 @@ void require_own(const NodeState& group, const LastChange& last) {
         if ((document || attributes) && (!document || (done.entry.had_old && done.entry.kind == Entry::Kind::put))) {
             continue;
         }
-        throw corrupt(fmt::format("{}: the record of changes names {}, which holds no attributes of the group",
-                                  join_key(group.store->name(), last.record), key));
+        throw corrupt("{}: the record of changes names {}, which holds no attributes of the group",
+                      join_key(group.store->name(), last.record), key);
     }
 }
 
@@ -271,8 +271,8 @@ std::vector<OldDocument> old_documents(const NodeState& group, const LastChange&
         if (!is_as_left(*group.store, group.prefix, done.entry)) changed_since(group.name, done.entry.key, last.kind);
         old.push_back({.key = join_key(group.prefix, done.entry.key), .was_there = done.entry.had_old});
         if (!done.entry.had_old || group.store->get(done.kept, old.back().content, metadata_limit)) continue;
-        throw corrupt(fmt::format("{}: {} is missing, the old value of {}; the {} cannot be taken back", group.name,
-                                  done.kept, done.entry.key, last.kind));
+        throw corrupt("{}: {} is missing, the old value of {}; the {} cannot be taken back", group.name, done.kept,
+                      done.entry.key, last.kind);
     }
     return old;
 }
@@ -330,10 +330,10 @@ std::int64_t undo(const Group& group) {
         return undo_arrays(state, *batch);
     }
     if (!file) {
-        throw not_found(fmt::format(
+        throw not_found(
             "{}: nothing to take back: of a group only the last batch over its arrays or change of its "
             "attributes can be, and only if its old values are in .tessera/undo; each array in it has its own",
-            state.name));
+            state.name);
     }
     const LastChange last = last_changes(*state.store, state.prefix, *file, state.name);
     require_own(state, last);

@@ -1,7 +1,6 @@
 #include "beside_store.h"
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <utility>
 
@@ -42,7 +41,7 @@ std::string BesideStore::there(std::string_view key) const {
     const std::string_view first = key.substr(0, key.find('/'));
     if (first == own_folder) return seal_ + std::string(key.substr(first.size()));
     if (key.empty() || shows(first)) return std::string(key);
-    throw invalid_argument(fmt::format("{}: {} is no part of what is sealed", name(), key));
+    throw invalid_argument("{}: {} is no part of what is sealed", name(), key);
 }
 
 std::string BesideStore::shown(std::string_view key) const {
@@ -93,7 +92,7 @@ bool BesideStore::erase(std::string_view key) {
 }
 
 void BesideStore::erase_below(std::string_view prefix) {
-    if (prefix.empty()) throw invalid_argument(fmt::format("{}: only what a seal is of can be removed", name()));
+    if (prefix.empty()) throw invalid_argument("{}: only what a seal is of can be removed", name());
     directory_->erase_below(there(prefix));
 }
 

@@ -1,7 +1,6 @@
 #include "parity_archive.h"
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <numeric>
@@ -88,8 +87,7 @@ void ParityArchive::find_segments(const Listing& listing) {
             kept.sum == file.sum) {
             return;
         }
-        throw corrupt(
-            fmt::format("two segments of parity disagree about {}, and no root says which of them counts", file.path));
+        throw corrupt("two segments of parity disagree about {}, and no root says which of them counts", file.path);
     });
     root_.bytes = files.bytes();
     if (covered > root_.bytes) {

@@ -1,9 +1,8 @@
 #include "parity_encode.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -79,7 +78,7 @@ void add_file(const ByteSource& source, SealedFile& file, std::span<Piece> piece
         if (sealing) {
             piece.crc = crc;
         } else if (piece.crc != crc) {
-            throw corrupt(fmt::format("{}: not as it was sealed, so that no parity can be made of it", source.name()));
+            throw corrupt("{}: not as it was sealed, so that no parity can be made of it", source.name());
         }
         sum.add(piece, bytes.span());
     }
@@ -130,13 +129,12 @@ Buffer encode_parity(const KeyValueStore& store, std::string_view prefix, Segmen
         SealedFile& file = segment.files[f];
         const std::string key = join_key(prefix, file.path);
         const auto source = store.open(key);
-        if (source == nullptr)
-            throw not_found(fmt::format("{}: gone since it was listed", join_key(store.name(), key)));
+        if (source == nullptr) throw not_found("{}: gone since it was listed", join_key(store.name(), key));
         if (source->size() != file.size) {
             throw invalid_argument(
-                fmt::format("{}: has {} bytes, expected {}: a program writes there; run this again "
-                            "when none does",
-                            join_key(store.name(), key), source->size(), file.size));
+                "{}: has {} bytes, expected {}: a program writes there; run this again "
+                "when none does",
+                join_key(store.name(), key), source->size(), file.size);
         }
         const auto pieces = std::span(segment.pieces).subspan(first[f], first[f + 1] - first[f]);
         add_file(*source, file, pieces, sum, sealing);

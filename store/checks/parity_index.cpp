@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <isa-l/crc.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 
 #include <algorithm>
@@ -71,22 +71,21 @@ void require(bool right, std::string_view what) {
 /// The content of a root or an index, after its SHA-256 was compared.
 Buffer read_checked(const ByteSource& file, const std::array<unsigned char, 8>& magic, std::size_t header) {
     if (file.size() < header + hash_size) {
-        throw corrupt(fmt::format("{} bytes are too few, expected at least {}", file.size(), header + hash_size));
+        throw corrupt("{} bytes are too few, expected at least {}", file.size(), header + hash_size);
     }
     std::array<std::byte, 24> head{};
     file.read(0, head);
     require(std::memcmp(head.data(), magic.data(), magic.size()) == 0, "does not begin as Tessera's parity does");
     const auto size = number<std::uint64_t>(&head[16]);
     if (size < header + hash_size || size > file.size() || size > size_limit) {
-        throw corrupt(fmt::format("claims {} bytes, but {} are there", size, file.size()));
+        throw corrupt("claims {} bytes, but {} are there", size, file.size());
     }
     Buffer bytes = read_range(file, 0, size);
     const std::size_t end = bytes.size() - hash_size;
     require(load_sum(bytes.data() + end) == hash_of(bytes.span().first(end)), "its SHA-256 is not that of its bytes");
     // Only after the SHA-256: a damaged number is no newer version.
     if (const auto major = number<std::uint16_t>(&head[8]); major != major_version) {
-        throw unsupported(
-            fmt::format("has major version {}, expected {}: a newer Tessera reads it", major, major_version));
+        throw unsupported("has major version {}, expected {}: a newer Tessera reads it", major, major_version);
     }
     require(number<std::uint32_t>(&head[12]) == header, "has a header of another size");
     return bytes;
@@ -110,7 +109,7 @@ void check_path(const std::string& path) {
     for (std::size_t begin = 0; begin <= path.size();) {
         const std::size_t end = std::min(path.find('/', begin), path.size());
         if (is_own_name(std::string_view(path).substr(begin, end - begin))) {
-            throw corrupt(fmt::format("names {}, which no seal covers", path));
+            throw corrupt("names {}, which no seal covers", path);
         }
         begin = end + 1;
     }

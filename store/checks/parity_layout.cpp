@@ -1,7 +1,7 @@
 #include "parity_layout.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <bit>
@@ -235,9 +235,9 @@ Segment lay_out_pieces(std::span<const Extent> extents, std::uint32_t block_size
               : std::uint64_t{redundancy.amount} * std::max(1U, most_blocks(s.pieces, groups));
     if (s.rows + parity > 255) {
         throw invalid_argument(
-            fmt::format("parity of {}: a group of {} blocks would need {} parity blocks, and both together are at most "
-                        "255; ask for less",
-                        redundancy_text(redundancy), s.rows, parity));
+            "parity of {}: a group of {} blocks would need {} parity blocks, and both together are at most "
+            "255; ask for less",
+            redundancy_text(redundancy), s.rows, parity);
     }
     s.parity = static_cast<std::uint32_t>(parity);
     return s;
@@ -258,9 +258,9 @@ Redundancy parse_redundancy(std::string_view text) {
         return {Redundancy::Kind::files, static_cast<std::uint32_t>(amount)};
     }
     throw invalid_argument(
-        fmt::format("'{}' is no redundancy: expected a share from 0.01% to 100%, as 5%, or from 1 to 100 files that "
-                    "may vanish, as 2",
-                    text));
+        "'{}' is no redundancy: expected a share from 0.01% to 100%, as 5%, or from 1 to 100 files that "
+        "may vanish, as 2",
+        text);
 }
 
 std::string redundancy_text(const Redundancy& redundancy) {

@@ -7,7 +7,7 @@
 #include "parity_seal.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +39,7 @@ FileList records_of(const KeyValueStore& store, std::string_view prefix, const F
         [&](const ListedFile& file, FileFacts& facts) {
             const std::string key = join_key(prefix, file.path);
             const auto found = facts_of(store, key);
-            if (!found) throw not_found(fmt::format("{}: gone since it was listed", join_key(store.name(), key)));
+            if (!found) throw not_found("{}: gone since it was listed", join_key(store.name(), key));
             facts = *found;
         },
         [&](const ListedFile& file, const FileFacts& facts) {
@@ -57,9 +57,8 @@ void require_unchanged(const KeyValueStore& store, std::string_view prefix, cons
             const std::string key = join_key(prefix, record.path);
             const auto facts = facts_of(store, key);
             if (facts && facts->size == record.size && facts->modified == record.modified) return;
-            throw invalid_argument(
-                fmt::format("{}: changed while it was sealed; run this again when no program writes there",
-                            join_key(store.name(), key)));
+            throw invalid_argument("{}: changed while it was sealed; run this again when no program writes there",
+                                   join_key(store.name(), key));
         },
         [](const ListedFile& /*record*/, char /*none*/) {});
 }
@@ -300,7 +299,7 @@ private:
             [&](const ListedFile& file, Sha256& sum) {
                 const std::string key = join_key(prefix_, file.path);
                 const auto found = sum_of(store_, key);
-                if (!found) throw not_found(fmt::format("{}: gone since it was listed", join_key(store_.name(), key)));
+                if (!found) throw not_found("{}: gone since it was listed", join_key(store_.name(), key));
                 sum = *found;
             },
             [&](const ListedFile& file, const Sha256& sum) { sums_.set(file.origin, sum); });
@@ -355,7 +354,7 @@ private:
             if (was != nullptr && was->sum != now) damaged.push_back(record->path);
         }
         if (damaged.empty()) return;
-        throw corrupt(fmt::format("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged)));
+        throw corrupt("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged));
     }
 
     /// What the manifest lists.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <tessera/destination_lock.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 
@@ -89,7 +89,7 @@ PathSet accepted_of(const SealOptions& options, const FileList& files, const Fil
     PathSet accepted(options.accept.begin(), options.accept.end());
     for (const std::string& name : accepted) {
         if (sealed.find(name) || files.find(name)) continue;
-        throw invalid_argument(fmt::format("--accept {}: no file of that name is there, or was sealed", name));
+        throw invalid_argument("--accept {}: no file of that name is there, or was sealed", name);
     }
     return accepted;
 }
@@ -102,7 +102,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
         return names;
     };
     if (const auto damaged = refused(changes.damaged); !damaged.empty()) {
-        throw already_exists(fmt::format("{}: {}", place, damaged_text(damaged)));
+        throw already_exists("{}: {}", place, damaged_text(damaged));
     }
     if (options.overwrite) return;
     std::vector<std::string> others = changes.changed;
@@ -111,9 +111,9 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
     others = refused(std::move(others));
     if (others.empty()) return;
     throw already_exists(
-        fmt::format("{}: sealed before, and since then changed, lost or added{}: {}; if that is as it should be, "
-                    "--accept NAMES or, for all of it, --overwrite seals it anew",
-                    place, broken ? ", other than by writing after the seal was broken" : "", names_text(others)));
+        "{}: sealed before, and since then changed, lost or added{}: {}; if that is as it should be, "
+        "--accept NAMES or, for all of it, --overwrite seals it anew",
+        place, broken ? ", other than by writing after the seal was broken" : "", names_text(others));
 }
 
 /// Seals data that may have a seal already.
@@ -196,7 +196,7 @@ Sealed seal(KeyValueStore& store, std::string_view prefix, const SealOptions& op
     const LockedNodes locked = locked_to_seal(store, prefix);
     FileList files = files_below(store, prefix);
     const std::int64_t outside = leave_out_stale(store, prefix, files);
-    if (files.empty()) throw not_found(fmt::format("{}: nothing to seal", join_key(store.name(), prefix)));
+    if (files.empty()) throw not_found("{}: nothing to seal", join_key(store.name(), prefix));
     Sealed result{.files = static_cast<std::int64_t>(files.size()), .bytes = files.bytes(), .outside = outside};
     Resealing resealing(store, prefix, options, files);
     if (!resealing.is_done()) {
@@ -297,7 +297,7 @@ FileList copy_payload(const KeyValueStore& from, std::string_view prefix, std::s
             const std::string key = join_key(prefix, file.path);
             const auto source = from.open(key);
             if (source == nullptr) {
-                throw not_found(fmt::format("{}: gone while it was copied", join_key(from.name(), key)));
+                throw not_found("{}: gone while it was copied", join_key(from.name(), key));
             }
             Hasher hasher;
             copy_bytes(*source, bag, join_key(folder, file.path),
@@ -367,13 +367,12 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     const std::filesystem::path target = std::filesystem::absolute(bag).lexically_normal();
     const std::filesystem::path place = target.has_filename() ? target : target.parent_path();
     const DestinationLock building(place, options);
-    if (std::filesystem::exists(status_of(place)))
-        throw already_exists(fmt::format("{}: something is there already", bag.string()));
+    if (std::filesystem::exists(status_of(place))) throw already_exists("{}: something is there already", bag.string());
     LockedNodes locked;  // after the lock of the bag, for which another run may wait
     if (!store.read_only()) locked = lock_settled_nodes(store, prefix);
     FileList files = files_below(store, prefix);
     const std::int64_t outside = leave_out_stale(store, prefix, files);
-    if (files.empty()) throw not_found(fmt::format("{}: nothing to put in a bag", join_key(store.name(), prefix)));
+    if (files.empty()) throw not_found("{}: nothing to put in a bag", join_key(store.name(), prefix));
     const std::string unfinished = hidden_name(place, "new");
     const auto parent = directory_store(place.parent_path(), options);
     BuiltDirectory directory(place.parent_path() / unfinished, options.durability);
@@ -385,7 +384,7 @@ Sealed make_bag(KeyValueStore& store, std::string_view prefix, std::string_view 
     FileList::Reader reader(sums);
     while (const ListedFile* const file = reader.next()) {
         const auto copied = built->open(file->path);
-        if (copied == nullptr) throw not_found(fmt::format("{}: gone as soon as it was copied", file->path));
+        if (copied == nullptr) throw not_found("{}: gone as soon as it was copied", file->path);
         size.bytes += copied->size();
     }
     const std::vector<std::string> tags = write_tags(*built, sums, size);

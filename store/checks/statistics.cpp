@@ -1,9 +1,8 @@
 #include <tessera/statistics.h>
 
-#include <fmt/format.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 #include <memory>
@@ -208,7 +207,7 @@ std::vector<std::vector<Statistics>> statistics_along(const ArraySource& source,
                                                       const std::optional<Selection>& selection) {
     const Shape shape = selection ? selection->shape() : source.info().shape;
     if (axis < -shape.rank() || axis >= shape.rank()) {
-        throw out_of_bounds(fmt::format("{}: no axis {}: it has {} dimensions", source.name(), axis, shape.rank()));
+        throw out_of_bounds("{}: no axis {}: it has {} dimensions", source.name(), axis, shape.rank());
     }
     AlongSink sink(source, axis < 0 ? axis + shape.rank() : axis, fill, selection);
     copy_array(source, sink, {.io = io, .selection = selection, .ample = passing_block, .repeatable = false});

@@ -10,7 +10,7 @@
 #include <tessera/buffer.h>
 #include <tessera/cast.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -43,8 +43,8 @@ Shape broadcast(std::string_view text, std::span<const CalcOperand> operands, co
             both[rank - k] = a == 1 && !wanted ? b : a;
         }
         if (!fits) {
-            throw invalid_argument(fmt::format("'{}': shapes do not broadcast{}: {}", text,
-                                               wanted ? fmt::format(" to {}", wanted->to_string()) : "", shapes()));
+            throw invalid_argument("'{}': shapes do not broadcast{}: {}", text,
+                                   wanted ? fmt::format(" to {}", wanted->to_string()) : "", shapes());
         }
         shape = both;
     }

@@ -11,7 +11,7 @@
 
 #include <tessera/cast.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "expression.h"
 
@@ -66,7 +66,7 @@ public:
         program_.result = term.literal ? constant(*tree, *term.literal, own_number(*term.literal)) : term.place;
         for (std::size_t i = 0; i < used_.size(); ++i) {
             if (used_[i]) continue;
-            throw invalid_argument(fmt::format("'{}': the operand {} is not used", text_, operands_[i].name));
+            throw invalid_argument("'{}': the operand {} is not used", text_, operands_[i].name);
         }
         return std::move(program_);
     }

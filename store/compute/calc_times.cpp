@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "operations.h"
 
@@ -224,8 +224,8 @@ void convert_times(const TimeType& from, TimeUnit to, const std::byte* in, std::
         const Wide value = converted(counts[i], from.unit, to);
         // The least number is NaT.
         if (value > std::numeric_limits<std::int64_t>::max() || value <= Wide{nat}) {
-            throw invalid_argument(fmt::format("{} of {} does not fit {}, the common unit", counts[i], from.name(),
-                                               TimeType{from.kind, to}.name()));
+            throw invalid_argument("{} of {} does not fit {}, the common unit", counts[i], from.name(),
+                                   TimeType{from.kind, to}.name());
         }
         made[i] = static_cast<std::int64_t>(value);
     }

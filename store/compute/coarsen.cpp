@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <tessera/cast.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -220,17 +218,17 @@ private:
 
     void require_factors() const {
         if (by_.rank() != from_.shape.rank()) {
-            throw invalid_argument(fmt::format("{}: {} factors were given for {} dimensions", array_->name(),
-                                               by_.rank(), from_.shape.rank()));
+            throw invalid_argument("{}: {} factors were given for {} dimensions", array_->name(), by_.rank(),
+                                   from_.shape.rank());
         }
         for (const std::int64_t factor : by_) {
-            if (factor < 1) throw invalid_argument(fmt::format("a factor must be at least 1, found {}", factor));
+            if (factor < 1) throw invalid_argument("a factor must be at least 1, found {}", factor);
         }
         (void)element_count(by_);
         const bool complex_order = dtype_.kind() == Kind::complex && with_ != Coarsening::mean;
         if (with_ != Coarsening::nearest && ((!is_number(dtype_) && !is_time(dtype_)) || complex_order)) {
-            throw unsupported(fmt::format("{}: there is no {} of elements of {}; --with nearest takes any",
-                                          array_->name(), coarsening_name(with_), dtype_.to_string()));
+            throw unsupported("{}: there is no {} of elements of {}; --with nearest takes any", array_->name(),
+                              coarsening_name(with_), dtype_.to_string());
         }
     }
 
@@ -287,7 +285,7 @@ private:
 Coarsening parse_coarsening(std::string_view word) {
     const auto found = std::ranges::find(coarsening_names, word);
     if (found == coarsening_names.end()) {
-        throw invalid_argument(fmt::format("expected mean, max, min, mode or nearest, found '{}'", word));
+        throw invalid_argument("expected mean, max, min, mode or nearest, found '{}'", word);
     }
     return static_cast<Coarsening>(found - coarsening_names.begin());
 }

@@ -1,9 +1,7 @@
 #include "element_number.h"
 
 #include <tessera/element.h>
-#include <tessera/error.h>
-
-#include <fmt/format.h>
+#include <tessera/error_text.h>
 
 #include <array>
 #include <cstring>
@@ -146,7 +144,7 @@ ToDoubles to_doubles(const DType& dtype) {
         case Kind::unsigned_integer:
             return with_integer(dtype, [](auto v) -> ToDoubles { return all_to_doubles<decltype(v)>; });
         default:
-            throw unsupported(fmt::format("{} is no type of number that is computed with", dtype.to_string()));
+            throw unsupported("{} is no type of number that is computed with", dtype.to_string());
     }
 }
 

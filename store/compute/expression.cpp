@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 namespace tessera {
 
@@ -56,7 +56,7 @@ class Parser {
 public:
     explicit Parser(std::string_view text) : text_(text) {
         constexpr std::size_t most = 10'000;
-        if (text.size() > most) throw invalid_argument(fmt::format("an expression has at most {} characters", most));
+        if (text.size() > most) throw invalid_argument("an expression has at most {} characters", most);
     }
 
     ExpressionNode parse() {
@@ -262,8 +262,8 @@ private:
 
 Error expression_error(std::string_view text, std::size_t at, std::string_view what) {
     if (text.empty()) return invalid_argument("the expression is empty");
-    if (at >= text.size()) return invalid_argument(fmt::format("'{}': at the end: {}", text, what));
-    return invalid_argument(fmt::format("'{}': at '{}' (character {}): {}", text, text.substr(at, 20), at + 1, what));
+    if (at >= text.size()) return invalid_argument("'{}': at the end: {}", text, what);
+    return invalid_argument("'{}': at '{}' (character {}): {}", text, text.substr(at, 20), at + 1, what);
 }
 
 std::unique_ptr<Expression> parse_expression(std::string_view text) {

@@ -9,7 +9,7 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 
@@ -38,10 +38,10 @@ void require_axes(const std::vector<std::string>& axes) {
     const bool fits = distinct && count("time") <= 1 && count("channel") <= 1 && count("space") >= 2 &&
                       count("space") <= 3 && std::ranges::is_sorted(axes, {}, rank);
     if (fits) return;
-    throw invalid_argument(fmt::format(
+    throw invalid_argument(
         "OME-NGFF takes axes such as y,x, z,y,x, c,y,x or t,c,z,y,x (at most t, then at most c, then two or "
         "three of space), found {}",
-        fmt::join(axes, ",")));
+        fmt::join(axes, ","));
 }
 
 Value numbers(const std::vector<double>& list) {
@@ -153,22 +153,20 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
 void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
                            std::string_view option_prefix) {
     if (!(is_local(path) ? std::filesystem::is_directory(path) : is_anything_at(path))) return;
-    if (occupant(path) == Occupant::array) throw already_exists(fmt::format("{} is an array", path));
+    if (occupant(path) == Occupant::array) throw already_exists("{} is an array", path);
     const std::optional<Group> there = group_at(locate(path));
     if (!there) return;
     if (!overwrite) {
-        throw already_exists(
-            fmt::format("{}: a group is there already; {}overwrite replaces its levels", path, option_prefix));
+        throw already_exists("{}: a group is there already; {}overwrite replaces its levels", path, option_prefix);
     }
     if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
     if (there->dialect() != &dialect) {
-        throw already_exists(fmt::format("{} is a group of {}, but the pyramid would be one of {}", path,
-                                         there->dialect() == nullptr ? "no format" : there->dialect()->name,
-                                         dialect.name));
+        throw already_exists("{} is a group of {}, but the pyramid would be one of {}", path,
+                             there->dialect() == nullptr ? "no format" : there->dialect()->name, dialect.name);
     }
     if (is_anything_at(std::filesystem::path(path) / fmt::format("{}", levels))) {
-        throw already_exists(fmt::format(
-            "{} has a level {} that the new pyramid lacks; remove it first with `tessera rm`", path, levels));
+        throw already_exists("{} has a level {} that the new pyramid lacks; remove it first with `tessera rm`", path,
+                             levels);
     }
 }
 

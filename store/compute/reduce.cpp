@@ -7,11 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <tessera/cast.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 #include <tessera/slices.h>
 
@@ -85,8 +83,7 @@ public:
         }
         info_.access = from_.access;
         if (orders(options_.with) && element_count(reduced_shape()) == 0 && element_count(info_.shape) > 0) {
-            throw invalid_argument(
-                fmt::format("{}: there is no {} of no elements", array_->name(), reduction_name(options_.with)));
+            throw invalid_argument("{}: there is no {} of no elements", array_->name(), reduction_name(options_.with));
         }
         name_ = array_->name();
     }
@@ -127,7 +124,7 @@ private:
         for (const int given : options_.axes) {
             const int axis = given < 0 ? given + rank : given;
             if (axis < 0 || axis >= rank) {
-                throw invalid_argument(fmt::format("{}: there is no axis {} of {}", array_->name(), given, rank));
+                throw invalid_argument("{}: there is no axis {} of {}", array_->name(), given, rank);
             }
             axes.push_back(axis);
         }
@@ -136,7 +133,7 @@ private:
         }
         std::ranges::sort(axes);
         if (const auto twice = std::ranges::adjacent_find(axes); twice != axes.end()) {
-            throw invalid_argument(fmt::format("{}: axis {} is given twice", array_->name(), *twice));
+            throw invalid_argument("{}: axis {} is given twice", array_->name(), *twice);
         }
         for (const int axis : axes) axes_.push_back(axis);
     }
@@ -354,8 +351,7 @@ Reduction parse_reduction(std::string_view word) {
     for (const Named& one : reduction_names) {
         if (one.name == word) return one.reduction;
     }
-    throw invalid_argument(
-        fmt::format("expected min, max, sum, mean, std, var, count, argmin, argmax or median, found '{}'", word));
+    throw invalid_argument("expected min, max, sum, mean, std, var, count, argmin, argmax or median, found '{}'", word);
 }
 
 std::string_view reduction_name(Reduction reduction) {
@@ -368,7 +364,7 @@ DType reduced_dtype(const DType& dtype, Reduction with) {
     const bool known = (is_number(dtype) && (!complex || for_complex)) ||
                        (is_time(dtype) && (orders(with) || with == Reduction::count));
     if (!known) {
-        throw unsupported(fmt::format("there is no {} of elements of {}", reduction_name(with), dtype.to_string()));
+        throw unsupported("there is no {} of elements of {}", reduction_name(with), dtype.to_string());
     }
     const bool integer = dtype.kind() == Kind::boolean || dtype.kind() == Kind::integer;
     switch (with) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -28,7 +28,7 @@ const Dialect& dialect_named(std::string_view name) {
     if (found == table.end()) {
         std::vector<std::string_view> names;
         for (const Dialect& d : table) names.push_back(d.name);
-        throw invalid_argument(fmt::format("no format \"{}\"; choose one of {}", name, fmt::join(names, ", ")));
+        throw invalid_argument("no format \"{}\"; choose one of {}", name, fmt::join(names, ", "));
     }
     return *found;
 }
@@ -71,7 +71,7 @@ ArrayMetadata load_metadata(const Dialect& dialect, const KeyValueStore& store, 
     const std::string key = join_key(prefix, dialect.metadata_key);
     Buffer document;
     if (!store.get(key, document, metadata_limit)) {
-        throw not_found(fmt::format("{} is not there: no {} array", name_of(store, key), dialect.name));
+        throw not_found("{} is not there: no {} array", name_of(store, key), dialect.name);
     }
     return parse_metadata(dialect, store, prefix, document);
 }

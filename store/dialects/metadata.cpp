@@ -1,7 +1,6 @@
 #include <tessera/metadata.h>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <charconv>
@@ -41,7 +40,7 @@ std::optional<Index> KeyScheme::parse(std::string_view key, int rank) const {
 
 KeyScheme KeyScheme::with_separator(std::string_view other) const {
     if (other != "." && other != "/") {
-        throw invalid_argument(fmt::format("separator \"{}\": between the indices of chunk keys stands . or /", other));
+        throw invalid_argument("separator \"{}\": between the indices of chunk keys stands . or /", other);
     }
     KeyScheme scheme = *this;
     // v3's prefix is "c" and the separator.
@@ -74,10 +73,10 @@ Value dimension_names_json(std::span<const std::optional<std::string>> names) {
 void require_distinct_names(std::span<const std::optional<std::string>> names) {
     for (auto name = names.begin(); name != names.end(); ++name) {
         if (!*name || std::find(names.begin(), name, *name) == name) continue;
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "two dimensions are named \"{0}\", and xarray tells dimensions apart by their names: give each its own, "
             "such as {0}1 and {0}2",
-            **name));
+            **name);
     }
 }
 
@@ -89,9 +88,9 @@ ElementBytes fill_element(const ArrayMetadata& metadata) {
     const FillValue& fill = metadata.fill;
     if (!fill.error.empty()) {
         throw invalid_argument(
-            fmt::format("the fill value {} cannot be used, and some of what is asked for was never "
-                        "written: {}",
-                        fill.spelling ? fill.spelling->dump() : "", fill.error));
+            "the fill value {} cannot be used, and some of what is asked for was never "
+            "written: {}",
+            fill.spelling ? fill.spelling->dump() : "", fill.error);
     }
     return fill.bytes ? *fill.bytes : zero_element(metadata.dtype);
 }

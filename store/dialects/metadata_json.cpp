@@ -1,4 +1,5 @@
 #include "metadata_json.h"
+#include <tessera/error_text.h>
 
 #include <fmt/ranges.h>
 #include <tessera/chunk_grid.h>
@@ -45,7 +46,7 @@ Shape read_dims(const Value& v, std::int64_t least) {
     Shape dims;
     for (const Value& length : v.as_array()) {
         const std::int64_t n = length.as_int64();
-        if (n < least) throw corrupt(fmt::format("a length is {}, expected at least {}", n, least));
+        if (n < least) throw corrupt("a length is {}, expected at least {}", n, least);
         dims.push_back(n);
     }
     return dims;
@@ -57,20 +58,20 @@ Value dims_json(const Dims& dims) {
 
 std::int64_t read_number(const Value& v, std::int64_t least, std::int64_t most) {
     const std::int64_t n = v.as_int64();
-    if (n < least || n > most) throw corrupt(fmt::format("{} was found, expected {} to {}", n, least, most));
+    if (n < least || n > most) throw corrupt("{} was found, expected {} to {}", n, least, most);
     return n;
 }
 
 std::string read_choice(const Value& v, std::span<const std::string_view> choices) {
     if (std::ranges::find(choices, v.as_string()) == choices.end()) {
-        throw corrupt(fmt::format("{} was found, expected one of {}", excerpt(v), fmt::join(choices, ", ")));
+        throw corrupt("{} was found, expected one of {}", excerpt(v), fmt::join(choices, ", "));
     }
     return v.as_string();
 }
 
 void require_format(const Value& meta, int format) {
     member(meta, "zarr_format", [&](const Value& v) {
-        if (v != Value(format)) throw unsupported(fmt::format("{} was found, expected {}", excerpt(v), format));
+        if (v != Value(format)) throw unsupported("{} was found, expected {}", excerpt(v), format);
         return 0;
     });
 }
@@ -88,14 +89,13 @@ Value unknown_members(const Value& object, std::span<const std::string_view> kno
 void require_numpy_dtype(const DType& dtype, std::string_view dialect) {
     switch (dtype.kind()) {
         case Kind::object:
-            throw unsupported(fmt::format("{} has no elements of type {}", dialect, dtype.to_string()));
+            throw unsupported("{} has no elements of type {}", dialect, dtype.to_string());
         case Kind::bfloat16:
-            throw unsupported(
-                fmt::format("{} has no elements of type {}; v3 has (--format v3)", dialect, dtype.to_string()));
+            throw unsupported("{} has no elements of type {}; v3 has (--format v3)", dialect, dtype.to_string());
         case Kind::variable_text:
         case Kind::variable_bytes:
-            throw unsupported(fmt::format("{} has no elements of type {}; v2 and v3 have (--format v2 or --format v3)",
-                                          dialect, dtype.to_string()));
+            throw unsupported("{} has no elements of type {}; v2 and v3 have (--format v2 or --format v3)", dialect,
+                              dtype.to_string());
         case Kind::structure:
             for (const Field& field : dtype.fields()) require_numpy_dtype(field.dtype, dialect);
             break;
@@ -112,7 +112,7 @@ DType read_numpy_dtype(const Value& v, std::string_view dialect) {
 
 void require_sizes(const ArrayMetadata& m) {
     if (m.dtype.size() == 0) {
-        throw unsupported(fmt::format("elements of type {} have no bytes to store", m.dtype.to_string()));
+        throw unsupported("elements of type {} have no bytes to store", m.dtype.to_string());
     }
     const ChunkGrid grid(m.shape, m.chunks);  // checks ranks and products
     (void)byte_count(m.shape, m.dtype.size());
@@ -122,13 +122,13 @@ void require_sizes(const ArrayMetadata& m) {
 void require_keys(const ArrayMetadata& m, const KeyScheme& only, std::string_view dialect) {
     if (m.keys == only) return;
     const Index first = Index::filled(m.shape.rank(), 0);
-    throw unsupported(fmt::format("{} cannot express chunk keys such as {}: they are {}", dialect, m.keys.key(first),
-                                  only.key(first)));
+    throw unsupported("{} cannot express chunk keys such as {}: they are {}", dialect, m.keys.key(first),
+                      only.key(first));
 }
 
 void require_no_dimension_names(const ArrayMetadata& m, std::string_view dialect) {
     if (std::ranges::any_of(m.dimension_names, [](const auto& name) { return name.has_value(); })) {
-        throw unsupported(fmt::format("{} cannot express dimension_names", dialect));
+        throw unsupported("{} cannot express dimension_names", dialect);
     }
 }
 
@@ -156,10 +156,10 @@ std::string shown(const DType& dtype, const ElementBytes& bytes) {
 /// One element from a fill value as zarr 0.4 read it; throws invalid_argument if NumPy could not assign it.
 ElementBytes assign_plain(const DType& dtype, const Value& v) {
     if (v.is_array() || v.is_object()) {
-        throw invalid_argument(fmt::format("{} is no single value", v.kind_name()));
+        throw invalid_argument("{} is no single value", v.kind_name());
     }
     if (dtype.kind() == Kind::raw) {
-        throw invalid_argument(fmt::format("NumPy cannot assign {} to {}", excerpt(v), dtype.str()));
+        throw invalid_argument("NumPy cannot assign {} to {}", excerpt(v), dtype.str());
     }
     return element_from_value(dtype, v, Assign::numpy);
 }
@@ -222,8 +222,8 @@ Value fill_json(const FillRules& rules, std::string_view dialect, const DType& d
     if (fill.spelling && reads_back(*fill.spelling)) return *fill.spelling;
     Value candidate = rules.write(dtype, *fill.bytes);
     if (reads_back(candidate)) return candidate;
-    throw unsupported(fmt::format("{} cannot express the fill_value {} of type {}: {}", dialect,
-                                  shown(dtype, *fill.bytes), dtype.to_string(), rules.limits(dtype)));
+    throw unsupported("{} cannot express the fill_value {} of type {}: {}", dialect, shown(dtype, *fill.bytes),
+                      dtype.to_string(), rules.limits(dtype));
 }
 
 FillValue read_plain_fill(const DType& dtype, const Value& v) {
@@ -270,10 +270,10 @@ Value strict_number_json(const DType& dtype, const std::byte* p) {
 
 ElementBytes read_base64(const Value& v, std::int64_t least, std::int64_t most) {
     auto bytes = base64_decode(v.as_string());
-    if (!bytes) throw invalid_argument(fmt::format("{} is no base64", excerpt(v)));
+    if (!bytes) throw invalid_argument("{} is no base64", excerpt(v));
     const auto size = static_cast<std::int64_t>(bytes->size());
     if (size < least || size > most) {
-        throw invalid_argument(fmt::format("{} stands for {} bytes, expected {}", excerpt(v), size, most));
+        throw invalid_argument("{} stands for {} bytes, expected {}", excerpt(v), size, most);
     }
     return *bytes;
 }
@@ -306,8 +306,8 @@ Value shuffle_number(const Value& configuration, std::string_view dialect) {
     if (!v) return 1;
     const auto* found = std::ranges::find(blosc_shuffles, v->as_string());
     if (found == blosc_shuffles.end()) {
-        throw unsupported(fmt::format("{} cannot express the shuffle {}: it must be one of {}", dialect, v->dump(),
-                                      fmt::join(blosc_shuffles, ", ")));
+        throw unsupported("{} cannot express the shuffle {}: it must be one of {}", dialect, v->dump(),
+                          fmt::join(blosc_shuffles, ", "));
     }
     return found - blosc_shuffles.begin();
 }
@@ -315,8 +315,8 @@ Value shuffle_number(const Value& configuration, std::string_view dialect) {
 void require_member(const CodecConfig& codec, std::string_view name, const Value& only, std::string_view dialect) {
     const Value* v = codec.configuration.find(name);
     if (v && *v != only) {
-        throw unsupported(fmt::format("{} cannot express {}'s {} {}: it must be {}", dialect, codec.name, name,
-                                      v->dump(), only.dump()));
+        throw unsupported("{} cannot express {}'s {} {}: it must be {}", dialect, codec.name, name, v->dump(),
+                          only.dump());
     }
 }
 
@@ -325,8 +325,8 @@ Value numbered_blosc_json(const CodecConfig& blosc, const DType& dtype, std::str
     require_member(blosc, "blocksize", 0, dialect);
     const Value& cname = blosc.configuration.at("cname");
     if (std::ranges::find(blosc_cnames, cname.as_string()) == blosc_cnames.end()) {
-        throw unsupported(fmt::format("{} cannot express the cname {}: it must be one of {}", dialect, cname.dump(),
-                                      fmt::join(blosc_cnames, ", ")));
+        throw unsupported("{} cannot express the cname {}: it must be one of {}", dialect, cname.dump(),
+                          fmt::join(blosc_cnames, ", "));
     }
     const Value* clevel = blosc.configuration.find("clevel");
     Value json = Value::object();
@@ -344,7 +344,7 @@ std::string chain_text(std::span<const CodecConfig> codecs) {
 
 const CodecRow& codec_row(std::string_view name) {
     if (const CodecRow* row = find_codec(name)) return *row;
-    throw unsupported(fmt::format("there is no codec \"{}\" in Tessera", name));
+    throw unsupported("there is no codec \"{}\" in Tessera", name);
 }
 
 ChunkSpec encoded_spec(ChunkSpec spec, std::span<const CodecConfig> codecs) {

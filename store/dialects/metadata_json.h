@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <array>
 #include <span>
@@ -53,7 +53,7 @@ decltype(auto) in_member(std::string_view name, Body&& body) {
 template <class Read>
 auto member(const Value& object, std::string_view name, Read&& read) {
     const Value* v = object.find(name);
-    if (!v) throw corrupt(fmt::format("the member \"{}\" is missing", name));
+    if (!v) throw corrupt("the member \"{}\" is missing", name);
     return in_member(name, [&] { return read(*v); });
 }
 

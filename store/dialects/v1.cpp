@@ -3,7 +3,7 @@
 // A pitfall: only blosc honoured order F. With every other compressor the bytes are C-ordered although `meta` says F.
 // So F becomes a transpose only with blosc; otherwise it is kept as a spelling without effect.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -99,7 +99,7 @@ std::pair<Value, Value> compressor_json(const CodecConfig& codec, const DType& d
         }
         return {"lzma", options};
     }
-    throw unsupported(fmt::format("v1 cannot express the codec {}: it has blosc, zlib, bz2, lzma or none", codec.name));
+    throw unsupported("v1 cannot express the codec {}: it has blosc, zlib, bz2, lzma or none", codec.name);
 }
 
 /// The content of `meta`; throws for metadata that it cannot express.
@@ -116,17 +116,17 @@ Value metadata_json(const ArrayMetadata& m) {
     const bool reversed = !chain.empty() && chain.front() == reversal(m.shape.rank());
     if (reversed) chain = chain.subspan(1);
     if (chain.empty() || chain.size() > 2 || chain.front().name != "bytes") {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "v1 cannot express the codecs {}: they must be [bytes] and at most one compressor, for order F [transpose] "
             "(all dimensions reversed) before them",
-            chain_text(m.codecs)));
+            chain_text(m.codecs));
     }
     const bool blosc = chain.size() == 2 && chain.back().name == "blosc";
     if (reversed && !blosc) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "v1 cannot express order F with the codecs {}: zarr 1 read and wrote it with blosc only, and C order with "
             "all else",
-            chain_text(m.codecs)));
+            chain_text(m.codecs));
     }
     // An F without effect is kept.
     const bool spelt_f = m.spelling.find("order") != nullptr && (!blosc || m.shape.rank() < 2);

@@ -8,7 +8,7 @@
 // in another order than it wrote. So such arrays have no transpose and are not written: `order` is a spelling then.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -148,8 +148,7 @@ std::vector<CodecConfig> read_filters(const Value& filters) {
 void append_codec(std::vector<CodecConfig>& chain, bool& is_bytes, CodecConfig codec) {
     const CodecRow& row = codec_row(codec.name);
     if (row.bytes_to_bytes == nullptr && is_bytes) {
-        throw unsupported(
-            fmt::format("{} needs elements, but stands after {}, which gives bytes", codec.name, chain.back().name));
+        throw unsupported("{} needs elements, but stands after {}, which gives bytes", codec.name, chain.back().name);
     }
     if (row.bytes_to_bytes != nullptr && !is_bytes) chain.push_back({"bytes"});
     is_bytes = row.array_to_array == nullptr;
@@ -173,18 +172,18 @@ std::string object_filters() {
 /// The real dtype of |O elements, by the filter that encodes them.
 DType object_dtype(const std::vector<CodecConfig>& filters) {
     if (filters.empty()) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "the elements are Python objects (dtype |O), and no filter says how they are encoded; there are {}",
-            object_filters()));
+            object_filters());
     }
     const std::string& name = filters.front().name;
     const CodecRow* row = find_codec(name);
     const Kind kind = row == nullptr ? Kind::object : row->objects;
     if (kind == Kind::variable_text) return DType::variable_text();
     if (kind == Kind::variable_bytes) return DType::variable_bytes();
-    throw unsupported(fmt::format(
+    throw unsupported(
         "the elements are Python objects (dtype |O) encoded by {}, which Tessera does not read; there are {}",
-        numcodecs_id(name), object_filters()));
+        numcodecs_id(name), object_filters());
 }
 
 bool is_json(const CodecConfig& codec) {
@@ -249,7 +248,7 @@ ArrayMetadata parse(std::string_view document) {
 Value codec_json(const CodecConfig& codec, std::int64_t item_size) {
     const bool native = is_native(codec.name);
     if (!native && !codec.name.starts_with("numcodecs.")) {
-        throw unsupported(fmt::format("v2 cannot express the codec {}", codec.name));
+        throw unsupported("v2 cannot express the codec {}", codec.name);
     }
     Value json = codec.configuration;
     if (codec.name == "blosc") {
@@ -272,8 +271,8 @@ void require_own_order(const CodecConfig& bytes, const DType& dtype) {
     const Value* endian = bytes.configuration.find("endian");
     if (endian == nullptr || dtype.order() == ByteOrder::none) return;
     if ((endian->as_string() == "big") == (dtype.order() == ByteOrder::big)) return;
-    throw unsupported(fmt::format("v2 cannot express the codec bytes with endian {} for elements of type {}",
-                                  endian->dump(), dtype.to_string()));
+    throw unsupported("v2 cannot express the codec bytes with endian {} for elements of type {}", endian->dump(),
+                      dtype.to_string());
 }
 
 /// Sets order, filters and compressor; throws unsupported for a chain that v2 cannot express.
@@ -408,7 +407,7 @@ std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_v
     if (!document) return {};
     return reading(name_of(store, key), [&] {
         member(*document, "zarr_consolidated_format", [](const Value& v) {
-            if (v != Value(1)) throw unsupported(fmt::format("{} was found, expected 1", v.dump()));
+            if (v != Value(1)) throw unsupported("{} was found, expected 1", v.dump());
             return 0;
         });
         return member(*document, "metadata", [](const Value& v) {

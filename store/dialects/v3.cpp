@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -61,7 +61,7 @@ std::optional<ByteOrder> decoded_order(const CodecConfig& filter, const DType& d
 /// Moves the endian of the chain's "bytes", and of that of inner chunks, to the dtype.
 void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) {
     constexpr int deepest = 8;  // each level is copied
-    if (depth > deepest) throw unsupported(fmt::format("shards are nested more than {} deep", deepest));
+    if (depth > deepest) throw unsupported("shards are nested more than {} deep", deepest);
     const auto innermost = std::ranges::find_if_not(codecs, keeps_dtype);
     if (innermost == codecs.end()) return;
     Value& configuration = innermost->configuration;
@@ -99,8 +99,7 @@ Named read_named(const Value& v) {
 Shape read_chunk_grid(const Value& v) {
     const Named grid = read_named(v);
     if (grid.name != "regular") {
-        throw unsupported(
-            fmt::format("the grid \"{}\" was found; Tessera reads chunks of one shape only (\"regular\")", grid.name));
+        throw unsupported("the grid \"{}\" was found; Tessera reads chunks of one shape only (\"regular\")", grid.name);
     }
     return member(grid.configuration, "chunk_shape", [](const Value& shape) { return read_dims(shape, 1); });
 }
@@ -108,7 +107,7 @@ Shape read_chunk_grid(const Value& v) {
 KeyScheme read_key_encoding(const Value& v) {
     const Named encoding = read_named(v);
     if (encoding.name != "default" && encoding.name != "v2") {
-        throw unsupported(fmt::format("\"{}\" was found, expected \"default\" or \"v2\"", encoding.name));
+        throw unsupported("\"{}\" was found, expected \"default\" or \"v2\"", encoding.name);
     }
     const KeyScheme keys = encoding.name == "v2" ? v2_keys() : default_keys();
     const Value* separator = encoding.configuration.find("separator");
@@ -122,7 +121,7 @@ std::vector<std::optional<std::string>> read_dimension_names(const Value& v, int
         names.push_back(name.is_null() ? std::nullopt : std::optional(name.as_string()));
     }
     if (names.size() != static_cast<std::size_t>(rank)) {
-        throw corrupt(fmt::format("{} names were found for {} dimensions", names.size(), rank));
+        throw corrupt("{} names were found for {} dimensions", names.size(), rank);
     }
     return names;
 }
@@ -132,9 +131,9 @@ void require_optional(const Value& unknown) {
         const Value* must = value.is_object() ? value.find("must_understand") : nullptr;
         if (must != nullptr && *must == Value(false)) continue;
         throw unsupported(
-            fmt::format("member \"{}\" is not known, and does not say that it need not be understood "
-                        "(\"must_understand\": false)",
-                        name));
+            "member \"{}\" is not known, and does not say that it need not be understood "
+            "(\"must_understand\": false)",
+            name);
     }
 }
 
@@ -145,14 +144,14 @@ std::string node_type(const Value& document) {
 ArrayMetadata parse_metadata(const Value& meta) {
     const Value* format = meta.find("zarr_format");
     if (format != nullptr && format->is_string() && format->as_string().find("purl.org") != std::string::npos) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "member \"zarr_format\": {}: this is a draft of v3 from before 2023, which no program writes any "
             "more and Tessera does not read; the program that wrote it may copy it to v2",
-            format->dump()));
+            format->dump());
     }
     require_format(meta, 3);
     if (const std::string type = node_type(meta); type != "array") {
-        throw corrupt(fmt::format("member \"node_type\": \"{}\" was found, expected \"array\"", type));
+        throw corrupt("member \"node_type\": \"{}\" was found, expected \"array\"", type);
     }
     ArrayMetadata m;
     m.unknown = unknown_members(meta, members);
@@ -283,8 +282,8 @@ Value key_encoding_json(const KeyScheme& keys) {
             if (keys == scheme.with_separator(separator)) return named_json(name, "separator", separator);
         }
     }
-    throw unsupported(fmt::format("v3 cannot express chunk keys such as {}: they are c/0/0 or c.0.0, or 0.0 or 0/0",
-                                  keys.key({0, 0})));
+    throw unsupported("v3 cannot express chunk keys such as {}: they are c/0/0 or c.0.0, or 0.0 or 0/0",
+                      keys.key({0, 0}));
 }
 
 /// The original spelling of the data type, if it still matches the dtype.
@@ -315,9 +314,9 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     auto chain = read_codecs(codecs);
     take_endian(read_again, chain);
     if (!(read_again == m.dtype)) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "v3 cannot express the byte order of elements of type {} with the codecs {}: they would read as {}",
-            m.dtype.to_string(), chain_text(m.codecs), read_again.to_string()));
+            m.dtype.to_string(), chain_text(m.codecs), read_again.to_string());
     }
     Value meta = Value::object();
     meta.set("shape", dims_json(m.shape));
@@ -374,7 +373,7 @@ void save(KeyValueStore& store, std::string_view prefix, const ArrayMetadata& me
 /// The existing document, to be changed.
 Value document_at(const KeyValueStore& store, std::string_view prefix) {
     auto document = load_document(store, prefix);
-    if (!document) throw not_found(fmt::format("{} is not there", name_of(store, join_key(prefix, document_name))));
+    if (!document) throw not_found("{} is not there", name_of(store, join_key(prefix, document_name)));
     return std::move(*document);
 }
 
@@ -438,8 +437,7 @@ std::optional<Value> load_consolidated(const KeyValueStore& store, std::string_v
     return reading(name_of(store, join_key(prefix, document_name)), [&] {
         return in_member("consolidated_metadata", [&] {
             member(*consolidated, "kind", [](const Value& v) {
-                if (v != Value("inline"))
-                    throw unsupported(fmt::format("{} was found, expected \"inline\"", excerpt(v)));
+                if (v != Value("inline")) throw unsupported("{} was found, expected \"inline\"", excerpt(v));
                 return 0;
             });
             return member(*consolidated, "metadata", [](const Value& v) {

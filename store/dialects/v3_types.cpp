@@ -1,4 +1,5 @@
 #include "v3_types.h"
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <cstring>
@@ -87,7 +88,7 @@ std::optional<DType> read_bits(std::string_view name) {
         bits = bits * 10 + (c - '0');
     }
     if (bits == 0 || bits % 8 != 0) {
-        throw corrupt(fmt::format("\"{}\": the number of bits must be a multiple of 8", name));
+        throw corrupt("\"{}\": the number of bits must be a multiple of 8", name);
     }
     return DType::raw(bits / 8);
 }
@@ -102,7 +103,7 @@ Value structure_json(const DType& dtype, std::string_view name) {
     Value fields = Value::array();
     std::int64_t end = 0;
     const auto refuse = [&](std::string_view what) {
-        throw unsupported(fmt::format("v3 cannot express {} in elements of type {}", what, dtype.to_string()));
+        throw unsupported("v3 cannot express {} in elements of type {}", what, dtype.to_string());
     };
     for (const Field& field : dtype.fields()) {
         if (field.offset != end) refuse("padding");
@@ -143,9 +144,9 @@ ElementBytes read_bits_fill(const DType& dtype, const std::string& text) {
 ElementBytes read_float_fill(const DType& dtype, const Value& v) {
     if (v.is_string() && v.as_string().starts_with("0x")) return read_bits_fill(dtype, v.as_string());
     if (v.is_string() && v != Value("NaN") && v != Value("Infinity") && v != Value("-Infinity")) {
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "{} was found, expected a number, \"NaN\", \"Infinity\", \"-Infinity\" or the bits as \"0x\" and {} digits",
-            excerpt(v), 2 * dtype.size()));
+            excerpt(v), 2 * dtype.size());
     }
     return element_from_value(dtype, v, Assign::exact);
 }
@@ -157,7 +158,7 @@ ElementBytes read_bytes_fill(const Value& v, std::int64_t least, std::int64_t mo
     for (const Value& byte : v.as_array()) bytes.push_back(static_cast<std::byte>(read_number(byte, 0, 255)));
     const auto size = static_cast<std::int64_t>(bytes.size());
     if (size < least || size > most) {
-        throw invalid_argument(fmt::format("{} bytes were found, expected {}", size, most));
+        throw invalid_argument("{} bytes were found, expected {}", size, most);
     }
     return bytes;
 }
@@ -167,15 +168,14 @@ ElementBytes read_fill(const DType& dtype, const Value& v);
 ElementBytes read_structure_fill(const DType& dtype, const Value& v) {
     if (v.is_string()) return read_base64(v, dtype.size(), dtype.size());
     if (v.as_object().size() != dtype.fields().size()) {
-        throw invalid_argument(
-            fmt::format("{} values were found for {} fields", v.as_object().size(), dtype.fields().size()));
+        throw invalid_argument("{} values were found for {} fields", v.as_object().size(), dtype.fields().size());
     }
     std::map<std::string_view, const Value*> values;  // a structure may have very many fields
     for (const auto& [name, value] : v.as_object()) values.emplace(name, &value);
     ElementBytes bytes = zero_element(dtype);
     for (const Field& field : dtype.fields()) {
         const auto value = values.find(field.name);
-        if (value == values.end()) throw invalid_argument(fmt::format("the field '{}' has no value", field.name));
+        if (value == values.end()) throw invalid_argument("the field '{}' has no value", field.name);
         const ElementBytes element = in_context([&] { return fmt::format("the field '{}'", field.name); },
                                                 [&] { return read_fill(field.dtype, *value->second); });
         std::ranges::copy(element, bytes.begin() + field.offset);
@@ -185,7 +185,7 @@ ElementBytes read_structure_fill(const DType& dtype, const Value& v) {
 
 ElementBytes read_fill(const DType& dtype, const Value& v) {
     const auto require = [&](bool good, std::string_view expected) {
-        if (!good) throw invalid_argument(fmt::format("{} was found, expected {}", excerpt(v), expected));
+        if (!good) throw invalid_argument("{} was found, expected {}", excerpt(v), expected);
     };
     switch (dtype.kind()) {
         case Kind::boolean:
@@ -283,14 +283,14 @@ DType read_data_type(const Value& v) {
     if (type.name == "raw_bytes") return DType::raw(length(0));
     if (type.name == "fixed_length_utf32") {
         const std::int64_t bytes = length(0);
-        if (bytes % 4 != 0) throw corrupt(fmt::format("length_bytes is {}, expected a multiple of 4", bytes));
+        if (bytes % 4 != 0) throw corrupt("length_bytes is {}, expected a multiple of 4", bytes);
         return DType::text(bytes / 4, ByteOrder::little);
     }
     if (type.name == "numpy.datetime64") return read_time(Kind::datetime, type.configuration);
     if (type.name == "numpy.timedelta64") return read_time(Kind::timedelta, type.configuration);
     if (type.name == structure_name || type.name == older_structure_name) return read_structure(type.configuration);
     if (const auto bits = read_bits(type.name)) return *bits;
-    throw unsupported(fmt::format("{} is not known to Tessera", excerpt(type.name)));
+    throw unsupported("{} is not known to Tessera", excerpt(type.name));
 }
 
 Value data_type_json(const DType& dtype, std::string_view structures) {
@@ -322,18 +322,16 @@ Value data_type_json(const DType& dtype, std::string_view structures) {
         case Kind::structure:
             return structure_json(dtype, structures);
         default:
-            throw unsupported(fmt::format("v3 has no data_type for elements of type {}", dtype.to_string()));
+            throw unsupported("v3 has no data_type for elements of type {}", dtype.to_string());
     }
 }
 
 void name_structures(const Dialect& dialect, ArrayMetadata& m, std::string_view name) {
     if (name != structure_name && name != older_structure_name) {
-        throw invalid_argument(
-            fmt::format("structures \"{}\": expected {} or {}", name, structure_name, older_structure_name));
+        throw invalid_argument("structures \"{}\": expected {} or {}", name, structure_name, older_structure_name);
     }
     if (dialect.name != "v3") {
-        throw unsupported(
-            fmt::format("structures \"{}\": only v3 has names for structures, not {}", name, dialect.name));
+        throw unsupported("structures \"{}\": only v3 has names for structures, not {}", name, dialect.name);
     }
     if (m.dtype.kind() != Kind::structure) return;
     m.spelling.erase("data_type");

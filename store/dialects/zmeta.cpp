@@ -3,8 +3,7 @@
 // `__zmeta__` is written as by Python's json.dump(indent=4, sort_keys=True), byte for byte as zarr 0.4 would write it
 // for the same array. Two things keep their original spelling: the fill value (300 for a u1 stays 300 until the fill
 // changes) and members that 0.4 did not know.
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -34,8 +33,7 @@ Value parse_json(std::string_view text) {
     } catch (const Error& e) {
         // 0.4 left this when Python could not write the given fill value.
         if (!text.ends_with("\"fill_value\": ")) throw;
-        throw corrupt(
-            fmt::format("{} (zarr 0.4 failed while it wrote the fill value: the array was never complete)", e.what()));
+        throw corrupt("{} (zarr 0.4 failed while it wrote the fill value: the array was never complete)", e.what());
     }
 }
 
@@ -69,8 +67,7 @@ Value metadata_json(const ArrayMetadata& m) {
     require_numpy_dtype(m.dtype, "zmeta");
     require_sizes(m);
     if (m.codecs.size() != 2 || m.codecs[0].name != "bytes" || m.codecs[1].name != "blosc") {
-        throw unsupported(
-            fmt::format("zmeta cannot express the codecs {}: they must be [bytes, blosc]", chain_text(m.codecs)));
+        throw unsupported("zmeta cannot express the codecs {}: they must be [bytes, blosc]", chain_text(m.codecs));
     }
     require_keys(m, default_keys(), "zmeta");
     require_no_dimension_names(m, "zmeta");

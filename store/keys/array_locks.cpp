@@ -34,7 +34,7 @@
 #include <sys/stat.h>
 #include <tessera/byte_io.h>
 #include <tessera/caller.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/permissions.h>
 #include <unistd.h>
@@ -231,8 +231,7 @@ private:
         if (!file && errno == ENOENT) {
             if (!make_folder_like_above(directory_.get(), folder) && errno != EEXIST) {
                 if (errno == ENOENT) {
-                    throw not_found(
-                        fmt::format("{}: is gone: it was removed, or another took its place; open it again", name_));
+                    throw not_found("{}: is gone: it was removed, or another took its place; open it again", name_);
                 }
                 throw io_error("making the directory", fmt::format("{}/{}", name_, folder), errno);
             }
@@ -257,8 +256,8 @@ private:
         if (::fstatat(directory_.get(), path, &status, AT_SYMLINK_NOFOLLOW) != 0 || (status.st_mode & S_IFMT) == type) {
             return;
         }
-        throw corrupt(fmt::format("{}/{} is {}, where the locks of the array are to be; remove it", name_, path,
-                                  kind_text(status.st_mode)));
+        throw corrupt("{}/{} is {}, where the locks of the array are to be; remove it", name_, path,
+                      kind_text(status.st_mode));
     }
 
     ThreadLocks threads_;

@@ -24,7 +24,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <tessera/permissions.h>
 #include <tessera/stop.h>
@@ -175,7 +175,7 @@ public:
     /// Throws cancelled if the waiter has given up.
     void require_going_on(const std::string& builder) const {
         if (!stop_requested() && (waiter_ == nullptr || !waiter_->stopped())) return;
-        throw cancelled(fmt::format("interrupted while waiting for {}, which {} is making", path_.string(), builder));
+        throw cancelled("interrupted while waiting for {}, which {} is making", path_.string(), builder);
     }
 
 private:
@@ -287,7 +287,7 @@ std::optional<std::string> DestinationLock::State::enter(const fs::path& path) {
     entered = is_new;
     if (is_new) return std::nullopt;
     if (holder->second.thread == std::this_thread::get_id()) {
-        throw already_exists(fmt::format("{}: it is being made already, by this very thread", path.string()));
+        throw already_exists("{}: it is being made already, by this very thread", path.string());
     }
     return "another thread";
 }
@@ -362,8 +362,7 @@ std::optional<std::string> DestinationLock::State::take(const fs::path& path, co
     if (::fstat(file.get(), &status) != 0) throw io_error("locking", path.string(), errno);
     if (!lock_name.empty() && !S_ISREG(status.st_mode)) {
         const fs::path name = folder / std::exchange(lock_name, {});
-        throw already_exists(
-            fmt::format("{}: something that is no lock file is there; move it away first", name.string()));
+        throw already_exists("{}: something that is no lock file is there; move it away first", name.string());
     }
     if (!try_flock(file.get(), folder / lock_name)) {
         std::string builder = lock_name.empty() ? "another process" : builder_of(file.get());
@@ -406,9 +405,9 @@ DestinationLock::DestinationLock(const fs::path& path, const StoreOptions& optio
         }
         if (builder && attempt->out_of_order()) {
             throw already_exists(
-                fmt::format("{}: {} is making it, and to wait for that while holding a destination that comes after "
-                            "it could last for ever; try again",
-                            path.string(), *builder));
+                "{}: {} is making it, and to wait for that while holding a destination that comes after "
+                "it could last for ever; try again",
+                path.string(), *builder);
         }
         made = std::move(attempt->made);
         if (builder) {

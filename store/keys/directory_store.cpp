@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/store_kind.h>
 #include <unistd.h>
@@ -211,7 +211,7 @@ public:
         require_writable("moving", from);
         const Spot source = spot(from, Make::no);
         if (!source.is_there() || !leads_to_folder(source)) {
-            throw not_found(fmt::format("moving {}: no such directory", path_of(from)));
+            throw not_found("moving {}: no such directory", path_of(from));
         }
         const Spot target = spot(to, Make::for_move);
         const bool moved = rename_new(source.fd, source.name.c_str(), target.fd, target.name.c_str()) ||
@@ -226,7 +226,7 @@ public:
             return;
         }
         if (errno == EEXIST) {
-            throw already_exists(fmt::format("moving {}: {} is there already", path_of(from), path_of(to)));
+            throw already_exists("moving {}: {} is there already", path_of(from), path_of(to));
         }
         throw io_error("moving", path_of(from), errno);
     }
@@ -475,7 +475,7 @@ public:
         struct stat status {};
         const std::string own(key.substr(0, key.find('/')));
         if (!folder || ::fstatat(folder.get(), own.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            throw not_found(fmt::format("{}: no such folder", path_of(join_key(above, own))));
+            throw not_found("{}: no such folder", path_of(join_key(above, own)));
         }
         Descriptor fd(open_below(folder.get(), std::string(key), O_RDONLY | O_NONBLOCK | O_NOCTTY, true));
         if (!fd && !is_absent(errno)) throw io_error("opening", path_of(join_key(above, key)), errno);
@@ -625,7 +625,7 @@ std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_v
         const std::size_t slash = prefix.rfind('/');
         prefix = prefix.substr(0, slash == prefix.npos ? 0 : slash);
     }
-    if (levels > 0) throw not_found(fmt::format("{}: the store has no folder that far above", store.name()));
+    if (levels > 0) throw not_found("{}: the store has no folder that far above", store.name());
     return store.open(join_key(prefix, key));
 }
 

@@ -18,6 +18,7 @@
 // Folders stay open until sync(), which ends an operation. This costs no extra calls, because sync() uses the same
 // descriptor.
 #include "directory_tree.h"
+#include <tessera/error_text.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ int DirectoryTree::open_root() const {
 
 void DirectoryTree::require_writable(std::string_view doing, std::string_view key) const {
     if (options_.read_only) {
-        throw invalid_argument(fmt::format("{} {}: the store was opened for reading only", doing, path_of(key)));
+        throw invalid_argument("{} {}: the store was opened for reading only", doing, path_of(key));
     }
 }
 
@@ -166,16 +167,16 @@ Error DirectoryTree::blocked(std::string_view path, std::size_t from) const {
     }
     if (in_the_way.size() > own) return not_ours(path_of(in_the_way), status.st_mode);
     return invalid_argument(
-        fmt::format("{} is {}: nothing is written or deleted through it; name what it leads to, or allow it by "
-                    "--follow-links",
-                    path_of(in_the_way), kind_text(status.st_mode)));
+        "{} is {}: nothing is written or deleted through it; name what it leads to, or allow it by "
+        "--follow-links",
+        path_of(in_the_way), kind_text(status.st_mode));
 }
 
 Error DirectoryTree::not_ours(const std::string& path, mode_t mode) {
     return corrupt(
-        fmt::format("{} is {}, in a place where Tessera keeps files of its own and follows no links; "
-                    "remove it (`tessera repair` removes what is no file and no directory)",
-                    path, kind_text(mode)));
+        "{} is {}, in a place where Tessera keeps files of its own and follows no links; "
+        "remove it (`tessera repair` removes what is no file and no directory)",
+        path, kind_text(mode));
 }
 
 Descriptor DirectoryTree::open_value(std::string_view key) const {
@@ -202,8 +203,8 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
     if (!fd || !leads_out(fd.get())) return fd;
     const std::string_view name = key.substr(key.rfind('/') + 1);
     if (!looks_like_chunk(name) && name != "c") return Descriptor();
-    throw unsupported(fmt::format("{} leads out of {} by a symbolic link; --follow-links lets it", path_of(key),
-                                  options_.within.string()));
+    throw unsupported("{} leads out of {} by a symbolic link; --follow-links lets it", path_of(key),
+                      options_.within.string());
 }
 
 bool DirectoryTree::leads_out(int fd) const {
@@ -229,7 +230,7 @@ std::string DirectoryTree::target_of(std::string_view prefix) const {
 void DirectoryTree::require_no_dead_link(int root, std::string_view path) const {
     const std::string link = dead_link(root, path);
     if (link.empty()) return;
-    throw corrupt(fmt::format("{} is a symbolic link that leads nowhere: to {}", path_of(link), target_of(link)));
+    throw corrupt("{} is a symbolic link that leads nowhere: to {}", path_of(link), target_of(link));
 }
 
 void DirectoryTree::require_absent(int root, const std::string& key, int error) const {
@@ -238,8 +239,8 @@ void DirectoryTree::require_absent(int root, const std::string& key, int error) 
     if (error == ENOTDIR && looks_like_chunk(key.substr(key.rfind('/') + 1))) {
         const std::string in_the_way = obstacle(root, key);
         if (::fstatat(root, in_the_way.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-            throw corrupt(fmt::format("{} is {}, where a folder of chunks is expected", path_of(in_the_way),
-                                      kind_text(status.st_mode)));
+            throw corrupt("{} is {}, where a folder of chunks is expected", path_of(in_the_way),
+                          kind_text(status.st_mode));
         }
     }
     if (is_absent(error)) return;
@@ -250,7 +251,7 @@ void DirectoryTree::require_absent(int root, const std::string& key, int error) 
 }
 
 Error DirectoryTree::not_a_file(std::string_view key, mode_t mode) const {
-    return corrupt(fmt::format("{} is {}, and not a regular file", path_of(key), kind_text(mode)));
+    return corrupt("{} is {}, and not a regular file", path_of(key), kind_text(mode));
 }
 
 bool DirectoryTree::is_value(int fd, std::string_view key, struct stat& status) const {

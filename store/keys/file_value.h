@@ -1,9 +1,8 @@
 // A value of a directory store: an open file. Private to the store module.
 #pragma once
 
-#include <fmt/format.h>
 #include <tessera/byte_io.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/holes.h>
 #include <unistd.h>
 
@@ -25,14 +24,14 @@ public:
 
     void read(std::uint64_t offset, MutableByteSpan out) const override {
         if (offset > size_ || out.size() > size_ - offset) {
-            throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
-                                      offset + out.size(), size_));
+            throw corrupt("{}: bytes {} to {} were expected, but there are {}", name_, offset, offset + out.size(),
+                          size_);
         }
         while (!out.empty()) {
             const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
             if (n < 0 && errno == EINTR) continue;
             if (n < 0) throw io_error("reading", name_, errno);
-            if (n == 0) throw corrupt(fmt::format("{}: cut short at byte {} while it was open", name_, offset));
+            if (n == 0) throw corrupt("{}: cut short at byte {} while it was open", name_, offset);
             out = out.subspan(static_cast<std::size_t>(n));
             offset += static_cast<std::uint64_t>(n);
         }

@@ -31,7 +31,7 @@
 #include "journal.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 
 #include <algorithm>
@@ -64,10 +64,10 @@ Sha256 hash_of(ByteSpan bytes) {
 }
 
 [[noreturn]] void damaged(std::string_view name, std::string_view what) {
-    throw corrupt(fmt::format(
+    throw corrupt(
         "{}: the journal of a batch of edits is damaged: {}; `tessera repair` sets the batch aside, and the array "
         "stays as it is",
-        name, what));
+        name, what);
 }
 
 Journal::Entry decode_entry(ByteSpan& rest, bool of_group, std::string_view name) {
@@ -119,10 +119,10 @@ Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) 
     if (std::memcmp(p, magic.data(), magic.size()) != 0) damaged(name, "its first 8 bytes are not a journal's");
     const auto major = load_little<std::uint16_t>(p + 8);
     if (major < 1 || major > major_version) {
-        throw unsupported(fmt::format(
+        throw unsupported(
             "{}: the journal of a batch of edits has version {}, this program knows 1 to {}; finish the batch with "
             "the program that began it, or `tessera repair --give-up-batches` sets it aside",
-            name, major, major_version));
+            name, major, major_version);
     }
     const Header header{.entries_at = load_little<std::uint32_t>(p + 12),
                         .count = load_little<std::uint64_t>(p + 24),

@@ -28,7 +28,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/value.h>
 #include <unistd.h>
 
@@ -230,7 +230,7 @@ void ChangeKeeper::finish() {
 namespace {
 
 [[noreturn]] void no_record(std::string_view name, std::size_t line) {
-    throw corrupt(fmt::format("{}: line {} is none of a record of changes: they cannot be taken back", name, line));
+    throw corrupt("{}: line {} is none of a record of changes: they cannot be taken back", name, line);
 }
 
 /// The object in a line. Throws no_record.
@@ -261,8 +261,8 @@ KeptChange change_of(const Value& line) {
 
 void read_header(KeptChanges& read, const Value& header) {
     if (header.at("tessera_undo").as_int64() != record_version) {
-        throw unsupported(fmt::format("the record of changes has version {}, this program knows version {}",
-                                      header.at("tessera_undo").dump(), record_version));
+        throw unsupported("the record of changes has version {}, this program knows version {}",
+                          header.at("tessera_undo").dump(), record_version);
     }
     const std::string& id = header.at("id").as_string();
     constexpr int hexadecimal = 16;

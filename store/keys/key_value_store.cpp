@@ -1,7 +1,6 @@
 #include <tessera/key_value_store.h>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/store_kind.h>
 
 #include "keys.h"
@@ -14,8 +13,8 @@ void require_key(std::string_view key) {
         const std::string_view part = rest.substr(0, slash);
         if (part.empty() || part == "." || part == ".." || part.find('\0') != std::string_view::npos) {
             // The key comes last: it may contain the NUL that is the error.
-            throw invalid_argument(
-                fmt::format("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"", key));
+            throw invalid_argument("not a key, whose parts, joined by '/', must not be empty, \".\" or \"..\": \"{}\"",
+                                   key);
         }
         if (slash == std::string_view::npos) return;
         rest.remove_prefix(slash + 1);
@@ -33,14 +32,14 @@ void require_movable(std::string_view store, std::string_view from, std::string_
         return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
     };
     if (is_within(to, from) || is_within(from, to)) {
-        throw invalid_argument(fmt::format("{}: {} cannot be moved to {}, which is {}", store, from, to,
-                                           from == to ? "the same place" : "a place within or above it"));
+        throw invalid_argument("{}: {} cannot be moved to {}, which is {}", store, from, to,
+                               from == to ? "the same place" : "a place within or above it");
     }
 }
 
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit) {
     if (size <= limit) return;
-    throw corrupt(fmt::format("{} has {} bytes, expected at most {}", name, size, limit));
+    throw corrupt("{} has {} bytes, expected at most {}", name, size, limit);
 }
 
 bool KeyValueStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
@@ -59,7 +58,7 @@ bool KeyValueStore::put_new(std::string_view key, ByteSpan value) {
 }
 
 bool KeyValueStore::replace(std::string_view from, std::string_view /*to*/) {
-    throw unsupported(fmt::format("{}: {} cannot take the place of another value in this kind of store", name(), from));
+    throw unsupported("{}: {} cannot take the place of another value in this kind of store", name(), from);
 }
 
 std::optional<ValueStamp> KeyValueStore::stamp(std::string_view key) const {
@@ -75,11 +74,11 @@ Durability durability_named(std::string_view name) {
     if (name == "none") return Durability::none;
     if (name == "commit") return Durability::commit;
     if (name == "each") return Durability::each;
-    throw invalid_argument(fmt::format("\"{}\" is no durability; there are none, commit and each", name));
+    throw invalid_argument("\"{}\" is no durability; there are none, commit and each", name);
 }
 
 void KeyValueStore::move(std::string_view from, std::string_view /*to*/) {
-    throw unsupported(fmt::format("{}: {} cannot be moved within this kind of store", name(), from));
+    throw unsupported("{}: {} cannot be moved within this kind of store", name(), from);
 }
 
 std::string join_key(std::string_view prefix, std::string_view name) {

@@ -1,9 +1,8 @@
 // Lists of any length, line by line. Private to the store module.
 #pragma once
 
-#include <fmt/format.h>
 #include <tessera/byte_io.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <cstddef>
 #include <string>
@@ -22,7 +21,7 @@ void for_each_line(const ByteSource& text, std::string_view form, const Each& ea
     std::string begun;  // of a line, in an earlier piece
     std::size_t number = 1;
     const auto require = [&](bool good) {
-        if (!good) throw corrupt(fmt::format("line {} is not {}", number, form));
+        if (!good) throw corrupt("line {} is not {}", number, form);
     };
     for_each_piece(text, [&](ByteSpan bytes) {
         for (std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size()); !rest.empty();) {

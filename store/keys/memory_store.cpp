@@ -1,6 +1,6 @@
 // A store in memory. Values are immutable once put, so that an open value does not change when its key is replaced.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 
 #include <atomic>
@@ -36,8 +36,8 @@ public:
     void read(std::uint64_t offset, MutableByteSpan out) const override {
         const ByteSpan bytes = value_->value.span();
         if (offset > bytes.size() || out.size() > bytes.size() - offset) {
-            throw corrupt(fmt::format("{}: bytes {} to {} were expected, but there are {}", name_, offset,
-                                      offset + out.size(), bytes.size()));
+            throw corrupt("{}: bytes {} to {} were expected, but there are {}", name_, offset, offset + out.size(),
+                          bytes.size());
         }
         if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
     }
@@ -91,9 +91,9 @@ public:
         require_movable(name_, from, to);
         const std::lock_guard guard(mutex_);
         const auto old = entries_below(values_, from);
-        if (old.empty()) throw not_found(fmt::format("moving {}/{}: nothing is there", name_, from));
+        if (old.empty()) throw not_found("moving {}/{}: nothing is there", name_, from);
         if (!entries_below(values_, to).empty() || values_.contains(to)) {
-            throw already_exists(fmt::format("moving {}/{}: {} is there already", name_, from, to));
+            throw already_exists("moving {}/{}: {} is there already", name_, from, to);
         }
         Values moved;
         for (const auto& [key, value] : old) moved.emplace(join_key(to, name_below(from, key)), value);

@@ -5,7 +5,7 @@
 // followed, not even one that appears meanwhile. Only regular files are read.
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/reference_store.h>
 #include <tessera/value.h>
@@ -61,7 +61,7 @@ public:
             const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
             if (n < 0 && errno == EINTR) continue;
             if (n < 0) throw io_error("cannot read", name_, errno);
-            if (n == 0) throw corrupt(fmt::format("{}: {} bytes are missing at its end", name_, out.size()));
+            if (n == 0) throw corrupt("{}: {} bytes are missing at its end", name_, out.size());
             out = out.subspan(static_cast<std::size_t>(n));
             offset += static_cast<std::uint64_t>(n);
         }
@@ -112,9 +112,7 @@ private:
 
     /// The path relative to the folder, or absolute if paths may lead out of it.
     [[nodiscard]] std::string checked(const std::string& path) const {
-        const auto refuse = [&](std::string_view why) {
-            throw unsupported(fmt::format("\"{}\" {}", path.substr(0, 200), why));
-        };
+        const auto refuse = [&](std::string_view why) { throw unsupported("\"{}\" {}", path.substr(0, 200), why); };
         if (path.find('\0') != std::string::npos) throw unsupported("what has a NUL is no path");
         if (path.empty() || path.size() > longest_name) refuse("is no path");
         if (path.find("{{") != std::string::npos) refuse("is a template, which Tessera does not fill in");
@@ -140,16 +138,15 @@ private:
         Descriptor fd(outside_ ? open_at(AT_FDCWD, path.c_str(), flags)
                                : open_beneath(directory_.get(), path.c_str(), flags));
         if (!fd && errno == ELOOP && !outside_) {
-            throw unsupported(
-                fmt::format("{}: references do not lead through symbolic links; --allow-outside lets them", full));
+            throw unsupported("{}: references do not lead through symbolic links; --allow-outside lets them", full);
         }
         if (!fd && is_absent(errno)) {
-            throw corrupt(fmt::format("{}: references lead to this file, and it is not there", full));
+            throw corrupt("{}: references lead to this file, and it is not there", full);
         }
         struct stat status {};
         if (!fd || ::fstat(fd.get(), &status) != 0) throw io_error("cannot open", full, errno);
         if (!S_ISREG(status.st_mode)) {
-            throw corrupt(fmt::format("{} is {}, and not a regular file", full, kind_text(status.st_mode)));
+            throw corrupt("{} is {}, and not a regular file", full, kind_text(status.st_mode));
         }
         return std::make_shared<PinnedFile>(std::move(fd), static_cast<std::uint64_t>(status.st_size), full);
     }
@@ -173,7 +170,7 @@ public:
             const bool empty = found == nullptr || found->is_null() ||
                                (found->is_object() && found->as_object().empty()) ||
                                (found->is_array() && found->as_array().empty());
-            if (!empty) throw unsupported(fmt::format("\"{}\" is not read: write its references out", generator));
+            if (!empty) throw unsupported("\"{}\" is not read: write its references out", generator);
         }
         for (const auto& [key, value] : document.at("refs").as_object()) {
             in_context([&key = key] { return fmt::format("reference \"{}\"", key); },
@@ -197,9 +194,9 @@ public:
         const std::uint64_t size = at.whole ? file->size() : at.size;
         if (offset > file->size() || size > file->size() - offset) {
             throw corrupt(
-                fmt::format("{}: expected {} bytes at offset {} of {}, which has {} bytes: write the "
-                            "references anew",
-                            name, size, offset, file->name(), file->size()));
+                "{}: expected {} bytes at offset {} of {}, which has {} bytes: write the "
+                "references anew",
+                name, size, offset, file->name(), file->size());
         }
         return slice_source(file, offset, size, name);
     }
@@ -235,9 +232,9 @@ public:
 private:
     [[noreturn]] void refuse(std::string_view key) const {
         require_prefix(key);
-        throw unsupported(fmt::format(
+        throw unsupported(
             "{}: references are never changed; copy the array (`tessera copy {} DIRECTORY`) and change the copy",
-            join_key(name_, key), name_));
+            join_key(name_, key), name_);
     }
 
     [[nodiscard]] std::uint64_t size_of(const Reference& at) const {
@@ -260,7 +257,7 @@ private:
         const bool fits = value.is_array() && (value.as_array().size() == 1 || value.as_array().size() == 3) &&
                           value.as_array()[0].is_string();
         if (!fits) {
-            throw corrupt(fmt::format("expected text, [file] or [file, offset, size], found {}", value.kind_name()));
+            throw corrupt("expected text, [file] or [file, offset, size], found {}", value.kind_name());
         }
         const Value::Array& parts = value.as_array();
         Reference at{.text = {}, .file = files_.number(parts[0].as_string()), .whole = parts.size() == 1};
@@ -277,8 +274,8 @@ private:
         const std::size_t digits = std::min(text.find_first_not_of(base64_alphabet), text.size());
         const std::size_t end = std::min(text.find_first_not_of('=', digits), text.size());
         if (end == text.size()) return;
-        throw corrupt(fmt::format("its base64 is broken at character {}: {}", end + 1,
-                                  end > digits ? "something follows the padding" : "it is none of base64's"));
+        throw corrupt("its base64 is broken at character {}: {}", end + 1,
+                      end > digits ? "something follows the padding" : "it is none of base64's");
     }
 
     static Reference parse_text(const std::string& text) {
@@ -325,13 +322,12 @@ std::shared_ptr<KeyValueStore> open_references(const fs::path& path, const Refer
     const Value* refs = document.is_object() ? document.find("refs") : nullptr;
     if (refs == nullptr || !refs->is_object()) {
         if (!wanted) return nullptr;
-        throw corrupt(
-            fmt::format("{}: no references: expected an object with \"version\" and \"refs\"", path.string()));
+        throw corrupt("{}: no references: expected an object with \"version\" and \"refs\"", path.string());
     }
     const Value* version = document.find("version");
     if (version == nullptr || *version != Value(1)) {
-        throw unsupported(fmt::format("{}: references of version {}, expected 1", path.string(),
-                                      version == nullptr ? "null" : version->dump()));
+        throw unsupported("{}: references of version {}, expected 1", path.string(),
+                          version == nullptr ? "null" : version->dump());
     }
     return in_context([&] { return path.string(); },
                       [&] { return std::make_shared<ReferenceStore>(path, document, text.size(), options); });

@@ -1,7 +1,6 @@
 #include <tessera/simple_store.h>
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <map>
 #include <mutex>
@@ -40,7 +39,7 @@ SimpleStore::SimpleStore(std::string name, const StoreOptions& options)
 
 void SimpleStore::require_writable(std::string_view key) const {
     require_key(key);
-    if (options_.read_only) throw invalid_argument(fmt::format("{}: opened for reading only", full_name(key)));
+    if (options_.read_only) throw invalid_argument("{}: opened for reading only", full_name(key));
 }
 
 std::string SimpleStore::full_name(std::string_view key) const {
@@ -86,9 +85,9 @@ bool SimpleStore::replace(std::string_view from, std::string_view to) {
 void SimpleStore::move(std::string_view from, std::string_view to) {
     require_movable(name_, from, to);
     const std::vector<std::string> old = keys(from);
-    if (old.empty()) throw not_found(fmt::format("moving {}: nothing is there", full_name(from)));
+    if (old.empty()) throw not_found("moving {}: nothing is there", full_name(from));
     if (!keys(to).empty() || contains(to)) {
-        throw already_exists(fmt::format("moving {}: {} is there already", full_name(from), to));
+        throw already_exists("moving {}: {} is there already", full_name(from), to);
     }
     for (const std::string& key : old) replace(key, join_key(to, name_below(from, key)));
 }

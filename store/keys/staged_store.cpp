@@ -1,7 +1,6 @@
 #include "staged_store.h"
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <set>
@@ -62,9 +61,9 @@ std::vector<Journal::Entry> StagedStore::changes() const {
             const auto stamp = beneath_->stamp(staged_key(entry.number));
             if (!stamp) {
                 throw corrupt(
-                    fmt::format("{}/{}: the new value of {} was removed while the batch was being made; nothing "
-                                "of it takes effect",
-                                name(), staged_key(entry.number), entry.key));
+                    "{}/{}: the new value of {} was removed while the batch was being made; nothing "
+                    "of it takes effect",
+                    name(), staged_key(entry.number), entry.key);
             }
             entry.stamp = *stamp;
         }
@@ -92,9 +91,9 @@ bool StagedStore::counts() const {
 void StagedStore::require_recorded(std::string_view key, const Change& change, const ValueStamp& found) const {
     if (!pending_ || may_be_recorded(change.stamp, found)) return;
     throw corrupt(
-        fmt::format("{}: the new value of {} is not the one that the journal of its batch records; `tessera "
-                    "verify` says more",
-                    join_key(name(), staged_key(change.number)), name_below(prefix_, key)));
+        "{}: the new value of {} is not the one that the journal of its batch records; `tessera "
+        "verify` says more",
+        join_key(name(), staged_key(change.number)), name_below(prefix_, key));
 }
 
 std::string StagedStore::staged_key(std::uint64_t number) const {
@@ -113,7 +112,7 @@ void StagedStore::staged(std::string_view key, std::uint64_t number) {
 
 void StagedStore::require_writable(std::string_view key) const {
     if (!read_only_) return;
-    throw invalid_argument(fmt::format("changing {}: the store was opened for reading only", join_key(name(), key)));
+    throw invalid_argument("changing {}: the store was opened for reading only", join_key(name(), key));
 }
 
 // A staged value that is absent was moved to its key meanwhile, by somebody who finishes the batch.

@@ -1,9 +1,8 @@
 // The table of all kinds of stores. A new one needs a file with a StoreKind, and here its name.
 #include <tessera/store_kind.h>
 
-#include <fmt/format.h>
 #include <tessera/added_rows.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -45,10 +44,10 @@ void add_store_kind(const StoreKind& kind) {
     };
     const std::string_view scheme = kind.scheme;
     if (scheme.size() < 2 || scheme[0] < 'a' || scheme[0] > 'z' || !std::ranges::all_of(scheme, fits) || !kind.place) {
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "adding kind of store \"{}\": it needs a place(), and a scheme of two or more of a-z, 0-9, '+', "
             "'-' and '.', the first a letter",
-            scheme));
+            scheme);
     }
     added_kinds().add(kind, own_kinds(), "kind of store", &StoreKind::scheme);
 }
@@ -59,7 +58,7 @@ std::pair<std::string, std::string> split_store_path(const std::filesystem::path
     const std::size_t slash = std::min(whole.find('/'), whole.size());
     std::string name(whole.substr(0, slash));
     if (name.find(':') == std::string::npos || name.ends_with(':')) {
-        throw invalid_argument(fmt::format("{}: expected SCHEME:NAME, perhaps with /PREFIX after it", text));
+        throw invalid_argument("{}: expected SCHEME:NAME, perhaps with /PREFIX after it", text);
     }
     std::string prefix(whole.substr(std::min(slash + 1, whole.size())));
     in_context([&] { return text; }, [&] { require_prefix(prefix); });
@@ -83,8 +82,8 @@ bool is_local(const std::filesystem::path& path) {
 void require_local(const std::filesystem::path& path, std::string_view what) {
     const StoreKind& kind = store_kind_of(path);
     if (kind.scheme.empty()) return;
-    throw unsupported(fmt::format("{0} needs a folder on this machine; {1} is in {2} (a folder of that name is ./{1})",
-                                  what, path.string(), kind.about));
+    throw unsupported("{0} needs a folder on this machine; {1} is in {2} (a folder of that name is ./{1})", what,
+                      path.string(), kind.about);
 }
 
 }  // namespace tessera

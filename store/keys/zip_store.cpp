@@ -25,7 +25,7 @@
 // - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
 //   until its finish(). If it is abandoned before, the archive has a torn member and can no longer be finished.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/zip.h>
 
@@ -122,9 +122,9 @@ private:
     [[noreturn]] void refuse(std::string_view key) const {
         require_prefix(key);
         throw unsupported(
-            fmt::format("{}: a zip archive is never changed in place; repack it: copy it out (`tessera copy {} "
-                        "DIRECTORY`), change what is there, and copy that to a new zip",
-                        join_key(name_, key), name_));
+            "{}: a zip archive is never changed in place; repack it: copy it out (`tessera copy {} "
+            "DIRECTORY`), change what is there, and copy that to a new zip",
+            join_key(name_, key), name_);
     }
 
     /// A folder in the place of a chunk is damage, as in a directory store.
@@ -132,7 +132,7 @@ private:
         if (!looks_like_chunk(key.substr(key.rfind('/') + 1))) return;
         const auto below = members_.lower_bound(fmt::format("{}/", key));
         if (below == members_.end() || !below->first.starts_with(key) || below->first[key.size()] != '/') return;
-        throw corrupt(fmt::format("{} is a directory, and not a regular file", join_key(name_, key)));
+        throw corrupt("{} is a directory, and not a regular file", join_key(name_, key));
     }
 
     std::string name_;
@@ -250,13 +250,13 @@ private:
 
     [[noreturn]] void refuse_second(std::string_view key) const {
         throw unsupported(
-            fmt::format("{}: already written, and a zip archive is written in order: each chunk once, never read back, "
-                        "changed or removed before it is complete",
-                        join_key(name_, key)));
+            "{}: already written, and a zip archive is written in order: each chunk once, never read back, "
+            "changed or removed before it is complete",
+            join_key(name_, key));
     }
 
     void require_unfinished(std::string_view key) const {
-        if (finished_) throw invalid_argument(fmt::format("{}: the archive is finished", join_key(name_, key)));
+        if (finished_) throw invalid_argument("{}: the archive is finished", join_key(name_, key));
     }
 
     std::string name_;
@@ -277,9 +277,9 @@ public:
         std::unique_lock guard(store.mutex_);
         if (store.writer_ == std::this_thread::get_id()) {
             throw invalid_argument(
-                fmt::format("{}: another value is being written by this thread, and a zip archive "
-                            "takes one after another",
-                            name_));
+                "{}: another value is being written by this thread, and a zip archive "
+                "takes one after another",
+                name_);
         }
         store.member_closed_.wait(guard, [&] { return !store.writer_; });
         store.require_unfinished(key);
@@ -337,9 +337,9 @@ std::shared_ptr<KeyValueStore> zip_store(const std::filesystem::path& path, ZipM
     if (mode == ZipMode::read) return std::make_shared<ZipStore>(ZipReader(path), path.string());
     if (mode == ZipMode::create && std::filesystem::exists(status_of(path))) {
         throw already_exists(
-            fmt::format("{}: a file is there already, and a zip archive is never changed in place; "
-                        "write another one",
-                        path.string()));
+            "{}: a file is there already, and a zip archive is never changed in place; "
+            "write another one",
+            path.string());
     }
     return std::make_shared<NewZipStore>(path);
 }

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/picture.h>
 
@@ -84,8 +84,7 @@ Bound parse_bound(std::string_view text, std::string_view whole) {
     const bool good = error == std::errc() && end == number.data() + number.size() && std::isfinite(bound.number) &&
                       (!bound.percent || (bound.number >= 0 && bound.number <= 100));
     if (good) return bound;
-    throw invalid_argument(
-        fmt::format("--range: expected LOW,HIGH, each a number or a percentile as in 2%,98%, found '{}'", whole));
+    throw invalid_argument("--range: expected LOW,HIGH, each a number or a percentile as in 2%,98%, found '{}'", whole);
 }
 
 /// As numpy.percentile: linear between the two nearest of the sorted values.
@@ -122,7 +121,7 @@ ColourMap parse_colour_map(std::string_view word) {
     if (word == "viridis") return ColourMap::viridis;
     if (word == "grey" || word == "gray") return ColourMap::grey;
     if (word == "diverging") return ColourMap::diverging;
-    throw invalid_argument(fmt::format("--map: expected viridis, grey or diverging, found '{}'", word));
+    throw invalid_argument("--map: expected viridis, grey or diverging, found '{}'", word);
 }
 
 Rgb map_colour(ColourMap map, double at) {
@@ -156,8 +155,8 @@ std::pair<double, double> picture_range(const Picture& picture, std::string_view
     if (bounds) {
         const std::pair<double, double> ends{end_of(bounds->first), end_of(bounds->second)};
         if (ends.first <= ends.second) return ends;
-        throw invalid_argument(fmt::format("--range: the lower end {} is above the upper end {}",
-                                           python_float_repr(ends.first), python_float_repr(ends.second)));
+        throw invalid_argument("--range: the lower end {} is above the upper end {}", python_float_repr(ends.first),
+                               python_float_repr(ends.second));
     }
     if (values.empty()) return {0, 1};
     if (map != ColourMap::diverging) return {values.front(), values.back()};

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "canvas.h"
 
@@ -35,9 +35,8 @@ struct Layout {
           bottom(tick + 3 * (text + gap) + gap) {
         for (const int size : {options.width, options.height}) {
             if (size >= least_drawing && size <= most_drawing) continue;
-            throw invalid_argument(
-                fmt::format("--size: expected a width and a height from {} to {} pixels, found {}×{}", least_drawing,
-                            most_drawing, options.width, options.height));
+            throw invalid_argument("--size: expected a width and a height from {} to {} pixels, found {}×{}",
+                                   least_drawing, most_drawing, options.width, options.height);
         }
     }
 

@@ -4,11 +4,9 @@
 #include <cmath>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include <tessera/array.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/slices.h>
 
 #include "element_number.h"
@@ -39,8 +37,7 @@ std::vector<double> missing_values(const ArraySource& source, const std::string&
         try {
             return {Value::parse(missing).as_double()};
         } catch (const Error&) {
-            throw invalid_argument(
-                fmt::format("--missing: expected auto, fill, none or a number, found '{}'", missing));
+            throw invalid_argument("--missing: expected auto, fill, none or a number, found '{}'", missing);
         }
     }
     std::vector<double> values;

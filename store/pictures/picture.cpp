@@ -7,12 +7,10 @@
 #include <mutex>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <tessera/array.h>
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/slices.h>
 
@@ -253,8 +251,8 @@ bool has_picture(const DType& dtype) {
 Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io) {
     const ArrayInfo info = source.info();
     if (!has_picture(info.dtype)) {
-        throw unsupported(fmt::format("{}: elements of {} are no numbers that a picture could show", source.name(),
-                                      info.dtype.to_string()));
+        throw unsupported("{}: elements of {} are no numbers that a picture could show", source.name(),
+                          info.dtype.to_string());
     }
     const PicturePlan plan = plan_picture(source, options);
     Picture picture{.name = source.name(),

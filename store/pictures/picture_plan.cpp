@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 
 namespace tessera {
@@ -34,14 +34,13 @@ int parse_axis(const std::string& word, const std::vector<std::optional<std::str
         if (error != std::errc() || end != word.data() + word.size() || d < -rank || d >= rank) {
             std::string known;
             for (int k = 0; k < rank; ++k) known += (k == 0 ? "" : ", ") + axis_name(names, k);
-            throw invalid_argument(
-                fmt::format("--axes: expected dimensions by name or number, of {}, found '{}'", known, word));
+            throw invalid_argument("--axes: expected dimensions by name or number, of {}, found '{}'", known, word);
         }
         if (d < 0) d += rank;
     }
     if (axes[static_cast<std::size_t>(d)].dropped) {
-        throw invalid_argument(fmt::format("--axes: the selection has one index of {}; a slice such as ':' shows it",
-                                           axis_name(names, d)));
+        throw invalid_argument("--axes: the selection has one index of {}; a slice such as ':' shows it",
+                               axis_name(names, d));
     }
     return d;
 }
@@ -213,8 +212,7 @@ SliceAxes slice_axes(const ArraySource& source, const PictureOptions& options) {
     }
     for (const Selection::Axis& axis : slice.axes) {
         if (axis.count > 0) continue;
-        throw invalid_argument(
-            fmt::format("{}: nothing is selected, of shape {}", source.name(), given.shape().to_string()));
+        throw invalid_argument("{}: nothing is selected, of shape {}", source.name(), given.shape().to_string());
     }
     const auto axis_of = [&](int d) {
         const Selection::Axis& axis = slice.axes[static_cast<std::size_t>(d)];

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "tile_array.h"
 #include "tile_cache.h"
@@ -87,8 +87,8 @@ public:
         array_.require_slice(slice_);
         elements_ = array_.elements_of(slice_);
         if (elements_.count() == 0) {
-            throw out_of_bounds(fmt::format("{}: there are no tiles of the shape {}, which has no elements",
-                                            array_.source->name(), array_.info.shape.to_string()));
+            throw out_of_bounds("{}: there are no tiles of the shape {}, which has no elements", array_.source->name(),
+                                array_.info.shape.to_string());
         }
         block_ = array_.block_of(slice_);
         alone_ = io_;
@@ -143,8 +143,8 @@ private:
             return tile >= 0 && tile < ceil_div(count, tile_side);
         };
         if (!inside(request.row, all.rows) || !inside(request.column, all.columns)) {
-            throw out_of_bounds(fmt::format("{}: at levels ({}, {}) there is no tile ({}, {})", array_.source->name(),
-                                            level_.row, level_.column, request.row, request.column));
+            throw out_of_bounds("{}: at levels ({}, {}) there is no tile ({}, {})", array_.source->name(), level_.row,
+                                level_.column, request.row, request.column);
         }
         windows.row *= tile_side;
         windows.column *= tile_side;
@@ -578,8 +578,8 @@ const std::vector<double>& TileSource::missing() const {
 Tile TileSource::tile(const TileRequest& request, const IoOptions& io) const {
     const auto level = [](int l) { return l >= 0 && l <= most_tile_level; };
     if (!level(request.row_level) || !level(request.column_level)) {
-        throw invalid_argument(fmt::format("levels of tiles are 0 to {}, found ({}, {})", most_tile_level,
-                                           request.row_level, request.column_level));
+        throw invalid_argument("levels of tiles are 0 to {}, found ({}, {})", most_tile_level, request.row_level,
+                               request.column_level);
     }
     if (request.with == Coarsening::mode) throw invalid_argument("tiles are mean, min, max or nearest, found 'mode'");
     Work work(*array_, *array_->cache->store_, request.slice, io);

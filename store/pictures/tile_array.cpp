@@ -8,7 +8,7 @@
 
 #include <tessera/array_field.h>
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/field.h>
 #include <tessera/picture.h>
 #include <tessera/slices.h>
@@ -57,12 +57,12 @@ TileArray::TileArray(std::shared_ptr<const ArraySource> s, std::shared_ptr<TileC
       info(source->info()),
       native(native_dtype(info.dtype)) {
     if (!has_picture(info.dtype)) {
-        throw unsupported(fmt::format("{}: elements of {} are not numbers, so there are no tiles", source->name(),
-                                      info.dtype.to_string()));
+        throw unsupported("{}: elements of {} are not numbers, so there are no tiles", source->name(),
+                          info.dtype.to_string());
     }
     if (info.shape.rank() < 2) {
-        throw invalid_argument(
-            fmt::format("{}: tiles take two dimensions, the shape is {}", source->name(), info.shape.to_string()));
+        throw invalid_argument("{}: tiles take two dimensions, the shape is {}", source->name(),
+                               info.shape.to_string());
     }
     missing = missing_values(*source, "auto");
     std::erase_if(missing, [](double v) { return v != v; });
@@ -86,19 +86,19 @@ void TileArray::require_slice(const TileSlice& slice) const {
     const int rank = info.shape.rank();
     const auto inside = [&](int d) { return d >= 0 && d < rank; };
     if (!inside(slice.rows) || !inside(slice.columns) || slice.rows == slice.columns) {
-        throw invalid_argument(fmt::format("{}: expected two different dimensions from 0 to {}, found {} and {}",
-                                           source->name(), rank - 1, slice.rows, slice.columns));
+        throw invalid_argument("{}: expected two different dimensions from 0 to {}, found {} and {}", source->name(),
+                               rank - 1, slice.rows, slice.columns);
     }
     if (slice.at.empty()) return;
     if (slice.at.rank() != rank) {
-        throw invalid_argument(
-            fmt::format("{}: expected {} indices of a slice, found {}", source->name(), rank, slice.at.to_string()));
+        throw invalid_argument("{}: expected {} indices of a slice, found {}", source->name(), rank,
+                               slice.at.to_string());
     }
     for (int d = 0; d < rank; ++d) {
         if (d == slice.rows || d == slice.columns) continue;
         if (slice.at[d] < 0 || slice.at[d] >= info.shape[d]) {
-            throw out_of_bounds(fmt::format("{}: index {} along dimension {} is outside of the shape {}",
-                                            source->name(), slice.at[d], d, info.shape.to_string()));
+            throw out_of_bounds("{}: index {} along dimension {} is outside of the shape {}", source->name(),
+                                slice.at[d], d, info.shape.to_string());
         }
     }
 }
@@ -115,9 +115,9 @@ TileBox TileArray::block_of(const TileSlice& slice) const {
     const TileBox all = elements_of(slice);
     if (checked_multiply(checked_multiply(all.rows, all.columns, "slice"), native.size(), "slice") > most_streamed) {
         throw unsupported(
-            fmt::format("{}: a slice of this compressed stream is too large to be looked at; copy the "
-                        "array into chunks first, with `tessera copy`",
-                        source->name()));
+            "{}: a slice of this compressed stream is too large to be looked at; copy the "
+            "array into chunks first, with `tessera copy`",
+            source->name());
     }
     return {0, 0, std::max<std::int64_t>(1, all.rows), std::max<std::int64_t>(1, all.columns)};
 }

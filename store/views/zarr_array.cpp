@@ -10,7 +10,7 @@
 #include <tessera/convert.h>
 #include <tessera/copy_elements.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/ndarray.h>
 
 #include <algorithm>
@@ -280,7 +280,7 @@ ZarrValue ZarrArray::stored_value(const StoredValues::Opened& opened) const {
                           if (size == 0) throw corrupt("no bytes");
                           if (pipeline_->shard() != nullptr) return {{}, opened.bytes};
                           if (size > values_->encoded_limit()) {
-                              throw corrupt(fmt::format("{} bytes are far more than a chunk encodes to", size));
+                              throw corrupt("{} bytes are far more than a chunk encodes to", size);
                           }
                           Buffer bytes = read_all(*opened.bytes);
                           if (is_blosc(metadata_.codecs)) static_cast<void>(pipeline_->trailing_bytes(bytes));

@@ -3,7 +3,7 @@
 
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/place.h>
@@ -30,8 +30,8 @@ Value parse_attribute(const std::string& text) {
     try {
         return Value::parse(text);
     } catch (const Error& e) {
-        throw invalid_argument(fmt::format(
-            "the value {} is not JSON ({}); text needs quotes inside the shell's: '\"text\"'", text, e.what()));
+        throw invalid_argument("the value {} is not JSON ({}); text needs quotes inside the shell's: '\"text\"'", text,
+                               e.what());
     }
 }
 
@@ -41,7 +41,7 @@ Group group_of(const Located& at) {
         throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
     }
     (void)find_place(at.path);  // throws, naming what is there
-    throw not_found(fmt::format("{}: no array or group is here", at.path));
+    throw not_found("{}: no array or group is here", at.path);
 }
 
 Attributes attributes_of(const Located& at) {
@@ -79,8 +79,8 @@ void set_names(const Session& session, const AttrsOptions& o, Array& array,
 std::vector<std::optional<std::string>> names_from(const Value& json) {
     const auto is_name = [](const Value& v) { return v.is_string() || v.is_null(); };
     if (!json.is_array() || !std::ranges::all_of(json.as_array(), is_name)) {
-        throw invalid_argument(
-            fmt::format("dimension_names: expected a list of names such as '[\"y\", \"x\"]', found {}", json.dump()));
+        throw invalid_argument("dimension_names: expected a list of names such as '[\"y\", \"x\"]', found {}",
+                               json.dump());
     }
     std::vector<std::optional<std::string>> names;
     for (const Value& v : json.as_array()) names.push_back(v.is_null() ? std::nullopt : std::optional(v.as_string()));
@@ -145,7 +145,7 @@ Value attribute_at(const AttrsOptions& o, const Located& at) {
     if (std::optional<Value> value = attributes_of(at).get(o.key)) return *std::move(value);
     const auto named = array_of_names(at, o.key);
     if (!named || named->metadata().dimension_names.empty()) {
-        throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
+        throw not_found("{}: no attribute '{}'", o.path, o.key);
     }
     return dimension_names_json(named->metadata().dimension_names);
 }
@@ -165,7 +165,7 @@ void remove_attribute(const Session& session, const AttrsOptions& o, const Locat
     if (attributes_to_change(session, o, at).attributes.erase(o.key)) return;
     auto named = array_of_names(at, o.key);
     if (!named || named->metadata().dimension_names.empty()) {
-        throw not_found(fmt::format("{}: no attribute '{}'", o.path, o.key));
+        throw not_found("{}: no attribute '{}'", o.path, o.key);
     }
     set_names(session, o, *named, {});
 }
@@ -174,11 +174,10 @@ int attrs(Session& session, const AttrsOptions& o) {
     if (move_or_copy(session, o)) return exit_done;
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
-            throw invalid_argument(fmt::format("attrs PATH {0}{1}{2}: found {3}", o.action, key ? " KEY" : "",
-                                               json ? " JSON" : "",
-                                               o.key.empty()    ? "nothing after " + o.action
-                                               : o.json.empty() ? "no JSON"
-                                                                : "'" + o.json + "' as well"));
+            throw invalid_argument("attrs PATH {0}{1}{2}: found {3}", o.action, key ? " KEY" : "", json ? " JSON" : "",
+                                   o.key.empty()    ? "nothing after " + o.action
+                                   : o.json.empty() ? "no JSON"
+                                                    : "'" + o.json + "' as well");
         }
     };
     if (o.action.empty()) {
@@ -197,8 +196,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         require(true, false);
         change(session, o, [&](const Located& at) { remove_attribute(session, o, at); });
     } else {
-        throw invalid_argument(
-            fmt::format("attrs: expected get, set, rm, mv or copy after the path, found '{}'", o.action));
+        throw invalid_argument("attrs: expected get, set, rm, mv or copy after the path, found '{}'", o.action);
     }
     return exit_done;
 }

@@ -13,7 +13,7 @@
 #include <tessera/array.h>
 #include <tessera/cast.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <CLI/CLI.hpp>
 
 #include "command.h"
@@ -52,9 +52,9 @@ Operands open_operands(const std::vector<std::string>& given) {
                                                           (c >= '0' && c <= '9') || c == '_';
                                                }) &&
                            !(name[0] >= '0' && name[0] <= '9');
-        if (!named) throw invalid_argument(fmt::format("expected an operand such as a=x.zarr, found '{}'", text));
+        if (!named) throw invalid_argument("expected an operand such as a=x.zarr, found '{}'", text);
         const bool twice = std::ranges::count(operands.arrays, name, &CalcOperand::name) > 0;
-        if (twice) throw invalid_argument(fmt::format("the operand {} is given twice", name));
+        if (twice) throw invalid_argument("the operand {} is given twice", name);
         const std::string path = text.substr(equals + 1);
         operands.arrays.push_back({name, about_path(path, [&] { return open_source(path); })});
         operands.paths.push_back(path);
@@ -85,7 +85,7 @@ int calc_in_place(Session& session, const CalcCommand& o) {
                                 {.selection = selection, .cast = rule, .keep_old = !o.no_undo, .io = session.io()});
     } catch (const Error& e) {
         if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(fmt::format("interrupted; {} is as it was before", o.out.destination));
+        throw cancelled("interrupted; {} is as it was before", o.out.destination);
     }
     session.clear_progress();
     const std::int64_t count = element_count(selection.shape());

@@ -13,7 +13,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 
@@ -39,7 +39,7 @@ struct CoarsenCommand {
 Shape parse_factors(const std::string& text, int rank) {
     const Shape by = parse_shape_option("--by", text);
     for (const std::int64_t factor : by) {
-        if (factor < 1) throw invalid_argument(fmt::format("--by: expected factors of at least 1, found {}", text));
+        if (factor < 1) throw invalid_argument("--by: expected factors of at least 1, found {}", text);
     }
     return by.rank() == 1 ? Shape::filled(rank, by[0]) : by;
 }
@@ -91,7 +91,7 @@ std::vector<std::string> axes_of(const PyramidCommand& o, const ArraySource& arr
     if (o.axes) {
         std::vector<std::string> axes = split_list(*o.axes);
         if (std::cmp_equal(axes.size(), rank)) return axes;
-        throw invalid_argument(fmt::format("--axes: {} names were given for {} dimensions", axes.size(), rank));
+        throw invalid_argument("--axes: {} names were given for {} dimensions", axes.size(), rank);
     }
     std::vector<std::string> axes;
     for (const auto& name : dimension_names_of(array)) axes.push_back(name.value_or(""));
@@ -101,7 +101,7 @@ std::vector<std::string> axes_of(const PyramidCommand& o, const ArraySource& arr
     if (known) return axes;
     const std::vector<std::string> all{"t", "c", "z", "y", "x"};
     if (rank < 2 || rank > 5) {
-        throw invalid_argument(fmt::format("{}: OME-NGFF takes 2 to 5 dimensions, found {}", array.name(), rank));
+        throw invalid_argument("{}: OME-NGFF takes 2 to 5 dimensions, found {}", array.name(), rank);
     }
     if (rank == 4) return {"c", "z", "y", "x"};
     return {all.end() - rank, all.end()};
@@ -141,11 +141,11 @@ std::vector<double> scale_of(const PyramidCommand& o, std::size_t rank) {
     for (const std::string& part : split_list(*o.scale)) {
         const Value value = json_or_text(part);
         const double v = value.is_number() ? value.as_double() : 0;
-        if (!(v > 0)) throw invalid_argument(fmt::format("--scale: expected numbers above 0, found {}", *o.scale));
+        if (!(v > 0)) throw invalid_argument("--scale: expected numbers above 0, found {}", *o.scale);
         scale.push_back(v);
     }
     if (scale.size() != rank) {
-        throw invalid_argument(fmt::format("--scale: {} numbers were given for {} dimensions", scale.size(), rank));
+        throw invalid_argument("--scale: {} numbers were given for {} dimensions", scale.size(), rank);
     }
     return scale;
 }
@@ -154,13 +154,13 @@ std::vector<std::optional<std::string>> units_of(const PyramidCommand& o, std::s
     if (!o.units) return {};
     std::vector<std::optional<std::string>> units = parse_names(*o.units);
     if (units.size() == rank) return units;
-    throw invalid_argument(fmt::format("--units: {} were given for {} dimensions", units.size(), rank));
+    throw invalid_argument("--units: {} were given for {} dimensions", units.size(), rank);
 }
 
 /// v2 or v3: the chosen one, else the array's, else v3.
 std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
     if (o.out.format && *o.out.format != "v2" && *o.out.format != "v3") {
-        throw invalid_argument(fmt::format("--format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.out.format));
+        throw invalid_argument("--format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.out.format);
     }
     if (o.out.format) return *o.out.format;
     const auto* stored = dynamic_cast<const Array*>(&array);
@@ -171,7 +171,7 @@ std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
 void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {
     const std::string& path = o.out.destination;
     if (names_array_file(path)) {
-        throw invalid_argument(fmt::format("{}: a pyramid is a group: a directory or a .zip", path));
+        throw invalid_argument("{}: a pyramid is a group: a directory or a .zip", path);
     }
     require_no_other_file(path);
     require_apart({o.out.source}, path);

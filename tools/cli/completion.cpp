@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 
 #include "help.h"
@@ -140,7 +140,7 @@ std::string completion_script(const CLI::App& app, std::string_view shell) {
     if (shell == "bash") return bash_script(app);
     if (shell == "zsh") return zsh_script(app);
     if (shell == "fish") return fish_script(app);
-    throw invalid_argument(fmt::format("help completion: '{}' is none of bash, zsh and fish", shell));
+    throw invalid_argument("help completion: '{}' is none of bash, zsh and fish", shell);
 }
 
 }  // namespace tessera::cli

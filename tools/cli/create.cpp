@@ -4,7 +4,7 @@
 #include <tessera/array_plan.h>
 #include <tessera/convert.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -44,9 +44,8 @@ ArrayOptions array_options(const CreateOptions& o) {
     if (!o.attributes.empty()) {
         options.attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(o.attributes); });
         if (!options.attributes.is_object()) {
-            throw invalid_argument(
-                fmt::format("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
-                            options.attributes.kind_name()));
+            throw invalid_argument("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
+                                   options.attributes.kind_name());
         }
     }
     return options;
@@ -54,8 +53,8 @@ ArrayOptions array_options(const CreateOptions& o) {
 
 int create(Session& session, const CreateOptions& o) {
     if (names_array_file(o.path)) {
-        throw invalid_argument(
-            fmt::format("{} has the name of an array file, but create makes a directory: choose another name", o.path));
+        throw invalid_argument("{} has the name of an array file, but create makes a directory: choose another name",
+                               o.path);
     }
     require_no_other_file(o.path);
     ArrayOptions options = array_options(o);

@@ -4,7 +4,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/difference.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
@@ -131,7 +131,7 @@ void print_tree_difference(const TreeDifference& found, const DiffOptions& o) {
 }
 
 int diff_trees(Session& session, const DiffOptions& o, const Group& a, const Group& b, int places) {
-    if (o.selection) throw invalid_argument(fmt::format("--sel: {} is a group; name one of its arrays", o.a));
+    if (o.selection) throw invalid_argument("--sel: {} is a group; name one of its arrays", o.a);
     const TreeDifference found = tree_difference(a, o.a, b, o.b, o.tolerance, places, session.io());
     session.clear_progress();
     if (session.options().json) {

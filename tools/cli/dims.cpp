@@ -3,7 +3,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -57,8 +57,8 @@ void print_names(const Array& array, const Value& names) {
 /// Throws for array files, which have no dimension names.
 void require_names_possible(const Located& at) {
     if (at.format == nullptr) return;
-    throw unsupported(fmt::format("{}: {} files have no names of dimensions; arrays of {} have", at.path,
-                                  at.format->name, format_choices()));
+    throw unsupported("{}: {} files have no names of dimensions; arrays of {} have", at.path, at.format->name,
+                      format_choices());
 }
 
 int dims(Session& session, const DimsOptions& o, const Located& at) {

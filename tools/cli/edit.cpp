@@ -6,7 +6,7 @@
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <CLI/CLI.hpp>
@@ -37,8 +37,8 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
             throw Error(e.code(), fmt::format("{}; --no-undo saves room by keeping no old values", text));
         }
         if (e.code() != ErrorCode::cancelled) throw;
-        throw cancelled(fmt::format("interrupted; {}{}", left,
-                                    keeping.has_kept() ? "; `tessera undo` takes back what was changed" : ""));
+        throw cancelled("interrupted; {}{}", left,
+                        keeping.has_kept() ? "; `tessera undo` takes back what was changed" : "");
     }
 }
 
@@ -57,7 +57,7 @@ std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string&
     }
     const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
     if (names_array_file(value) && !takes_text) {
-        throw not_found(fmt::format("{}: no such array file", path.string()));
+        throw not_found("{}: no such array file", path.string());
     }
     return nullptr;
 }
@@ -67,12 +67,12 @@ template <class Target>
 void set_from_file(Session& session, Target& array, const Selection& selection, const ArraySource& source,
                    std::string_view file) {
     if (source.info().shape != selection.shape()) {
-        throw invalid_argument(fmt::format("{} has the shape {}, but the selection has {}", file,
-                                           source.info().shape.to_string(), selection.shape().to_string()));
+        throw invalid_argument("{} has the shape {}, but the selection has {}", file, source.info().shape.to_string(),
+                               selection.shape().to_string());
     }
     if (!source.info().dtype.equal_but_order(array.dtype())) {
-        throw invalid_argument(fmt::format("{} holds {}, but {} holds {}; values are not converted", file,
-                                           source.info().dtype.to_string(), array.name(), array.dtype().to_string()));
+        throw invalid_argument("{} holds {}, but {} holds {}; values are not converted", file,
+                               source.info().dtype.to_string(), array.name(), array.dtype().to_string());
     }
     const IoOptions io = session.io();
     if (io.progress != nullptr) io.progress->start(byte_count(selection.shape(), array.dtype().size()), "set");
@@ -145,9 +145,9 @@ void append_file(Session& session, Array& array, const std::string& file, int ax
     const bool fits = dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype());
     if (!fits && !cast) {
         throw invalid_argument(
-            fmt::format("{} holds {}, but {} holds {}: `append` converts values with --cast safe, same_kind, unsafe "
-                        "(as NumPy's astype), round or clip",
-                        file, dtype.to_string(), array.name(), array.dtype().to_string()));
+            "{} holds {}, but {} holds {}: `append` converts values with --cast safe, same_kind, unsafe "
+            "(as NumPy's astype), round or clip",
+            file, dtype.to_string(), array.name(), array.dtype().to_string());
     }
     if (!fits) source = std::make_unique<CastSource>(std::move(source), array.dtype(), *cast);
     array.append(*source, axis, session.io());

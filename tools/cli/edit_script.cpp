@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <array>
 #include <istream>
@@ -41,7 +41,7 @@ Words split_words(const std::string& line) {
             words.back() += c;
         }
     }
-    if (quote != 0) throw invalid_argument(fmt::format("a {} is not closed", quote));
+    if (quote != 0) throw invalid_argument("a {} is not closed", quote);
     return words;
 }
 
@@ -64,7 +64,7 @@ void run_attribute(Session& /*session*/, Array& array, const Words& words) {
 }
 
 void run_remove_attribute(Session& /*session*/, Array& array, const Words& words) {
-    if (!array.attributes().erase(words[1])) throw not_found(fmt::format("no attribute '{}'", words[1]));
+    if (!array.attributes().erase(words[1])) throw not_found("no attribute '{}'", words[1]);
 }
 
 /// A command of the script language.
@@ -84,7 +84,7 @@ void run_line(Session& session, Array* array, const Words& words) {
     for (const Verb& verb : verbs) {
         if (words[0] == verb.usage.substr(0, verb.usage.find(' '))) {
             if (words.size() < verb.least || words.size() > verb.most) {
-                throw invalid_argument(fmt::format("expected {}, found {} words", verb.usage, words.size()));
+                throw invalid_argument("expected {}, found {} words", verb.usage, words.size());
             }
             if (array == nullptr)
                 throw invalid_argument("a group is edited: first name the array, by a line array PATH");
@@ -92,7 +92,7 @@ void run_line(Session& session, Array* array, const Words& words) {
         }
         known += fmt::format("{}{}", known.empty() ? "" : "; ", verb.usage);
     }
-    throw invalid_argument(fmt::format("'{}' is none of: {}", words[0], known));
+    throw invalid_argument("'{}' is none of: {}", words[0], known);
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ std::int64_t run_script(Session& session, Edit& batch, std::set<std::string>* ar
                        if (words.empty()) return;
                        if (arrays != nullptr && words[0] == "array") {
                            if (words.size() != 2) {
-                               throw invalid_argument(fmt::format("expected array PATH, found {} words", words.size()));
+                               throw invalid_argument("expected array PATH, found {} words", words.size());
                            }
                            array = &batch.array(words[1]);
                            arrays->insert(words[1]);

@@ -1,11 +1,9 @@
 // tessera get
-#include <fmt/format.h>
-
 #include <tessera/copy.h>
 #include <tessera/copy_elements.h>
 #include <tessera/csv.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
 #include <CLI/CLI.hpp>
@@ -258,9 +256,9 @@ Run declare_get(CLI::App& app) {
         }
         if (!names_array_file(o->out.destination)) {
             throw invalid_argument(
-                fmt::format("--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
-                            "lists the extensions",
-                            o->out.destination));
+                "--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
+                "lists the extensions",
+                o->out.destination);
         }
         o->out.selection = o->selection;
         return transfer(session, o->out, "saved");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -101,7 +101,7 @@ std::optional<std::string> help_topic(const CLI::App& app, const std::vector<std
     if (topic != "man" || words.size() != 3) return std::nullopt;
     const CLI::App* command = command_named(app, words[2]);
     if (command == nullptr) {
-        throw invalid_argument(fmt::format("'{}' is no command; `tessera --help` lists them", words[2]));
+        throw invalid_argument("'{}' is no command; `tessera --help` lists them", words[2]);
     }
     return manual_page(app, *command);
 }

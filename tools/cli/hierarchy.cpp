@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
@@ -71,7 +71,7 @@ fs::path node_path(const std::string& path) {
     std::error_code error;
     const fs::path plain = fs::path(path).has_filename() ? fs::path(path) : fs::path(path).parent_path();
     if (fs::is_symlink(plain, error)) {
-        throw invalid_argument(fmt::format("{} is a symbolic link; name its target instead", path));
+        throw invalid_argument("{} is a symbolic link; name its target instead", path);
     }
     return real_path(plain);
 }
@@ -98,7 +98,7 @@ void move_in_folders(Session& session, const MoveOptions& o) {
     require_no_zip(o.to);
     const fs::path from = node_path(o.from);
     const fs::path to = node_path(o.to);
-    if (fs::exists(to)) throw already_exists(fmt::format("{}: something is there already", o.to));
+    if (fs::exists(to)) throw already_exists("{}: something is there already", o.to);
     const fs::path root = common_directory(enclosing_place(from).store->name(), enclosing_place(to).store->name());
     move_node(*directory_store(root, session.store()), from.lexically_relative(root).string(),
               to.lexically_relative(root).string());
@@ -110,10 +110,9 @@ void move_elsewhere(Session& session, const MoveOptions& o) {
     const auto to = probe_place(o.to, session.store());
     const bool same = from && to && from->store->name() == to->store->name();
     if (!same || from->prefix.empty() || to->prefix.empty()) {
-        throw unsupported(
-            fmt::format("{} cannot be moved to {}, only within one store; `tessera copy` copies it", o.from, o.to));
+        throw unsupported("{} cannot be moved to {}, only within one store; `tessera copy` copies it", o.from, o.to);
     }
-    if (is_anything_at(o.to)) throw already_exists(fmt::format("{}: something is there already", o.to));
+    if (is_anything_at(o.to)) throw already_exists("{}: something is there already", o.to);
     move_node(*from->store, from->prefix, to->prefix);
 }
 
@@ -139,7 +138,7 @@ struct RemoveOptions {
 int rm(Session& session, const RemoveOptions& o) {
     const bool local = is_local(o.path);
     if (local && fs::is_regular_file(o.path)) {
-        throw invalid_argument(fmt::format("{} is a file, not an array or group; use the system's rm", o.path));
+        throw invalid_argument("{} is a file, not an array or group; use the system's rm", o.path);
     }
     require_no_zip(o.path);
     const fs::path node = local ? node_path(o.path) : fs::path(o.path);
@@ -149,7 +148,7 @@ int rm(Session& session, const RemoveOptions& o) {
         const Place place = find_place(node, session.store());
         remove_node(*place.store, place.prefix, {.recursive = o.recursive});
     } else {
-        if (!fs::exists(node)) throw not_found(fmt::format("{}: no such file or directory", o.path));
+        if (!fs::exists(node)) throw not_found("{}: no such file or directory", o.path);
         remove_node(*directory_store(node.parent_path(), session.store()), node.filename().string(),
                     {.recursive = o.recursive});
     }

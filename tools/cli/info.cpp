@@ -9,7 +9,7 @@
 #include <tessera/copy_hierarchy.h>
 #include <tessera/edit.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
@@ -426,7 +426,7 @@ int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
         throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
     }
     if (at.kind == PathKind::nothing) {
-        throw not_found(fmt::format("{}: no such file or directory", at.file.path.string()));
+        throw not_found("{}: no such file or directory", at.file.path.string());
     }
     if (at.format != nullptr) return info_file(session, at, reverse_dims);
     if (!at.place) (void)at.file.bytes();  // throws for what is no regular file

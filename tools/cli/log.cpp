@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
 #include <tessera/seal.h>
@@ -184,7 +184,7 @@ std::vector<Entry> entries_of(const std::string& path) {
     add("");
     const Place place = find_place(path, {.read_only = true});
     if (!place.store->folder_id(place.prefix)) {
-        throw unsupported(fmt::format("{}: only directories have a log; an archive is never changed", path));
+        throw unsupported("{}: only directories have a log; an archive is never changed", path);
     }
     for (const Node& node : hierarchy_below(*place.store, place.prefix).nodes) {
         if (!node.path.empty()) add(node.path);

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include <tessera/array_file.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/reference_store.h>
 #include <tessera/store_kind.h>
 #include <CLI/CLI.hpp>
@@ -197,7 +197,7 @@ int exit_code_of(ErrorCode code) {
         const bool cut =
             std::ranges::any_of(words, [](const std::string& w) { return w.size() > 1 && w.ends_with(','); });
         if (near.empty() && cut) near = "; a selection is one word, in quotes: '98:102, 148:152'";
-        throw invalid_argument(fmt::format("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name));
+        throw invalid_argument("{}: {}{} (`tessera {} --help` explains)", name, e.what(), near, name);
     }
     if (words.empty()) throw invalid_argument("no command given; `tessera --help` lists them");
     std::vector<std::string> names{"help", "version"};
@@ -206,11 +206,11 @@ int exit_code_of(ErrorCode code) {
     static const std::map<std::string_view, std::string_view> elsewhere{
         {"convert", "copy"}, {"cp", "copy"}, {"ls", "tree"}, {"list", "tree"}, {"cat", "get"}, {"delete", "rm"}};
     if (const auto known = elsewhere.find(words[0]); known != elsewhere.end()) {
-        throw invalid_argument(fmt::format(
-            "unknown command '{}': use `tessera {}`; `tessera --help` lists all commands", words[0], known->second));
+        throw invalid_argument("unknown command '{}': use `tessera {}`; `tessera --help` lists all commands", words[0],
+                               known->second);
     }
-    throw invalid_argument(
-        fmt::format("'{}' is no command{}; `tessera --help` lists them", words[0], did_you_mean(words[0], names)));
+    throw invalid_argument("'{}' is no command{}; `tessera --help` lists them", words[0],
+                           did_you_mean(words[0], names));
 }
 
 /// The parts of `tessera --help` other than the commands.

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <charconv>
 #include <limits>
 
@@ -12,8 +12,8 @@ namespace tessera::cli {
 std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
     const auto bad = [&](std::string_view why) {
         return invalid_argument(
-            fmt::format("{}: expected a number of bytes above 0 such as 512M (units of 1024: K M G T), found '{}'{}",
-                        option, text, why));
+            "{}: expected a number of bytes above 0 such as 512M (units of 1024: K M G T), found '{}'{}", option, text,
+            why);
     };
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
@@ -45,8 +45,7 @@ int parse_number(std::string_view option, std::string_view text, int least, int 
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error != std::errc{} || stop != end || number < least || number > most) {
-        throw invalid_argument(
-            fmt::format("{}: expected a whole number from {} to {}, found '{}'", option, least, most, text));
+        throw invalid_argument("{}: expected a whole number from {} to {}, found '{}'", option, least, most, text);
     }
     return number;
 }
@@ -58,16 +57,15 @@ Shape parse_shape_option(std::string_view option, std::string_view text) {
 Order parse_order(std::string_view option, std::string_view text) {
     if (text == "C") return Order::C;
     if (text == "F") return Order::F;
-    throw invalid_argument(
-        fmt::format("{}: expected C (last index fastest) or F (first index fastest), found '{}'", option, text));
+    throw invalid_argument("{}: expected C (last index fastest) or F (first index fastest), found '{}'", option, text);
 }
 
 Value parse_attributes_option(std::string_view text) {
     if (text.empty()) return Value::object();
     Value attributes = in_context([] { return "--attrs"; }, [&] { return Value::parse(text); });
     if (attributes.is_object()) return attributes;
-    throw invalid_argument(fmt::format("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
-                                       attributes.kind_name()));
+    throw invalid_argument("--attrs: expected a JSON object such as '{{\"units\": \"m\"}}', found {}",
+                           attributes.kind_name());
 }
 
 std::vector<std::optional<std::string>> parse_names(std::string_view text) {

@@ -1,9 +1,7 @@
 #include "overlap.h"
 
-#include <fmt/format.h>
-
 #include <tessera/array_file.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/place.h>
 #include <filesystem>
@@ -21,8 +19,8 @@ void require_apart(const std::vector<std::string>& sources, const std::string& d
         const std::optional<PathFacts> read = written && is_local(path) ? path_facts(path) : std::nullopt;
         const bool same = read && read->device == written->device && read->inode == written->inode;  // a hard link
         if (!from.starts_with(to) && !to.starts_with(from) && !same) continue;
-        throw invalid_argument(
-            fmt::format("{} is read, and cannot lie where {} is written; choose another place", source, destination));
+        throw invalid_argument("{} is read, and cannot lie where {} is written; choose another place", source,
+                               destination);
     }
 }
 

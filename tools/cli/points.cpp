@@ -5,7 +5,7 @@
 #include <tessera/array.h>
 #include <tessera/copy_elements.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -24,10 +24,10 @@ public:
         const bool integers = listed.dtype.kind() == Kind::integer || listed.dtype.kind() == Kind::unsigned_integer;
         const bool rows = listed.shape.rank() == 2 && listed.shape[1] == rank;
         if (!integers || !(rows || (listed.shape.rank() == 1 && rank == 1))) {
-            throw invalid_argument(fmt::format(
+            throw invalid_argument(
                 "{}: expected integers of shape (n, {}), a row of indices for each element of {}, found {} of "
                 "shape {}",
-                places_->name(), rank, array_->name(), listed.dtype.to_string(), listed.shape.to_string()));
+                places_->name(), rank, array_->name(), listed.dtype.to_string(), listed.shape.to_string());
         }
         info_ = {.dtype = from_.dtype, .shape = {listed.shape[0]}, .chunks = {}};
         name_ = fmt::format("{} at {}", array_->name(), places_->name());

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <tessera/edit.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
 #include <tessera/place.h>
@@ -48,7 +48,7 @@ int edit(Session& session, const ScriptOptions& o) {
     const bool from_stdin = o.script == "-";
     if (!from_stdin) {
         file.open(o.script);
-        if (!file) throw not_found(fmt::format("{}: cannot be read as a script", o.script));
+        if (!file) throw not_found("{}: cannot be read as a script", o.script);
     }
     std::istream& script = from_stdin ? std::cin : file;
     bool of_group = false;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
@@ -123,10 +123,10 @@ std::string name_of(const std::string& path) {
 int seal_path(Session& session, const SealCall& o) {
     const SealOptions how = seal_options(session, o);
     if (o.overwrite && !o.bag.empty()) {
-        throw invalid_argument(fmt::format(
+        throw invalid_argument(
             "--overwrite: it seals {} anew, and --bagit leaves {} as it is; a bag is never replaced: choose "
             "another name, or remove the old bag first",
-            o.path, o.path));
+            o.path, o.path);
     }
     StoreOptions options = session.store();
     // Without permission to write there, nothing can be locked there. A bag can be made nevertheless.

@@ -1,7 +1,7 @@
 // tessera snapshot
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/snapshot.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -117,19 +117,18 @@ int accept(Session& session, const SnapshotOptions& o) {
 int snapshot(Session& session, const SnapshotOptions& o) {
     constexpr std::array<std::string_view, 5> actions{"create", "list", "restore", "accept", "rm"};
     if (std::ranges::find(actions, o.action) == actions.end()) {
-        throw invalid_argument(
-            fmt::format("snapshot: expected create, list, restore, accept or rm after the path, found '{}'", o.action));
+        throw invalid_argument("snapshot: expected create, list, restore, accept or rm after the path, found '{}'",
+                               o.action);
     }
     if ((o.action == "list") != o.name.empty()) {
-        throw invalid_argument(fmt::format("snapshot PATH {}: found {}",
-                                           o.action == "list" ? "list" : o.action + " NAME",
-                                           o.name.empty() ? "no NAME" : fmt::format("'{}' as well", o.name)));
+        throw invalid_argument("snapshot PATH {}: found {}", o.action == "list" ? "list" : o.action + " NAME",
+                               o.name.empty() ? "no NAME" : fmt::format("'{}' as well", o.name));
     }
     if (o.sums && o.action != "create" && o.action != "accept") {
-        throw invalid_argument(fmt::format("--sums: only of create and accept, found {}", o.action));
+        throw invalid_argument("--sums: only of create and accept, found {}", o.action);
     }
     if (o.skip_damaged && o.action != "restore") {
-        throw invalid_argument(fmt::format("--skip-damaged: only of restore, found {}", o.action));
+        throw invalid_argument("--skip-damaged: only of restore, found {}", o.action);
     }
     if (o.action == "create") return create(session, o);
     if (o.action == "list") return list(session, o);

@@ -9,7 +9,7 @@
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <tessera/place.h>
@@ -101,7 +101,7 @@ std::vector<std::string> matches_of(const std::string& pattern, bool natural) {
     const int failed = ::glob(pattern.c_str(), 0, nullptr, &found);
     std::vector<std::string> names(found.gl_pathv, found.gl_pathv + (failed == 0 ? found.gl_pathc : 0));
     ::globfree(&found);
-    if (names.empty()) throw not_found(fmt::format("{}: no file has such a name", pattern));
+    if (names.empty()) throw not_found("{}: no file has such a name", pattern);
     if (natural) std::ranges::stable_sort(names, naturally_before);
     return names;
 }
@@ -261,10 +261,10 @@ void require_destination_named(const StackOptions& o, const Joining& j, std::str
     const bool after_pattern = o.words.size() == 1 && is_pattern(o.words.front());
     if (o.transfer.overwrite && (!same_kind || after_pattern)) return;
     throw invalid_argument(
-        fmt::format("{} is an array like those before it: the destination seems to be missing. Use `tessera {} "
-                    "FILES… DST`{}",
-                    path, command,
-                    o.transfer.overwrite ? "; to replace such an array, remove it first, or choose another name" : ""));
+        "{} is an array like those before it: the destination seems to be missing. Use `tessera {} "
+        "FILES… DST`{}",
+        path, command,
+        o.transfer.overwrite ? "; to replace such an array, remove it first, or choose another name" : "");
 }
 
 /// References lead to the bytes in the files. Options that would change these are refused.
@@ -289,12 +289,11 @@ void require_virtual_options(const TransferOptions& t) {
         {t.resume, "--resume"},
     };
     for (const auto& [given, name] : changing) {
-        if (given)
-            throw invalid_argument(fmt::format("{} cannot be combined with --virtual, which copies no elements", name));
+        if (given) throw invalid_argument("{} cannot be combined with --virtual, which copies no elements", name);
     }
     if (fs::path(t.destination).extension() == ".json") return;
-    throw invalid_argument(fmt::format("{}: the name of a references file must end in .json, for example {}.refs.json",
-                                       t.destination, t.destination));
+    throw invalid_argument("{}: the name of a references file must end in .json, for example {}.refs.json",
+                           t.destination, t.destination);
 }
 
 void report_virtual(Session& session, const TransferOptions& t, const Value& made, std::size_t files) {
@@ -329,7 +328,7 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
     if (t.dimensions) {
         const auto names = in_context([] { return "--dims"; }, [&] { return parse_names(*t.dimensions); });
         if (std::cmp_not_equal(names.size(), axes)) {
-            throw invalid_argument(fmt::format("--dims: {} names, but {} dimensions", names.size(), axes));
+            throw invalid_argument("--dims: {} names, but {} dimensions", names.size(), axes);
         }
         options.attributes.set(dimensions_attribute, dimension_names_json(names));
     }
@@ -361,7 +360,7 @@ int join(Session& session, const StackOptions& given, bool stack) {
     const auto first = open_part(arrays.front(), o.transfer);
     const Shape shape = first->info().shape;
     const int axes = shape.rank() + (stack ? 1 : 0);
-    if (axes == 0) throw invalid_argument(fmt::format("{}: it has no dimension; `tessera stack` makes one", arrays[0]));
+    if (axes == 0) throw invalid_argument("{}: it has no dimension; `tessera stack` makes one", arrays[0]);
     const int axis = parse_number("--axis", o.axis, -axes, axes - 1);
     const int along = axis < 0 ? axis + axes : axis;
     const bool has_axis = along < shape.rank() && shape[along] == 1;

@@ -1,5 +1,6 @@
 // tessera stats
 #include <fmt/format.h>
+#include <tessera/error_text.h>
 
 #include <tessera/array.h>
 #include <tessera/copy.h>
@@ -181,7 +182,7 @@ int stats(Session& session, const StatsOptions& o) {
         }
         shape = selection ? selection->shape() : source->info().shape;
         if (o.axis) {
-            if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.path));
+            if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.path);
             axis = parse_number("--axis", *o.axis, -shape.rank(), shape.rank() - 1);
             if (axis < 0) axis += shape.rank();
             positions = statistics_along(*source, axis, fill, session.io(), selection);

@@ -4,7 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -192,7 +192,7 @@ Screen screen_of_output(const std::string& colour) {
         screen.lines = size.ws_row;
     }
     if (colour != "auto" && colour != "always" && colour != "never") {
-        throw invalid_argument(fmt::format("--color: expected auto, always or never, found '{}'", colour));
+        throw invalid_argument("--color: expected auto, always or never, found '{}'", colour);
     }
     screen.colour = colour == "always" || (colour == "auto" && shows_colours());
     return screen;

@@ -7,7 +7,7 @@
 #include <tessera/cast.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -40,7 +40,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && !named_array_file_format(o.destination)->deflates) {
-            throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", o.destination));
+            throw invalid_argument("--deflate: only for .npz, but found {}", o.destination);
         }
     } else {
         refuse(o.deflate, "--deflate");
@@ -68,10 +68,10 @@ ArrayFileOptions reading_options(const TransferOptions& o, const Located& at) {
     if (!o.header && !o.dtype) return options;
     const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
     const bool text = format != nullptr && format->recognise == nullptr;
-    if (!text && o.header) throw invalid_argument(fmt::format("--header: only for .csv, but found {}", at.path));
+    if (!text && o.header) throw invalid_argument("--header: only for .csv, but found {}", at.path);
     if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
     if (o.header && *o.header != "yes" && *o.header != "no") {
-        throw invalid_argument(fmt::format("--header: expected yes or no, found '{}'", *o.header));
+        throw invalid_argument("--header: expected yes or no, found '{}'", *o.header);
     }
     if (o.header) options.header = *o.header == "yes";
     return options;
@@ -265,9 +265,9 @@ Run declare_import(CLI::App& app) {
     return [o](Session& session) {
         if (names_array_file(o->destination)) {
             throw invalid_argument(
-                fmt::format("import makes an array directory, but {} is named as an array file; "
-                            "use `tessera copy`, or another name",
-                            o->destination));
+                "import makes an array directory, but {} is named as an array file; "
+                "use `tessera copy`, or another name",
+                o->destination);
         }
         require_distinct_dims(o->dimensions);
         return transfer(session, *o, "imported");
@@ -291,9 +291,9 @@ Run declare_export(CLI::App& app) {
                 extensions += fmt::format("{}{}", extensions.empty() ? "" : ", ", format.extension);
             }
             throw invalid_argument(
-                fmt::format("export writes an array file, and the extension says which kind: expected "
-                            "one of {}, found {}",
-                            extensions, o->destination));
+                "export writes an array file, and the extension says which kind: expected "
+                "one of {}, found {}",
+                extensions, o->destination);
         }
         return transfer(session, *o, "exported");
     };

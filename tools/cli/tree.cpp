@@ -5,7 +5,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/convert.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -326,7 +326,7 @@ TreeNode scan(const Located& at) {
         return node;
     }
     if (at.kind == PathKind::nothing || at.file.member) {
-        throw not_found(fmt::format("{}: no such file or directory", at.path));
+        throw not_found("{}: no such file or directory", at.path);
     }
     if (at.format != nullptr) return file_node(at.path, *at.format, at.file);
     (void)at.file.bytes();  // throws for what is no regular file

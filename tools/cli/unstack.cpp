@@ -7,7 +7,7 @@
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/difference.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <tessera/place.h>
@@ -40,8 +40,8 @@ struct UnstackOptions {
 std::vector<std::string> numbered(const std::string& pattern, std::int64_t count) {
     const std::size_t at = pattern.rfind("{}");
     if (at == std::string::npos || pattern.find('/', at) != std::string::npos) {
-        throw invalid_argument(fmt::format(
-            "DST: expected {{}} in its last part, where the numbers go, such as 'frame-{{}}.npy', found {}", pattern));
+        throw invalid_argument(
+            "DST: expected {{}} in its last part, where the numbers go, such as 'frame-{{}}.npy', found {}", pattern);
     }
     const std::size_t digits = std::to_string(std::max<std::int64_t>(count - 1, 0)).size();
     std::vector<std::string> paths;
@@ -109,10 +109,10 @@ public:
         for (const std::string& path : paths_) {
             require_apart({o.source}, path);
             if (!o.overwrite && !o.resume && fs::exists(fs::symlink_status(path))) {
-                throw already_exists(fmt::format(
-                    "{} exists; --overwrite replaces it, --resume keeps it if the same command made it", path));
+                throw already_exists(
+                    "{} exists; --overwrite replaces it, --resume keeps it if the same command made it", path);
             }
-            if (to_file_ && fs::is_directory(path)) throw invalid_argument(fmt::format("{} is a directory", path));
+            if (to_file_ && fs::is_directory(path)) throw invalid_argument("{} is a directory", path);
         }
     }
 
@@ -169,14 +169,14 @@ private:
         if (!to_file_) {
             require_no_other_file(paths_.front());
             if (fs::path(paths_.front()).extension() == ".zip") {
-                throw unsupported(fmt::format("{}: arrays are not unstacked to zips", paths_.front()));
+                throw unsupported("{}: arrays are not unstacked to zips", paths_.front());
             }
             if (o_.deflate) throw invalid_argument("--deflate: only for array files");
         } else if (o_.chunks || o_.codec || o_.format) {
-            throw invalid_argument(
-                fmt::format("--chunks, --codec, --format: only for arrays, but {} is an array file", paths_.front()));
+            throw invalid_argument("--chunks, --codec, --format: only for arrays, but {} is an array file",
+                                   paths_.front());
         } else if (o_.deflate && !named_array_file_format(paths_.front())->deflates) {
-            throw invalid_argument(fmt::format("--deflate: only for .npz, but found {}", paths_.front()));
+            throw invalid_argument("--deflate: only for .npz, but found {}", paths_.front());
         }
     }
 
@@ -228,9 +228,9 @@ private:
         const Difference different = difference(wanted, *found, {}, 1, session_.io());
         if (different.none()) return;
         const std::int64_t at = different.first.empty() ? 0 : different.first.front().index[axis_];
-        throw already_exists(fmt::format("{} exists and is not step {} of {}: {}; --overwrite replaces it",
-                                         *(begin + at), first + at, o_.source,
-                                         different.structure.empty() ? "other elements" : different.structure.front()));
+        throw already_exists("{} exists and is not step {} of {}: {}; --overwrite replaces it", *(begin + at),
+                             first + at, o_.source,
+                             different.structure.empty() ? "other elements" : different.structure.front());
     }
 
     [[nodiscard]] std::unique_ptr<ArraySource> again(const std::string& path) const {
@@ -322,10 +322,10 @@ int unstack(Session& session, const UnstackOptions& o) {
         return converted(open_readable_source(at, reading_options(o.transfer, at)), o.transfer.dtype, o.transfer.cast);
     });
     const Shape shape = stored->info().shape;
-    if (shape.empty()) throw invalid_argument(fmt::format("{}: it has no dimension", o.transfer.source));
+    if (shape.empty()) throw invalid_argument("{}: it has no dimension", o.transfer.source);
     const int given = parse_number("--axis", o.axis, -shape.rank(), shape.rank() - 1);
     const int axis = given < 0 ? given + shape.rank() : given;
-    if (shape[axis] == 0) throw invalid_argument(fmt::format("{}: its axis {} has no step", o.transfer.source, axis));
+    if (shape[axis] == 0) throw invalid_argument("{}: its axis {} has no step", o.transfer.source, axis);
     const std::string first = numbered(o.transfer.destination, 1).front();
     const auto converted = names_array_file(first)
                                ? convert_for_array_file(split_array_path(first), *stored,

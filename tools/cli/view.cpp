@@ -1,5 +1,6 @@
 // tessera view
 #include <fmt/format.h>
+#include <tessera/error_text.h>
 
 #include <tessera/array.h>
 #include <tessera/byte_io.h>
@@ -45,8 +46,8 @@ std::optional<std::pair<int, int>> parse_size(const std::optional<std::string>& 
         return std::pair{parse_number("--size", text->substr(0, x), 1, most_drawing),
                          parse_number("--size", x == text->size() ? "" : text->substr(x + 1), 1, most_drawing)};
     } catch (const Error&) {
-        throw invalid_argument(fmt::format(
-            "--size: expected WIDTHxHEIGHT, each from 1 to {}, as in 960x720, found '{}'", most_drawing, *text));
+        throw invalid_argument("--size: expected WIDTHxHEIGHT, each from 1 to {}, as in 960x720, found '{}'",
+                               most_drawing, *text);
     }
 }
 
@@ -313,13 +314,12 @@ int view_table(Session& session, const ViewOptions& o, const ArraySource& source
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, source.info().shape); });
     if (o.png || o.hist) {
         throw unsupported(
-            fmt::format("{}: elements of {} are shown as text alone, without --png and --hist; "
-                        "PATH::FIELD shows one field",
-                        o.path, dtype.to_string()));
+            "{}: elements of {} are shown as text alone, without --png and --hist; "
+            "PATH::FIELD shows one field",
+            o.path, dtype.to_string());
     }
     if (session.options().json) {
-        throw unsupported(
-            fmt::format("{}: `tessera get --json` gives elements of {} as JSON", o.path, dtype.to_string()));
+        throw unsupported("{}: `tessera get --json` gives elements of {} as JSON", o.path, dtype.to_string());
     }
     const Screen screen = screen_of(o);
     IoOptions io = session.io();

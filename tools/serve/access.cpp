@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <array>
@@ -57,8 +57,8 @@ void require_origin(const std::string& origin) {
     const bool known = origin.starts_with("http://") || origin.starts_with("https://");
     const std::string_view host = known ? std::string_view(origin).substr(scheme + 3) : std::string_view();
     if (!known || host.empty() || host.find_first_of("/?#@ *\t\r\n") != host.npos || origin != lower_case(origin)) {
-        throw invalid_argument(fmt::format(
-            "--allow-origin: expected an origin as browsers send it, https://viewer.example, found '{}'", origin));
+        throw invalid_argument(
+            "--allow-origin: expected an origin as browsers send it, https://viewer.example, found '{}'", origin);
     }
 }
 
@@ -73,7 +73,7 @@ Access::Access(std::string token, const std::vector<std::string>& hosts, const s
     for (const char* name : {"localhost", "127.0.0.1", "[::1]"}) hosts_.emplace_back(name);
     for (const std::string& host : hosts) {
         if (host.empty() || host.find_first_of("/ ,*\r\n\t") != host.npos || host_name(host) != lower_case(host)) {
-            throw invalid_argument(fmt::format("--host: expected a name without a port, found '{}'", host));
+            throw invalid_argument("--host: expected a name without a port, found '{}'", host);
         }
         hosts_.push_back(lower_case(host));
     }

@@ -1,7 +1,7 @@
 #include "http.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/json.h>
 
 #include <charconv>
@@ -19,7 +19,7 @@ std::optional<std::string_view> HttpRequest::parameter(std::string_view name) co
 
 const std::string& HttpRequest::required(std::string_view name) const {
     const auto found = query.find(name);
-    if (found == query.end()) throw invalid_argument(fmt::format("the parameter {} is missing", name));
+    if (found == query.end()) throw invalid_argument("the parameter {} is missing", name);
     return found->second;
 }
 
@@ -30,7 +30,7 @@ std::int64_t HttpRequest::integer(std::string_view name, std::int64_t absent, st
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
     if (error != std::errc() || end != text->data() + text->size() || number < least || number > most) {
-        throw invalid_argument(fmt::format("{}: expected an integer from {} to {}", name, least, most));
+        throw invalid_argument("{}: expected an integer from {} to {}", name, least, most);
     }
     return number;
 }

@@ -9,7 +9,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/fork.h>
 #include <unistd.h>
 
@@ -72,8 +72,8 @@ Addresses find_addresses(const std::string& address, int port) {
     addrinfo* found = nullptr;
     const int error = ::getaddrinfo(name.c_str(), std::to_string(port).c_str(), &hints, &found);
     if (error != 0) {
-        throw invalid_argument(fmt::format("--bind {}: {}; expected an address of this machine, such as 127.0.0.1",
-                                           address, ::gai_strerror(error)));
+        throw invalid_argument("--bind {}: {}; expected an address of this machine, such as 127.0.0.1", address,
+                               ::gai_strerror(error));
     }
     return Addresses(found);
 }

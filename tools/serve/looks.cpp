@@ -10,7 +10,7 @@
 
 #include <tessera/chunk_map.h>
 #include <tessera/element.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/picture.h>
 
 #include "http.h"
@@ -275,8 +275,7 @@ HttpResponse answer_rows(Served& served, const HttpRequest& request) {
     const Window rows = window_of(request, "row", "rows", rank == 0 ? 1 : info.shape[slice.rows]);
     const Window columns = flat ? Window{0, 1} : window_of(request, "column", "columns", info.shape[slice.columns]);
     if (rows.count * columns.count > most_cells) {
-        throw invalid_argument(
-            fmt::format("a table of at most {} cells, found {} × {}", most_cells, rows.count, columns.count));
+        throw invalid_argument("a table of at most {} cells, found {} × {}", most_cells, rows.count, columns.count);
     }
     if (rank > 0) region.start[slice.rows] = rows.first, region.extent[slice.rows] = rows.count;
     if (!flat) region.start[slice.columns] = columns.first, region.extent[slice.columns] = columns.count;

@@ -4,7 +4,7 @@
 #include "root.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
 
@@ -98,12 +98,11 @@ std::string stamp_text(const ValueStamp& stamp) {
 Root::Root(const std::string& path, bool follow_links) : follow_links_(follow_links) {
     const Located at = locate(path);
     const bool inside = at.place && !at.place->prefix.empty();  // a path in an archive is no root
-    if (!at.facts || inside) throw not_found(fmt::format("{}: no such file or directory", path));
+    if (!at.facts || inside) throw not_found("{}: no such file or directory", path);
     const bool has_members = !at.place && at.format != nullptr && at.format->members != nullptr;
     if (at.file.member && !has_members) {
-        throw invalid_argument(
-            fmt::format("{}: \"::\" names a member of a file such as .npz, and {} has none: serve {}", path,
-                        at.file.path.string(), at.file.path.string()));
+        throw invalid_argument("{}: \"::\" names a member of a file such as .npz, and {} has none: serve {}", path,
+                               at.file.path.string(), at.file.path.string());
     }
     path_ = real_path(at.file.path);
     member_ = at.file.member.value_or("");
@@ -139,7 +138,7 @@ Place Root::store_in(const fs::path& file) const {
         }
     }
     auto place = probe_place(file, {.read_only = true});
-    if (!place) throw not_found(fmt::format("{}: holds no arrays", file.string()));
+    if (!place) throw not_found("{}: holds no arrays", file.string());
     stores_.insert(stores_.begin(), {file, version, place->store});
     if (stores_.size() > most_stores) stores_.pop_back();
     return *std::move(place);
@@ -158,7 +157,7 @@ std::shared_ptr<ServedNode> Root::open(std::string_view below, std::string at) c
         if (!below.empty()) throw not_found("nothing is here");
         node = open_member({path_}, member_);
     }
-    if (node == nullptr) throw not_found(fmt::format("{}: no array and no group is here", below));
+    if (node == nullptr) throw not_found("{}: no array and no group is here", below);
     node->path = std::move(at);
     return node;
 }
@@ -222,7 +221,7 @@ std::shared_ptr<ServedNode> Root::open_member(ArrayPath file, std::string_view m
     node->version = file_version(file.path);
     if (file.opened == nullptr) file.opened = open_file(file.path);
     const ArrayFileFormat* const format = array_file_format_of(*file.opened);
-    if (format == nullptr) throw corrupt(fmt::format("{}: not what its name says", node->name));
+    if (format == nullptr) throw corrupt("{}: not what its name says", node->name);
     node->format = format->name;
     node->file_format = format;
     const std::vector<std::string> members = array_members(*format, file);

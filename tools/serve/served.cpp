@@ -1,7 +1,7 @@
 #include "served.h"
 
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <functional>
@@ -80,7 +80,7 @@ std::string_view kind_name(ServedKind kind) {
 
 const ArraySource& ServedNode::source() const {
     if (array) return *array;
-    if (!file) throw invalid_argument(fmt::format("{}: no array", path));
+    if (!file) throw invalid_argument("{}: no array", path);
     return *file;
 }
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include "http.h"
 #include "served.h"
@@ -41,7 +41,7 @@ HttpResponse answer_tile(Served& served, const HttpRequest& request) {
     const Index place = numbers_of(request, "tile", 2);
     for (const std::int64_t level : levels) {
         if (level < 0 || level > most_tile_level) {
-            throw invalid_argument(fmt::format("level: expected 0 to {}, found {}", most_tile_level, level));
+            throw invalid_argument("level: expected 0 to {}, found {}", most_tile_level, level);
         }
     }
     const Tile tile = source->tile({.slice = slice_of(request, shown.source->info().shape.rank()),
@@ -181,7 +181,7 @@ Index numbers_of(const HttpRequest& request, std::string_view name, int count) {
         at = last ? next : next + 1;
     }
     if (numbers.rank() == count && at == end) return numbers;
-    throw invalid_argument(fmt::format("{}: expected {} numbers joined by ',', found '{}'", name, count, text));
+    throw invalid_argument("{}: expected {} numbers joined by ',', found '{}'", name, count, text);
 }
 
 Index index_of(const HttpRequest& request, const Shape& shape) {
@@ -190,8 +190,7 @@ Index index_of(const HttpRequest& request, const Shape& shape) {
     const Index index = numbers_of(request, "at", shape.rank());
     for (int d = 0; d < shape.rank(); ++d) {
         if (index[d] < 0 || index[d] >= shape[d]) {
-            throw out_of_bounds(
-                fmt::format("at: the index {} is outside of the shape {}", index.to_string(), shape.to_string()));
+            throw out_of_bounds("at: the index {} is outside of the shape {}", index.to_string(), shape.to_string());
         }
     }
     return index;
@@ -201,7 +200,7 @@ TileSlice slice_of(const HttpRequest& request, int rank) {
     const Index axes = numbers_of(request, "axes", 2);
     for (const std::int64_t axis : axes) {
         if (axis < 0 || axis >= rank) {
-            throw invalid_argument(fmt::format("axes: expected dimensions from 0 to {}, found {}", rank - 1, axis));
+            throw invalid_argument("axes: expected dimensions from 0 to {}, found {}", rank - 1, axis);
         }
     }
     TileSlice slice{.rows = static_cast<int>(axes[0]), .columns = static_cast<int>(axes[1]), .at = {}};

@@ -1,6 +1,6 @@
 // Every node as Zarr v2 and v3: documents and chunks by the names that readers of these formats ask for.
 #include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/value.h>
 
@@ -108,7 +108,7 @@ HttpResponse consolidated(Served& served, const ServedNode& group, const HttpReq
         add(below, ".zattrs", array.attributes());
     });
     if (!walk.run(group)) {
-        throw unsupported(fmt::format("more than {} nodes are not put into one document", most_consolidated));
+        throw unsupported("more than {} nodes are not put into one document", most_consolidated);
     }
     Value value = Value::object();
     value.set("zarr_consolidated_format", 1);

@@ -1,8 +1,7 @@
 // Rows that a program adds to one of the library's tables, until the table is read for the first time.
 #pragma once
 
-#include <fmt/format.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <mutex>
@@ -22,12 +21,12 @@ public:
         const std::lock_guard guard(mutex_);
         const auto taken = [&](const Row& other) { return other.*name == row.*name; };
         if (std::ranges::any_of(own, taken) || std::ranges::any_of(rows_, taken)) {
-            throw invalid_argument(fmt::format("adding {} \"{}\": there is one of that name", what, row.*name));
+            throw invalid_argument("adding {} \"{}\": there is one of that name", what, row.*name);
         }
         if (frozen_) {
-            throw invalid_argument(fmt::format(
+            throw invalid_argument(
                 "adding {} \"{}\": the table of them is in use already; add it before anything is opened or created",
-                what, row.*name));
+                what, row.*name);
         }
         rows_.push_back(row);
     }

@@ -9,7 +9,7 @@
 #include <tessera/copy_hierarchy.h>
 #include <tessera/destination.h>
 #include <tessera/dialect.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <tessera/picture.h>
@@ -269,7 +269,7 @@ std::vector<std::string> make_pyramid(const py::object& array, const py::object&
         const DestinationLock building = lock_destination(path, store);
         const auto there = std::filesystem::symlink_status(path);
         if (std::filesystem::exists(there) && !way.overwrite) {
-            throw already_exists(fmt::format("{}: something lies there already", path));
+            throw already_exists("{}: something lies there already", path);
         }
         const auto destination =
             open_destination(path, {.overwrite = way.overwrite, .store = store, .lock = &building}, "");

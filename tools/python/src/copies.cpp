@@ -4,7 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/chunk_bytes.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 
 #include <fmt/format.h>
 
@@ -46,7 +46,7 @@ void require_links(const Source& source, const std::string& to, HierarchyOptions
     options.note = nullptr;
     for (const PlannedCopy& job : copy_hierarchy(source, to, options).planned) {
         if (!job.plan.recode) continue;
-        throw invalid_argument(fmt::format("link=True: {}: chunks cannot be linked: {}", job.source, *job.plan.recode));
+        throw invalid_argument("link=True: {}: chunks cannot be linked: {}", job.source, *job.plan.recode);
     }
 }
 
@@ -70,10 +70,10 @@ std::vector<std::string> changes_of(const CopiedHierarchy& copied, const CopyWay
 void require_whole(const CopiedHierarchy& copied, const CopyWay& way) {
     if (way.skip_unreadable || way.dry_run || copied.left_out.empty()) return;
     throw corrupt(
-        fmt::format("{}: the copy in {} lacks {} array{} that cannot be read (skip_unreadable=True is "
-                    "content with that); the first: {}",
-                    copied.left_out.front().source, copied.path, copied.left_out.size(),
-                    copied.left_out.size() == 1 ? "" : "s", copied.left_out.front().why));
+        "{}: the copy in {} lacks {} array{} that cannot be read (skip_unreadable=True is "
+        "content with that); the first: {}",
+        copied.left_out.front().source, copied.path, copied.left_out.size(), copied.left_out.size() == 1 ? "" : "s",
+        copied.left_out.front().why);
 }
 
 HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, const PlaceOptions& place) {
@@ -94,7 +94,7 @@ std::vector<std::string> copy_at(const Source& source, const std::string& to, Hi
                                  const CopyWay& way, const WorkOptions& work) {
     const bool file = named_array_file_format(to) != nullptr;
     if (file && (way.resume || way.link)) {
-        throw invalid_argument(fmt::format("{}: an array file is written as a whole, without resume and link", to));
+        throw invalid_argument("{}: an array file is written as a whole, without resume and link", to);
     }
     if (file && way.dry_run) return {};
     return Work(work).run([&](const IoOptions& io) {

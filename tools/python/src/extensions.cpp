@@ -2,7 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/codec.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/simple_store.h>
 #include <tessera/store_kind.h>
 
@@ -85,8 +85,7 @@ public:
         const std::uint64_t most = encoded_bound(in.size());
         call(ErrorCode::invalid_argument, "encode", in, [&](std::size_t size) {
             if (size > most) {
-                throw invalid_argument(
-                    fmt::format("{} bytes were encoded to {}; at most {} are expected", in.size(), size, most));
+                throw invalid_argument("{} bytes were encoded to {}; at most {} are expected", in.size(), size, most);
             }
             out.reset(size);
             return out.data();
@@ -95,7 +94,7 @@ public:
     void decode(ByteSpan in, MutableByteSpan out) const override {
         call(ErrorCode::corrupt, "decode", in, [&](std::size_t size) {
             if (size == out.size()) return out.data();
-            throw corrupt(fmt::format("the data decode to {} bytes, expected {}", size, out.size()));
+            throw corrupt("the data decode to {} bytes, expected {}", size, out.size());
         });
     }
     [[nodiscard]] bool decode_unsized(ByteSpan in, Buffer& out, std::uint64_t limit) const override {

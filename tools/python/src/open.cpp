@@ -4,7 +4,7 @@
 #include <tessera/array_file.h>
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
-#include <tessera/error.h>
+#include <tessera/error_text.h>
 #include <tessera/locate.h>
 #include <tessera/npy.h>
 #include <tessera/place.h>
@@ -33,8 +33,8 @@ std::unique_ptr<MappedArray> map_to_write(const ArrayPath& path, const ArrayFile
     if (format != nullptr && format->name == "ra") {
         return std::make_unique<MappedRawArray>(path.path, MappedArray::Mode::read_write);
     }
-    throw unsupported(fmt::format("{}: of array files only .npy and .ra are changed in place; mode \"r\" reads this",
-                                  path.path.string()));
+    throw unsupported("{}: of array files only .npy and .ra are changed in place; mode \"r\" reads this",
+                      path.path.string());
 }
 
 std::unique_ptr<ArrayParts> open_file_parts(const ArrayPath& path, const ArrayFileFormat* format,
@@ -145,7 +145,7 @@ void save_file(const py::object& path, const py::array& values, const py::object
     Work(work).run([&](const IoOptions& io) {
         const ArrayPath split = split_array_path(text);
         if (!overwrite && std::filesystem::exists(split.path)) {
-            throw already_exists(fmt::format("{}: a file is there; overwrite=True replaces it", split.path.string()));
+            throw already_exists("{}: a file is there; overwrite=True replaces it", split.path.string());
         }
         const ArrayFileOptions options{
             .order = fortran ? Order::F : Order::C, .deflate_level = deflate, .object_strings = object_strings};

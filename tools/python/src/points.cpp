@@ -1,8 +1,6 @@
 // Elements at many indices.
 #include <tessera/copy_elements.h>
-#include <tessera/error.h>
-
-#include <fmt/format.h>
+#include <tessera/error_text.h>
 
 #include <algorithm>
 #include <cstring>
@@ -39,8 +37,7 @@ Points points_of(const Places& places, const Shape& shape) {
     for (std::size_t i = 0; i < points.count; ++i) {
         for (int d = 0; d < points.rank; ++d) {
             if (points[i][d] < 0 || points[i][d] >= shape[d]) {
-                throw out_of_bounds(
-                    fmt::format("{} lies outside the shape {}", points.index(i).to_string(), shape.to_string()));
+                throw out_of_bounds("{} lies outside the shape {}", points.index(i).to_string(), shape.to_string());
             }
         }
     }
