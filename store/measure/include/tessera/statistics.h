@@ -33,7 +33,7 @@ struct Statistics {
     Value min_json, max_json;             ///< the same as element_to_json; null if there is none
     /// Of real numbers, or of times in their unit; 64-bit integers are rounded to double first. The deviation has a
     /// relative error of about 1e-13. The error of the mean is about 1e-13 of the mean absolute deviation, plus the
-    /// last place of the double. Both hold however far from zero the values lie (see store/checks/moments.h). The last
+    /// last place of the double. Both hold however far from zero the values lie (see store/measure/moments.h). The last
     /// places may depend on the chunks and the number of threads.
     std::optional<double> mean;
     std::optional<double> deviation;     ///< standard deviation, with N as divisor
