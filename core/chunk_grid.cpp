@@ -81,6 +81,14 @@ ChunkPart chunk_part(const ChunkGrid& grid, const Region& region, const Region& 
     return part;
 }
 
+bool in_grid(const ChunkGrid& grid, const Index& chunk) {
+    if (chunk.rank() != grid.grid().rank()) return false;
+    for (int d = 0; d < chunk.rank(); ++d) {
+        if (chunk[d] < 0 || chunk[d] >= grid.grid()[d]) return false;
+    }
+    return true;
+}
+
 Shape choose_chunks(const Shape& shape, std::int64_t item_size, std::int64_t target_bytes) {
     Shape chunks = shape;
     const std::int64_t target = std::max<std::int64_t>(1, target_bytes / std::max<std::int64_t>(item_size, 1));

@@ -1,12 +1,8 @@
 #include <tessera/array.h>
-#include <tessera/array_plan.h>
 
 #include <fmt/format.h>
 
-#include <tessera/convert.h>
-#include <tessera/copy.h>
 #include <tessera/copy_elements.h>
-#include <tessera/destination_lock.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <tessera/shard.h>
@@ -103,11 +99,8 @@ Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_
     return Array(std::move(state));
 }
 
-namespace {
-
-/// Makes and publishes a new array; the caller holds the DestinationLock.
-Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& given,
-                   Waiter* waiter = nullptr) {
+Array ArrayAccess::create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                                const ArrayOptions& given, Waiter* waiter) {
     ArrayOptions options = given;
     const FormatChoice choice = choose_format(options);
     options.format = choice.dialect->name;
@@ -120,68 +113,6 @@ Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix
     if (!attributes.as_object().empty()) array.attributes().replace(attributes);
     array.publish();
     return array;
-}
-
-}  // namespace
-
-Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
-    // Attributes are a document of their own in most formats: a crash before the metadata would leave only that.
-    if (!new_attributes(options).as_object().empty()) {
-        return NewArray(path, options, {.store = store}, "Array::create").commit();
-    }
-    const DestinationLock building(path, store);
-    require_may_replace(path, occupant(path), {});
-    Place place = store_kind_of(path).place(path, store);
-    return create_whole(std::move(place.store), place.prefix, options, store.waiter);
-}
-
-ArrayMetadata make_metadata(const ArrayOptions& options) {
-    const Dialect& dialect = *choose_format(options).dialect;
-    ArrayMetadata m;
-    m.dtype = options.dtype;
-    m.shape = options.shape;
-    if (m.dtype.size() == 0) throw invalid_argument("dtype {} has elements of no bytes", m.dtype.to_string());
-    if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
-    (void)byte_count(m.shape, m.dtype.size());
-    m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
-    m.fill = dialect.default_fill(m.dtype);
-    const bool named = !options.dimension_names.empty() || options.attributes.find(dimensions_attribute) != nullptr;
-    if (!options.fill_value && named && dialect.fill_is_missing) m.fill = null_fill();
-    if (options.fill_value) {
-        m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
-        if (!options.fill_value->is_null()) {
-            m.fill.bytes = in_context([] { return "fill value"; },
-                                      [&] {
-                                          // Only NumPy's rule allows one value for all fields of a structure.
-                                          const bool structure = m.dtype.kind() == Kind::structure;
-                                          return element_from_value(m.dtype, *options.fill_value,
-                                                                    structure ? Assign::numpy : Assign::exact);
-                                      });
-        }
-        // v2 and v3 have their own notation: a bare NaN is not JSON.
-        if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
-    }
-    m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
-    set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});
-    if (!options.dimension_names.empty() &&
-        options.dimension_names.size() != static_cast<std::size_t>(m.shape.rank())) {
-        throw invalid_argument("{} dimension names were given for {} dimensions", options.dimension_names.size(),
-                               m.shape.rank());
-    }
-    require_distinct_names(options.dimension_names);
-    if (dialect.dimension_names) m.dimension_names = options.dimension_names;
-    m.keys = dialect.default_keys();
-    if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
-    if (!options.structures.empty()) name_structures(dialect, m, options.structures);
-    return m;
-}
-
-Value new_attributes(const ArrayOptions& options) {
-    Value attributes = options.attributes;
-    if (!options.dimension_names.empty() && !choose_format(options).dialect->dimension_names) {
-        attributes.set(dimensions_attribute, dimension_names_json(options.dimension_names));
-    }
-    return attributes;
 }
 
 void Array::set_dimension_names(const std::vector<std::optional<std::string>>& names) {
@@ -205,7 +136,7 @@ void Array::set_dimension_names(const std::vector<std::optional<std::string>>& n
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const ArrayOptions& options) {
     const StoreLock building = store->lock_destination(prefix);
-    return create_whole(std::move(store), prefix, options);
+    return ArrayAccess::create_whole(std::move(store), prefix, options);
 }
 
 Array Array::create(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,

@@ -1,6 +1,6 @@
 #include "array_state.h"
 
-#include <tessera/convert.h>
+#include <tessera/chunk_layout.h>
 #include <tessera/error_text.h>
 #include <algorithm>
 #include <utility>

@@ -8,14 +8,9 @@
 #include <vector>
 
 #include <tessera/array.h>
-#include <tessera/group.h>
 #include <tessera/memory_account.h>
-#include <tessera/place.h>
 
 namespace tessera {
-
-/// Marks a directory as an unfinished copy: see new_array.cpp.
-inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
 
 /// An array's metadata and everything derived from it. Immutable.
 struct LoadedArray {
@@ -47,6 +42,9 @@ struct ArrayAccess {
     /// The array of which the metadata document was read there.
     [[nodiscard]] static Array open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
                                           const Dialect& dialect, Buffer document);
+    /// Makes and publishes a new array; the caller holds the DestinationLock.
+    static Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                              const ArrayOptions& options, Waiter* waiter = nullptr);
 };
 
 /// The result of Array::info().
@@ -107,15 +105,6 @@ struct NodeState {
     [[nodiscard]] StoreLock lock_shape(LockMode mode) const;
     /// Ends an operation (see Durability::commit). Does nothing before publication.
     void sync() const;
-};
-
-/// Access to a group's internals for the rest of the library.
-struct GroupAccess {
-    [[nodiscard]] static const std::shared_ptr<NodeState>& state(const Group& group) { return group.state_; }
-    /// The group that was found there: with metadata of the dialect, or a plain folder if that is nullptr.
-    [[nodiscard]] static Group open_found(const Place& at, const Dialect* dialect) {
-        return Group(std::make_shared<NodeState>(at.store, at.prefix, dialect));
-    }
 };
 
 struct ArrayState : NodeState {

@@ -3,17 +3,14 @@
 #include <fmt/ranges.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
-#include <tessera/snapshot.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
-#include "array_state.h"
 #include "batch.h"
-#include "descriptor.h"
-#include "destination_lock_file.h"
+#include "group_access.h"
 #include "keys.h"
 #include "node_files.h"
 
@@ -23,90 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view own_prefix = ".tessera";  ///< of all of Tessera's own names
-
 std::string name_of(const KeyValueStore& store, std::string_view prefix) {
     return join_key(store.name(), prefix);
-}
-
-std::string_view parent_of(std::string_view prefix) {
-    const std::size_t slash = prefix.rfind('/');
-    return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
-}
-
-/// Orders paths by their parts, so that a group comes before its members.
-bool by_parts(std::string_view a, std::string_view b) {
-    const auto rank = [](char c) { return c == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(c)) + 1; };
-    return std::ranges::lexicographical_compare(a, b, {}, rank, rank);
-}
-
-/// A folder that walks skip: snapshots, and hidden folders without metadata.
-bool is_passed_over(const KeyValueStore& store, const FolderWalk& walk, bool is_node) {
-    return (!is_node && walk.name().starts_with('.')) || is_snapshot_folder(store, walk.prefix());
-}
-
-/// Whether a folder, itself neither a link nor a node, holds any node.
-bool holds_nodes(const KeyValueStore& store, const std::string& prefix) {
-    FolderWalk walk(store, prefix,
-                    [&](const std::string& link) { return !store.leads_back(link) && probe_node(store, link); });
-    while (walk.next()) {
-        const bool is_node = !walk.path().empty() && probe_node(store, walk.prefix());
-        if (!walk.path().empty() && is_passed_over(store, walk, is_node)) continue;
-        if (is_node) return true;
-        for (const std::string& name : walk.listing().prefixes) {
-            if (!is_own_name(name)) walk.enter(name);
-        }
-    }
-    return false;
-}
-
-/// For a folder that is not a node: the dialect of an array whose metadata document exists but cannot be read (a FIFO,
-/// a dangling link). Opening that array fails, and it must not be reported as absent.
-const Dialect* unreadable_array(const KeyValueStore& store, FolderWalk& walk) {
-    for (const Dialect& dialect : dialect_table()) {
-        const std::string key(dialect.metadata_key);
-        if (std::ranges::binary_search(walk.listing().keys, key) && !store.contains(join_key(walk.prefix(), key))) {
-            return &dialect;
-        }
-    }
-    return nullptr;
-}
-
-using NodesByPath = std::map<std::string, Node, decltype(&by_parts)>;
-
-/// Adds the plain folders above nodes.
-void add_folders(NodesByPath& nodes) {
-    std::vector<std::string> folders;
-    for (const auto& [path, node] : nodes) {
-        for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
-            folders.emplace_back(above);
-        }
-    }
-    for (std::string& folder : folders) {
-        nodes.try_emplace(folder, Node{.path = folder, .kind = NodeKind::group, .dialect = nullptr});
-    }
-}
-
-/// Turns passed links to arrays into nodes, and drops irrelevant ones.
-void settle(const KeyValueStore& store, std::string_view prefix, NodesByPath& nodes,
-            std::vector<PassedFolder>& passed) {
-    const auto is_array = [&](const PassedFolder& folder) {
-        if (folder.why != PassedFolder::Why::second_way) return false;
-        const auto known = nodes.find(folder.target);
-        if (known == nodes.end() || known->second.kind != NodeKind::array) return false;
-        const Node node{.path = folder.path, .kind = NodeKind::array, .dialect = known->second.dialect};
-        nodes.try_emplace(folder.path, node);
-        return true;
-    };
-    std::erase_if(passed, is_array);
-    add_folders(nodes);
-    std::erase_if(passed, [&](const PassedFolder& folder) {
-        const bool hidden = folder.path.substr(folder.path.rfind('/') + 1).starts_with('.');
-        if (folder.why != PassedFolder::Why::second_way)
-            return hidden || is_snapshot_folder(store, join_key(prefix, folder.path));
-        return !folder.target.empty() && !nodes.contains(folder.target);
-    });
-    std::ranges::sort(passed, by_parts, &PassedFolder::path);
 }
 
 void require_absent(const KeyValueStore& store, std::string_view prefix) {
@@ -177,124 +92,6 @@ std::optional<Value> load_consolidated(const NodeState& group) {
 
 }  // namespace
 
-// ---- the files of nodes
-
-bool is_document(const Node& node, std::string_view name) {
-    return node.dialect != nullptr && ((node.kind == NodeKind::group && name == node.dialect->consolidated_key) ||
-                                       std::ranges::count(node.dialect->documents, name) > 0);
-}
-
-NodeFiles::NodeFiles(const KeyValueStore& store, const Node& node) : node_(node) {
-    if (node.kind == NodeKind::array) metadata_ = load_metadata(*node.dialect, store, node.path);
-}
-
-bool NodeFiles::owns(std::string_view name) const {
-    if (name.starts_with(own_prefix)) return true;
-    return node_.kind == NodeKind::array ? node_.dialect->owns(metadata_, name) : is_document(node_, name);
-}
-
-namespace {
-
-/// A lock file of a killed run does not matter; a held one means that something is being made there.
-void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
-    if (!is_local(store.name())) return;
-    const std::string folder = name_of(store, prefix);
-    const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
-    if (!opened) return;
-    const auto builder = destination_builder(opened.get(), lock_name);
-    if (!builder) return;
-    throw invalid_argument("{}: {} is writing there ({}); try again later", folder, *builder, lock_name);
-}
-
-}  // namespace
-
-void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
-                             const std::vector<std::string>& links) {
-    std::set<std::string_view> paths(links.begin(), links.end());
-    for (const Node& node : nodes) paths.insert(node.path);
-    for (const Node& node : nodes) {
-        const NodeFiles files(store, node);
-        const Listing listing = store.list(node.path);
-        for (const auto* names : {&listing.prefixes, &listing.keys}) {
-            for (const std::string& name : *names) {
-                if (files.owns(name) || paths.contains(join_key(node.path, name))) continue;
-                if (is_destination_lock(name)) {
-                    require_no_builder(store, node.path, name);
-                    continue;
-                }
-                throw invalid_argument("{} also holds {}, which is not part of it; move that away first",
-                                       name_of(store, node.path), name);
-            }
-        }
-    }
-}
-
-// ---- nodes
-
-std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix) {
-    if (const Dialect* array = probe_dialect(store, prefix)) return Node{std::string(prefix), NodeKind::array, array};
-    const Dialect* group = probe_group_dialect(store, prefix);
-    if (group == nullptr) return std::nullopt;
-    return Node{std::string(prefix), NodeKind::group, group};
-}
-
-std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix) {
-    std::vector<Node> nodes;
-    const Listing listing = store.list(prefix);
-    for (const std::string& name : listing.prefixes) {
-        const std::string child = join_key(prefix, name);
-        if (is_own_name(name) || is_snapshot_folder(store, child)) continue;
-        if (const auto node = probe_node(store, child)) {
-            nodes.push_back({name, node->kind, node->dialect});
-        } else if (!name.starts_with('.') && !std::ranges::binary_search(listing.links, name) &&
-                   holds_nodes(store, child)) {
-            nodes.push_back({name, NodeKind::group, nullptr});
-        }
-    }
-    return nodes;
-}
-
-Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix, NodeLinks links) {
-    FolderWalk::Follow follow;
-    if (links == NodeLinks::follow)
-        follow = [&](const std::string& link) { return probe_node(store, link).has_value(); };
-    FolderWalk walk(store, prefix, follow);
-    NodesByPath nodes(&by_parts);
-    while (walk.next()) {
-        if (!walk.path().empty()) {
-            const auto node = probe_node(store, walk.prefix());
-            if (is_passed_over(store, walk, node.has_value())) continue;
-            if (node) nodes.try_emplace(walk.path(), Node{walk.path(), node->kind, node->dialect});
-            if (node && node->kind == NodeKind::array) continue;
-            const Dialect* unreadable = node || !follow ? nullptr : unreadable_array(store, walk);
-            if (unreadable != nullptr) {
-                nodes.try_emplace(walk.path(), Node{walk.path(), NodeKind::array, unreadable});
-                continue;
-            }
-        }
-        const Listing& listing = walk.listing();
-        for (const auto* names : {&listing.prefixes, &listing.links}) {
-            const bool all = names == &listing.prefixes;
-            for (const std::string& name : *names) {
-                // The other links are among the prefixes.
-                if (!is_own_name(name) && (all || std::ranges::binary_search(listing.keys, name))) walk.enter(name);
-            }
-        }
-    }
-    Hierarchy hierarchy{.nodes = {}, .passed = walk.passed()};
-    if (links == NodeLinks::follow) {
-        settle(store, prefix, nodes, hierarchy.passed);
-    } else {
-        add_folders(nodes);
-    }
-    for (auto& [path, node] : nodes) hierarchy.nodes.push_back(std::move(node));
-    return hierarchy;
-}
-
-std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix) {
-    return hierarchy_below(store, prefix).nodes;
-}
-
 namespace {
 
 /// If something else is in the place of the lock file, nobody can hold the lock, and this must not prevent removal.
@@ -308,16 +105,6 @@ StoreLock lock_to_remove(KeyValueStore& store, std::string_view prefix) {
 }
 
 }  // namespace
-
-bool is_direct(const KeyValueStore& store, std::string_view prefix) {
-    try {
-        store.require_direct(join_key(prefix, ".tessera"));
-        return true;
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::invalid_argument) throw;
-        return false;
-    }
-}
 
 void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions options) {
     const StoreLock building = store.lock_destination(prefix);

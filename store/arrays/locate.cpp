@@ -11,6 +11,7 @@
 #include "batch.h"
 #include "dialects.h"
 #include "directory_store.h"
+#include "node_files.h"
 #include "store_in_file.h"
 
 namespace tessera {

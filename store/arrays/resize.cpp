@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/copy.h>
+#include <tessera/copy_array.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/joined_source.h>
@@ -247,14 +247,6 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
 }
 
 }  // namespace
-
-bool in_grid(const ChunkGrid& grid, const Index& chunk) {
-    if (chunk.rank() != grid.grid().rank()) return false;
-    for (int d = 0; d < chunk.rank(); ++d) {
-        if (chunk[d] < 0 || chunk[d] >= grid.grid()[d]) return false;
-    }
-    return true;
-}
 
 void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     const StopScope scope(io.stop);

@@ -5,9 +5,6 @@
 
 namespace tessera {
 
-/// Whether a chunk index lies inside the grid.
-[[nodiscard]] bool in_grid(const ChunkGrid& grid, const Index& chunk);
-
 /// Grows or shrinks, or both along different dimensions. Shrinking writes the metadata first and then deletes chunks;
 /// growing first prepares the chunks and writes the metadata last. A crash leaves the old shape or the new one, and
 /// elements that were outside always show the fill.

@@ -16,9 +16,9 @@
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
+#include "move_aside.h"
 #include "repair_seal.h"
 #include "resize.h"
-#include "set_aside.h"
 
 namespace tessera {
 

@@ -19,6 +19,7 @@
 #include "destination_lock_file.h"
 #include "metadata_json.h"
 #include "snapshot_record.h"
+#include "node_files.h"
 #include "verifier.h"
 
 namespace tessera {

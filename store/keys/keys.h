@@ -17,6 +17,12 @@ void require_movable(std::string_view store, std::string_view from, std::string_
 /// Throws corrupt if a value is larger than its reader's limit.
 void require_size(std::string_view name, std::uint64_t size, std::uint64_t limit);
 
+/// The prefix above one; "" of a first part.
+[[nodiscard]] inline std::string_view parent_of(std::string_view prefix) {
+    const std::size_t slash = prefix.rfind('/');
+    return slash == std::string_view::npos ? std::string_view() : prefix.substr(0, slash);
+}
+
 /// Whether a name directly below an array or group is Tessera's own: ".tessera", temporary files, the hidden
 /// directories of arrays that are being replaced (".grid.zarr.tessera-new").
 [[nodiscard]] inline bool is_own_name(std::string_view name) {

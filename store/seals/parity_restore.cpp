@@ -13,8 +13,8 @@
 
 #include "beside_store.h"
 #include "copy_bytes.h"
+#include "move_aside.h"
 #include "parity_encode.h"
-#include "set_aside.h"
 
 namespace tessera {
 

@@ -18,6 +18,7 @@
 #include "keys.h"
 #include "lines.h"
 #include "metadata_json.h"
+#include "move_aside.h"
 #include "parity_decode.h"
 #include "parity_encode.h"
 #include "parity_seal.h"
@@ -25,7 +26,6 @@
 #include "resize.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
-#include "set_aside.h"
 #include "sha256.h"
 #include "sums.h"
 

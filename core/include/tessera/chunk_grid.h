@@ -34,6 +34,9 @@ private:
     std::int64_t count_ = 0;
 };
 
+/// Whether a chunk index lies inside the grid.
+[[nodiscard]] bool in_grid(const ChunkGrid& grid, const Index& chunk);
+
 /// The absolute index of element number `n` of a box, counted in C order.
 [[nodiscard]] Index index_in(const Region& box, std::int64_t n);
 

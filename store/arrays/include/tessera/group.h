@@ -1,12 +1,6 @@
-// Groups: the hierarchy above arrays. A thin handle, and functions on the nodes of a store.
-//
-// A node is an array or a group. A group has metadata of a dialect, or is a plain folder that holds nodes (dialect
-// nullptr). So a directory of arrays in zmeta or v1, which have no group metadata, is a group too. A folder whose name
-// begins with '.' is a node only if it has metadata, and never if the name contains ".tessera". Snapshots beside an
-// array are not nodes of the folder around both.
+// Groups: the hierarchy above arrays. A thin handle, and changes of the nodes of a store.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,39 +10,10 @@
 
 #include <tessera/array.h>
 #include <tessera/dialect.h>
-#include <tessera/folder_walk.h>
 #include <tessera/key_value_store.h>
+#include <tessera/nodes.h>
 
 namespace tessera {
-
-enum class NodeKind : std::uint8_t { array, group };
-
-struct Node {
-    std::string path;  ///< below the group or prefix that was asked: "sub/b"
-    NodeKind kind = NodeKind::group;
-    const Dialect* dialect = nullptr;  ///< nullptr for a plain folder
-};
-
-/// The array or group with metadata at `prefix`; its path is `prefix`. If there are both, the array.
-[[nodiscard]] std::optional<Node> probe_node(const KeyValueStore& store, std::string_view prefix);
-/// The nodes directly below `prefix`, sorted by name.
-[[nodiscard]] std::vector<Node> child_nodes(const KeyValueStore& store, std::string_view prefix);
-/// All nodes below `prefix`: each group before its members, siblings sorted by name. A group that several paths reach
-/// is listed once. Plain folders behind links are not searched.
-[[nodiscard]] std::vector<Node> nodes_below(const KeyValueStore& store, std::string_view prefix);
-
-/// The nodes below a prefix, and the folders that the walk did not enter (see folder_walk.h).
-struct Hierarchy {
-    std::vector<Node> nodes;  ///< as nodes_below
-    /// Sorted by path. Excludes links to folders without nodes, and links to arrays, which are nodes themselves.
-    std::vector<PassedFolder> passed;
-};
-enum class NodeLinks : std::uint8_t {
-    follow,  ///< a link to an array, or out to a group with metadata, counts as its target
-    pass,    ///< no link is followed, and all are in `passed`
-};
-[[nodiscard]] Hierarchy hierarchy_below(const KeyValueStore& store, std::string_view prefix,
-                                        NodeLinks links = NodeLinks::follow);
 
 struct RemoveOptions {
     bool recursive = false;  ///< a group goes with the arrays and groups below it

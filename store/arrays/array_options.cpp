@@ -1,0 +1,92 @@
+#include <tessera/array_options.h>
+
+#include <fmt/format.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/chunk_layout.h>
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+
+#include <cstdlib>
+
+#include "dialects.h"
+#include "format_choice.h"
+
+namespace tessera {
+
+const Dialect& default_format(std::string_view preferred) {
+    constexpr const char* variable = "TESSERA_FORMAT";
+    const char* const given = std::getenv(variable);
+    if (given != nullptr && *given != '\0') {
+        return in_context([] { return variable; }, [&]() -> const Dialect& { return dialect_named(given); });
+    }
+    return dialect_named(preferred.empty() ? "zmeta" : preferred);
+}
+
+FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred, std::string_view option_prefix) {
+    if (!options.format.empty()) return {.dialect = &dialect_named(options.format)};
+    return chosen(options, !options.dimension_names.empty(), default_format(preferred), option_prefix);
+}
+
+FillValue null_fill() {
+    return {.bytes = std::nullopt, .spelling = Value(), .error = {}};
+}
+
+std::optional<std::string> undefined_note(const Dialect& dialect, const ArrayMetadata& m,
+                                          std::string_view option_prefix) {
+    if (!dialect.fill_is_missing || m.fill.bytes || !m.fill.error.empty()) return {};
+    return fmt::format(
+        "the fill value is null, so that elements that were never written have no value: zarr-python reads them as "
+        "whatever is in its memory; write all of them, or give them one with {}fill",
+        option_prefix);
+}
+
+ArrayMetadata make_metadata(const ArrayOptions& options) {
+    const Dialect& dialect = *choose_format(options).dialect;
+    ArrayMetadata m;
+    m.dtype = options.dtype;
+    m.shape = options.shape;
+    if (m.dtype.size() == 0) throw invalid_argument("dtype {} has elements of no bytes", m.dtype.to_string());
+    if (m.dtype.kind() == Kind::object) throw unsupported("dtype O (Python objects) cannot be stored");
+    (void)byte_count(m.shape, m.dtype.size());
+    m.chunks = options.chunks.empty() && !m.shape.empty() ? choose_chunks(m.shape, m.dtype.size()) : options.chunks;
+    m.fill = dialect.default_fill(m.dtype);
+    const bool named = !options.dimension_names.empty() || options.attributes.find(dimensions_attribute) != nullptr;
+    if (!options.fill_value && named && dialect.fill_is_missing) m.fill = null_fill();
+    if (options.fill_value) {
+        m.fill = {.bytes = std::nullopt, .spelling = *options.fill_value, .error = {}};
+        if (!options.fill_value->is_null()) {
+            m.fill.bytes = in_context([] { return "fill value"; },
+                                      [&] {
+                                          // Only NumPy's rule allows one value for all fields of a structure.
+                                          const bool structure = m.dtype.kind() == Kind::structure;
+                                          return element_from_value(m.dtype, *options.fill_value,
+                                                                    structure ? Assign::numpy : Assign::exact);
+                                      });
+        }
+        // v2 and v3 have their own notation: a bare NaN is not JSON.
+        if (m.fill.bytes && !dialect.default_fill(m.dtype).spelling) m.fill.spelling.reset();
+    }
+    m.codecs = complete_codecs(m.dtype, m.shape.rank(), options.order, parse_codecs(options.codec));
+    set_chunk_layout(m, {.chunks = m.chunks, .shards = options.shards, .codecs = std::move(m.codecs)});
+    if (!options.dimension_names.empty() &&
+        options.dimension_names.size() != static_cast<std::size_t>(m.shape.rank())) {
+        throw invalid_argument("{} dimension names were given for {} dimensions", options.dimension_names.size(),
+                               m.shape.rank());
+    }
+    require_distinct_names(options.dimension_names);
+    if (dialect.dimension_names) m.dimension_names = options.dimension_names;
+    m.keys = dialect.default_keys();
+    if (!options.separator.empty()) m.keys = m.keys.with_separator(options.separator);
+    if (!options.structures.empty()) name_structures(dialect, m, options.structures);
+    return m;
+}
+
+Value new_attributes(const ArrayOptions& options) {
+    Value attributes = options.attributes;
+    if (!options.dimension_names.empty() && !choose_format(options).dialect->dimension_names) {
+        attributes.set(dimensions_attribute, dimension_names_json(options.dimension_names));
+    }
+    return attributes;
+}
+
+}  // namespace tessera

@@ -1,0 +1,547 @@
+#include <tessera/copy_array.h>
+
+#include <stdlib.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/error_text.h>
+#include <tessera/field.h>
+#include <tessera/npy.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t default_memory = std::uint64_t{256} << 20;
+// The cost of a seek, and so of one more run of bytes in a plain file, in bytes read.
+constexpr double run_cost = 4096;
+constexpr std::int64_t cache_line = 64;
+
+/// One side of a copy, as far as the plan is concerned.
+struct Side {
+    Shape chunks;  ///< empty for a plain file
+    Shape shards;  ///< empty without sharding
+    Order order = Order::C;
+    bool in_order = false;  ///< only regions in ascending memory order are efficient
+    bool in_turn = false;   ///< only one block at a time
+
+    [[nodiscard]] bool plain(int rank) const { return chunks.rank() != rank || rank == 0; }
+    /// The unit that a sink writes as a whole.
+    [[nodiscard]] const Shape& unit() const { return shards.empty() ? chunks : shards; }
+};
+
+/// The offset within a chunk of the sink at which a region of this rank begins.
+Index begin_in_chunk(const ArrayInfo& sink, int rank) {
+    return sink.chunk_offset.rank() == rank ? sink.chunk_offset : Index::filled(rank, 0);
+}
+
+/// The shape of the copied region, extended to the start of the sink's first chunk. Blocks are cut from it, so that
+/// they end where chunks end.
+Shape from_chunk_start(const ArrayInfo& sink, const Shape& shape) {
+    const Index begin = begin_in_chunk(sink, shape.rank());
+    Shape from = shape;
+    for (int d = 0; d < shape.rank(); ++d) from[d] = checked_add(from[d], begin[d], "the length copied");
+    return from;
+}
+
+Side side_of(const ArrayInfo& info) {
+    return {.chunks = info.chunks, .shards = info.shards, .order = info.order, .in_order = info.access != Access::any};
+}
+
+/// Bytes that this side moves for an array of `shape` in blocks of `block`. Chunks are decoded as a whole, so a block
+/// that ends inside one causes it to be decoded again. Each run in a plain file costs a seek.
+double side_cost(const Side& side, const Shape& shape, const Shape& block, double item) {
+    const int rank = shape.rank();
+    double elements = 1;
+    if (!side.plain(rank)) {
+        for (int d = 0; d < rank; ++d) {
+            const auto n = static_cast<double>(shape[d]);
+            const auto c = static_cast<double>(side.chunks[d]);
+            const auto blocks = static_cast<double>(ceil_div(shape[d], block[d]));
+            const bool aligned = block[d] >= shape[d] || block[d] % side.chunks[d] == 0;
+            elements *= aligned ? n : std::min(blocks * (static_cast<double>(block[d]) + c), blocks * n);
+        }
+        return elements * item;
+    }
+    double runs = 1;
+    bool full = true;
+    for (int k = 0; k < rank; ++k) {
+        const int d = side.order == Order::C ? rank - 1 - k : k;
+        elements *= static_cast<double>(shape[d]);
+        // The first divided dimension ends the run; every dimension above repeats it.
+        runs *= full ? static_cast<double>(ceil_div(shape[d], block[d])) : static_cast<double>(shape[d]);
+        if (full && block[d] < shape[d]) full = false;
+    }
+    return elements * item + runs * run_cost;
+}
+
+struct Plan {
+    Shape block;
+    Shape unit;  ///< blocks are multiples of it
+    int threads = 1;
+    Dims axes;                     ///< axes of a block in memory, the slowest first
+    Order block_order = Order::C;  ///< order of the blocks
+    bool each = false;             ///< each thread has its own block; else all threads work on one block after another
+    bool spool = false;            ///< copy by way of a plain temporary file: see spooled()
+    bool shards = false;           ///< a block is a shard too large for memory, and is copied by a nested copy
+    bool sink_in_order = false;    ///< the sink accepts each block only once
+};
+
+std::int64_t chunk_bytes(const Side& side, const Shape& shape, std::int64_t item) {
+    constexpr std::int64_t plain_scratch = std::int64_t{512} << 10;
+    return side.plain(shape.rank()) ? plain_scratch : byte_count(side.chunks, item);
+}
+
+/// Memory of a side's codecs in each thread. That of the first thread is not part of the budget.
+std::int64_t working_bytes(const Side& side, const Shape& shape, std::int64_t item) {
+    constexpr std::int64_t most = std::int64_t{4} << 20;
+    return side.plain(shape.rank()) ? 0 : std::min(most, 3 * chunk_bytes(side, shape, item));
+}
+
+/// The axes of a block in memory, the slowest first: in `order`, but axes along which a chunk has less than a cache
+/// line come before the others. Otherwise each chunk would touch every cache line of the block.
+Dims memory_axes(Order order, const Shape& block, const Side& source, const Side& sink, std::int64_t item) {
+    const int rank = block.rank();
+    const auto thin = [&](int d) {
+        const auto cuts = [&](const Side& side) {
+            return !side.plain(rank) && side.chunks[d] < block[d] && side.chunks[d] * item < cache_line;
+        };
+        return cuts(source) || cuts(sink);
+    };
+    Dims axes;
+    for (const bool wanted : {true, false}) {
+        for (int k = 0; k < rank; ++k) {
+            const int d = order == Order::C ? k : rank - 1 - k;
+            if (thin(d) == wanted) axes.push_back(d);
+        }
+    }
+    return axes;
+}
+
+/// For a side that needs memory order: full lengths of the fast dimensions, as much of the next as fits, 1 above.
+Shape ordered_block(const Shape& shape, const Shape& unit, Order order, std::int64_t item, std::int64_t limit) {
+    const int rank = shape.rank();
+    Shape block = Shape::filled(rank, 1);
+    std::int64_t bytes = item;
+    for (int k = 0; k < rank; ++k) {
+        const int d = order == Order::C ? rank - 1 - k : k;
+        const std::int64_t fits = std::max<std::int64_t>(1, limit / std::max<std::int64_t>(bytes, 1));
+        if (fits >= shape[d]) {
+            block[d] = std::max<std::int64_t>(shape[d], 1);
+            bytes *= block[d];
+            continue;
+        }
+        // Whole chunks of the other side if they fit, so that none is decoded twice.
+        block[d] = fits >= unit[d] ? fits / unit[d] * unit[d] : fits;
+        break;
+    }
+    return block;
+}
+
+Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const Side& sink,
+               const CopyOptions& options) {
+    const int rank = shape.rank();
+    const auto given = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
+    const std::int64_t memory = given / options.held;
+    // Memory of each worker besides the block: a chunk of the source, decoded and encoded; a chunk of the sink,
+    // assembled at the edge, encoded, and its old value.
+    const std::int64_t per_thread =
+        checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
+                    checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory");
+
+    Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
+    const Side& chunked = sink.plain(rank) ? source : sink;
+    if (!chunked.plain(rank)) unit = &chunked == &sink ? sink.unit() : source.chunks;
+    for (int d = 0; d < rank; ++d) unit[d] = std::max<std::int64_t>(1, std::min(unit[d], shape[d]));
+    if (sink.plain(rank)) {
+        // Small blocks do not slow down a plain sink, so a source's chunk may be divided to meet the budget.
+        const std::int64_t most = std::max(item, std::min(memory / 2, memory - per_thread));
+        while (byte_count(unit, item) > most) {
+            std::int64_t& longest = *std::max_element(unit.begin(), unit.end());
+            if (longest == 1) break;
+            longest = ceil_div(longest, 2);
+        }
+    }
+    const std::int64_t least = checked_add(byte_count(unit, item), per_thread, "memory");
+    if (least > memory && !sink.shards.empty()) {
+        return {.block = unit, .unit = unit, .axes = {}, .spool = source.in_order, .shards = true};
+    }
+    if (least > memory) {
+        const std::int64_t needed = checked_multiply(least, options.held, "memory");
+        throw over_budget(
+            "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
+            "{} bytes; give at least --max-memory {}M",
+            given, needed, ceil_div(needed, std::int64_t{1} << 20));
+    }
+    Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
+    // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.
+    // If regions must come in order, all threads work on one block.
+    plan.each = !sink.in_order && !source.in_order && !sink.in_turn;
+    const std::int64_t unit_bytes = byte_count(unit, item);
+    const std::int64_t working = working_bytes(source, shape, item) + working_bytes(sink, shape, item);
+    plan.threads = static_cast<int>(std::clamp<std::int64_t>(
+        plan.each ? (memory + working) / (least + working) : (memory - unit_bytes + working) / (per_thread + working),
+        1, thread_count(options.io)));
+    const std::int64_t others = (plan.threads - 1) * working;
+    const std::int64_t limit =
+        plan.each ? (memory - others) / plan.threads - per_thread : memory - others - plan.threads * per_thread;
+
+    const Order order = source.plain(rank) ? source.order : (sink.plain(rank) ? sink.order : Order::C);
+    if (sink.in_order || source.in_order) {
+        plan.block_order = sink.in_order ? sink.order : source.order;
+        const Shape block = ordered_block(shape, unit, plan.block_order, item, limit);
+        bool fits_sink = true;
+        for (int d = 0; d < rank; ++d) fits_sink = fits_sink && (block[d] == shape[d] || block[d] % unit[d] == 0);
+        // Chunks of the sink are written once, so an in-order source must supply them whole. Otherwise it would be read
+        // again from its start for every row of chunks.
+        if (sink.in_order || fits_sink) {
+            plan.block = block;
+            plan.axes = memory_axes(plan.block_order, block, source, sink, item);
+            const double all = static_cast<double>(byte_count(shape, item));
+            const bool against_the_grain = source.in_order && sink.in_order && source.order != sink.order && rank > 1;
+            plan.spool = against_the_grain ||
+                         (!source.plain(rank) && side_cost(source, shape, block, static_cast<double>(item)) > 2 * all);
+            return plan;
+        }
+        plan.spool = true;
+        return plan;
+    }
+    const auto cost = [&](const Shape& b) {
+        return side_cost(source, shape, b, static_cast<double>(item)) +
+               side_cost(sink, shape, b, static_cast<double>(item));
+    };
+    // Enough blocks for all threads, none larger than useful.
+    const std::int64_t ample =
+        std::max(unit_bytes, std::min({limit / 2, options.ample, byte_count(shape, item) / (4 * plan.threads)}));
+    plan.block = unit;
+    for (double now = cost(plan.block);;) {
+        std::optional<Shape> best;
+        double best_cost = 0;
+        for (int d = 0; d < rank; ++d) {
+            Shape b = plan.block;
+            b[d] = std::min(shape[d], b[d] * 2);
+            if (const std::int64_t bytes = byte_count(b, item); bytes > limit) {
+                b[d] = limit / (bytes / b[d]) / unit[d] * unit[d];  // less than twice as long, as long as fits
+            }
+            if (b[d] <= plan.block[d]) continue;
+            if (const double c = cost(b); !best || c < best_cost) {
+                best = b;
+                best_cost = c;
+            }
+        }
+        if (!best) break;
+        if (best_cost > 0.99 * now && byte_count(plan.block, item) >= ample) break;
+        plan.block = *best;
+        now = best_cost;
+    }
+    plan.axes = memory_axes(order, plan.block, source, sink, item);
+    return plan;
+}
+
+/// The part of a selection that yields `block`, a region of its result.
+Selection sub_selection(const Selection& selection, const Region& block) {
+    std::vector<Selection::Axis> axes = selection.axes();
+    for (int d = 0; d < block.rank(); ++d) {
+        Selection::Axis& a = axes[static_cast<std::size_t>(d)];
+        a.start += block.start[d] * a.step;
+        a.count = block.extent[d];
+    }
+    return Selection(std::move(axes));
+}
+
+/// A block's view without dropped dimensions, or with them.
+template <class View>
+View keep_axes(const View& v, const Selection& selection) {
+    View kept = v;
+    kept.shape = Shape();
+    kept.strides = Strides();
+    for (int d = 0; d < v.shape.rank(); ++d) {
+        if (selection.axes()[static_cast<std::size_t>(d)].dropped) continue;
+        kept.shape.push_back(v.shape[d]);
+        kept.strides.push_back(v.strides[d]);
+    }
+    return kept;
+}
+
+Region keep_axes(const Region& r, const Selection& selection) {
+    Region kept;
+    for (int d = 0; d < r.rank(); ++d) {
+        if (selection.axes()[static_cast<std::size_t>(d)].dropped) continue;
+        kept.start.push_back(r.start[d]);
+        kept.extent.push_back(r.extent[d]);
+    }
+    return kept;
+}
+
+/// A shape without the selection's dropped dimensions, extended by these as length 1.
+Shape full_shape(const Shape& kept, const Selection& selection) {
+    Shape full;
+    int k = 0;
+    for (const Selection::Axis& a : selection.axes()) full.push_back(a.dropped ? 1 : kept[k++]);
+    return full;
+}
+
+/// A sink's chunk shape, extended by the selection's dropped dimensions as length 1.
+Side with_dropped(Side side, const Selection& selection) {
+    if (side.chunks.rank() != selection.shape().rank() || selection.rank() == side.chunks.rank()) return side;
+    side.chunks = full_shape(side.chunks, selection);
+    if (!side.shards.empty()) side.shards = full_shape(side.shards, selection);
+    return side;
+}
+
+/// A plain temporary file with the selected elements of a source, for a copy whose two sides need orders that cannot be
+/// reconciled within the memory budget. It takes one pass in and one pass out, whatever the orders. Closing it deletes
+/// it.
+std::unique_ptr<ArraySource> spooled(const ArraySource& source, const CopyOptions& options) {
+    const Selection selection = options.selection ? *options.selection : Selection::all(source.info().shape);
+    const char* chosen = std::getenv("TMPDIR");
+    const std::filesystem::path parent = chosen != nullptr && *chosen != 0 ? chosen : "/var/tmp";
+    std::string folder = (parent / "tessera-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) throw io_error("cannot make a temporary directory", folder, errno);
+    struct Remove {
+        std::filesystem::path path;
+        ~Remove() {
+            std::error_code ignored;
+            std::filesystem::remove_all(path, ignored);
+        }
+    } const remove{folder};
+    const std::filesystem::path file = remove.path / "spool.npy";
+    const auto sink = create_npy(create_file(file, false), source.info().dtype, selection.shape(), source.info().order);
+    copy_array(source, *sink, {.io = options.io, .selection = selection, .done = nullptr});
+    return open_npy(open_file(file));  // the open file survives the removal of its name
+}
+
+void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+                 const CopyOptions& options);
+
+/// Copies the selected elements into one shard, block by block.
+void copy_shard(const ArraySource& source, ArraySink& shard, const Selection& selection, const CopyOptions& options) {
+    const ArrayInfo to = shard.info();
+    Side side = with_dropped(side_of(to), selection);
+    side.in_turn = true;
+    const Plan plan =
+        make_plan(from_chunk_start(to, selection.full_shape()), to.dtype.size(), side_of(source.info()), side, options);
+    copy_blocks(source, shard, selection, plan, {.io = options.io, .selection = std::nullopt, .done = nullptr});
+    shard.finish();
+}
+
+/// The work of copy_blocks.
+class BlockCopy {
+public:
+    BlockCopy(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+              const CopyOptions& options)
+        : source_(source),
+          sink_(sink),
+          selection_(selection),
+          plan_(plan),
+          options_(options),
+          shape_(selection.full_shape()),
+          // A structure with padding may become one that shows padding as fields: the sink handles that.
+          dtype_(source.info().dtype.equal_but_order(sink.info().dtype) ? sink.info().dtype : source.info().dtype),
+          begin_(begin_in_chunk(sink.info(), shape_.rank())),
+          blocks_(from_chunk_start(sink.info(), shape_), plan.block),
+          io_(options.io) {
+        io_.threads = plan.threads;
+        io_.progress = nullptr;  // counted here, per block
+        if (io_.max_memory == 0) io_.max_memory = default_memory;
+        // With too few blocks for all threads, the threads share each block instead.
+        each_ = plan.each && blocks_.chunk_count() >= 2 * plan.threads;
+        within_ = io_;
+        if (each_) within_.threads = 1;
+        repeatable_ = options.repeatable && !plan.sink_in_order;
+    }
+
+    void run() {
+        try {
+            each_ ? run_each() : run_in_turn();
+        } catch (const Unrepeatable& e) {
+            throw e.error;
+        }
+    }
+
+private:
+    /// An Error(budget) of a sink that does not accept a block twice.
+    struct Unrepeatable {
+        Error error;
+    };
+
+    void run_in_turn() {
+        NDArray memory;
+        for (std::int64_t n = 0; n < blocks_.chunk_count(); ++n) {
+            if (io_.stop.stop_requested()) throw cancelled("stopped on request");
+            copy(region_of(n), memory);
+        }
+    }
+
+    void run_each() {
+        parallel_in_memory(blocks_.chunk_count(), io_, [&](std::int64_t n) {
+            NDArray memory = take_idle();
+            copy(region_of(n), memory);
+            if (dtype_.is_variable()) return;  // variable-length content is not reused
+            const std::lock_guard lock(mutex_);
+            idle_.push_back(std::move(memory));
+        });
+    }
+
+    /// The region of a block, relative to the start of the sink's first chunk.
+    [[nodiscard]] Region region_of(std::int64_t n) const {
+        if (plan_.block_order == Order::C) return blocks_.chunk_region(blocks_.index(n));
+        Index index = Index::filled(shape_.rank(), 0);
+        for (int d = 0; d < shape_.rank(); ++d) {
+            index[d] = n % blocks_.grid()[d];
+            n /= blocks_.grid()[d];
+        }
+        return blocks_.chunk_region(index);
+    }
+
+    NDArray take_idle() {
+        const std::lock_guard lock(mutex_);
+        if (idle_.empty()) return {};
+        NDArray memory = std::move(idle_.back());
+        idle_.pop_back();
+        return memory;
+    }
+
+    /// Copies a block, or copies it in parts if its variable-length content does not fit into memory.
+    void copy(const Region& region, NDArray& memory) {
+        Region block = intersection(region, {begin_, shape_});
+        if (block.empty()) return;
+        for (int d = 0; d < shape_.rank(); ++d) block.start[d] -= begin_[d];
+        const std::optional<std::pair<Region, Region>> halves =
+            dtype_.is_variable() && !plan_.shards ? halves_of(region) : std::nullopt;
+        if (!halves || block.count() < too_many_) {
+            try {
+                copy_block(block, memory);
+                return;
+            } catch (const Error& e) {
+                if (e.code() != ErrorCode::budget || !halves) throw;
+                if (block.count() < too_many_) too_many_ = block.count();
+            }
+        }
+        memory = NDArray();
+        copy(halves->first, memory);
+        copy(halves->second, memory);
+    }
+
+    /// A block divided in two, between chunks. For an in-order sink the halves must be consecutive, even inside a
+    /// chunk.
+    [[nodiscard]] std::optional<std::pair<Region, Region>> halves_of(const Region& region) const {
+        const int rank = region.rank();
+        for (int k = 0; k < rank; ++k) {
+            const int d = plan_.block_order == Order::C ? k : rank - 1 - k;
+            const std::int64_t units = ceil_div(region.extent[d], plan_.unit[d]);
+            const std::int64_t first =
+                units >= 2 ? units / 2 * plan_.unit[d] : (plan_.sink_in_order ? region.extent[d] / 2 : 0);
+            if (first == 0) continue;
+            std::pair<Region, Region> halves(region, region);
+            halves.first.extent[d] = first;
+            halves.second.start[d] += halves.first.extent[d];
+            halves.second.extent[d] -= halves.first.extent[d];
+            return halves;
+        }
+        return std::nullopt;
+    }
+
+    void copy_block(const Region& block, NDArray& memory) {
+        const Region place = keep_axes(block, selection_);
+        const bool done = options_.done && options_.done(place);
+        if (!done && plan_.shards) {
+            copy_shard(source_, *sink_.open_shard(place), sub_selection(selection_, block), options_);
+            return;
+        }
+        if (!done) {
+            const MutableArrayView view = memory_for(block, memory);
+            const Selection part = sub_selection(selection_, block);
+            if (part.is_region()) {
+                source_.read_into(part.bounds(), view, within_);
+            } else {
+                read_selection_into(source_, part, view, within_);
+            }
+            write(place, keep_axes(ArrayView(view), selection_));
+        }
+        if (options_.io.progress != nullptr) options_.io.progress->advance(byte_count(block.extent, dtype_.size()));
+    }
+
+    MutableArrayView memory_for(const Region& block, NDArray& memory) const {
+        Shape lengths;
+        Dims place_of = plan_.axes;
+        for (int k = 0; k < shape_.rank(); ++k) {
+            lengths.push_back(block.extent[static_cast<int>(plan_.axes[k])]);
+            place_of[static_cast<int>(plan_.axes[k])] = k;
+        }
+        if (memory.bytes().empty() || !(memory.shape() == lengths) || dtype_.is_variable()) {
+            memory = NDArray();  // freed before the next is made
+            memory = NDArray(dtype_, lengths);
+        }
+        return memory.view().transposed(place_of);
+    }
+
+    void write(const Region& place, const ArrayView& elements) {
+        try {
+            sink_.write(place, elements, within_);
+        } catch (const Error& e) {
+            if (e.code() != ErrorCode::budget || repeatable_) throw;
+            throw Unrepeatable{e};
+        }
+    }
+
+    const ArraySource& source_;
+    ArraySink& sink_;
+    const Selection& selection_;
+    const Plan& plan_;
+    const CopyOptions& options_;
+    Shape shape_;
+    DType dtype_;
+    Index begin_;
+    ChunkGrid blocks_;
+    IoOptions io_;
+    IoOptions within_;  ///< for the work on one block
+    bool each_ = false;
+    bool repeatable_ = false;                         ///< the sink takes a block again
+    std::atomic<std::int64_t> too_many_ = INT64_MAX;  ///< elements of the smallest block that did not fit into memory
+    std::mutex mutex_;
+    std::vector<NDArray> idle_;  ///< blocks of memory that no thread is using
+};
+
+void copy_blocks(const ArraySource& source, ArraySink& sink, const Selection& selection, const Plan& plan,
+                 const CopyOptions& options) {
+    BlockCopy(source, sink, selection, plan, options).run();
+}
+
+}  // namespace
+
+void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options) {
+    const ArrayInfo from = source.info();
+    const ArrayInfo to = sink.info();
+    const Selection selection = options.selection ? *options.selection : Selection::all(from.shape);
+    if (!(selection.shape() == to.shape)) {
+        throw invalid_argument("cannot copy {} to {}: shape {} does not fit shape {}", source.name(), sink.name(),
+                               selection.shape().to_string(), to.shape.to_string());
+    }
+    if (!from.dtype.equal_but_order(to.dtype) && !from.dtype.with_padding_named().equal_but_order(to.dtype)) {
+        throw invalid_argument("cannot copy {} to {}: dtype {} is not {}", source.name(), sink.name(),
+                               from.dtype.to_string(), to.dtype.to_string());
+    }
+    const Shape shape = selection.full_shape();
+    const std::int64_t item = to.dtype.size();
+    if (element_count(shape) > 0) {
+        const Plan plan =
+            make_plan(from_chunk_start(to, shape), item, side_of(from), with_dropped(side_of(to), selection), options);
+        if (plan.spool && !to.dtype.is_variable()) {
+            copy_array(*spooled(source, options), sink,
+                       {.io = options.io, .selection = std::nullopt, .done = options.done});
+            return;
+        }
+        if (options.io.progress != nullptr) options.io.progress->start(byte_count(shape, item), source.name());
+        copy_blocks(source, sink, selection, plan, options);
+    }
+    sink.finish();
+}
+
+}  // namespace tessera

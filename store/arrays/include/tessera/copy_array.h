@@ -1,0 +1,39 @@
+// copy_array: the one engine for import, export, rechunking, recompression and change of format.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include <tessera/array_io.h>
+#include <tessera/selection.h>
+
+namespace tessera {
+
+/// A decoded block of this size is still in the processor's cache when the sink reads it.
+constexpr std::int64_t passing_block = std::int64_t{1} << 20;
+
+struct CopyOptions {
+    IoOptions io = {};  ///< io.max_memory counts blocks and the scratch of every thread
+    /// The part of the source to copy, with the shape of the sink; nullopt: all.
+    std::optional<Selection> selection = std::nullopt;
+    /// For resumed copies: whether a region of the sink is complete already and need not be copied. Null: copy
+    /// everything.
+    std::function<bool(const Region&)> done = nullptr;
+    /// Block-sized buffers that the sink allocates per block. The memory budget is divided by it.
+    int held = 1;
+    /// Upper limit in bytes for blocks that would gain nothing from being larger: `passing_block` for a sink that only
+    /// reads elements.
+    std::int64_t ample = std::int64_t{8} << 20;
+    /// Whether a block may be written again after write() threw Error(budget) because other threads held the memory.
+    bool repeatable = true;
+};
+
+/// Copies `source` (or a selection of it) to `sink` and finishes the sink. Shapes and dtypes must agree (byte order
+/// apart). A temporary file (in $TMPDIR, else /var/tmp) is used if a compressed file would otherwise be read several
+/// times, or chunks decoded more than twice. Blocks follow the sink, so that each destination chunk is written once. A
+/// budget below one chunk per thread lowers the number of threads; one below a single chunk throws Error(budget),
+/// naming the minimum.
+void copy_array(const ArraySource& source, ArraySink& sink, const CopyOptions& options = {});
+
+}  // namespace tessera

@@ -1,0 +1,148 @@
+// Which journals may be applied.
+//
+// An array from an untrusted sender may contain a journal that is applied when the array is opened. The store ensures
+// that the journal cannot lead out of the array. This check ensures that it changes only what a batch of edits of that
+// array could have recorded.
+#include "journal_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/dialect.h>
+#include <tessera/error_text.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "dialects.h"
+#include "keys.h"
+
+namespace tessera {
+
+namespace {
+
+using EntryKind = Journal::Entry::Kind;
+
+/// The array that contains a journal.
+struct Owner {
+    const Dialect& dialect;
+    ArrayMetadata metadata;
+};
+
+[[noreturn]] void refuse(std::string_view name, std::string_view why) {
+    throw corrupt("{}: the journal of a batch of edits {}: it is not applied, and nothing was changed", name, why);
+}
+
+Owner owner_of(const KeyValueStore& store, std::string_view prefix, std::string_view name) {
+    const Dialect* dialect = probe_dialect(store, prefix);
+    if (dialect == nullptr) refuse(name, "lies where no array is");
+    return {*dialect, load_metadata(*dialect, store, prefix)};
+}
+
+bool is_document(const Owner& owner, std::string_view key) {
+    return key == owner.dialect.metadata_key || key == owner.dialect.documents.back();  // the attributes are the last
+}
+
+std::optional<Index> chunk_of(const Owner& owner, std::string_view key) {
+    return owner.metadata.keys.parse(key, owner.metadata.shape.rank());
+}
+
+void require_own_keys(const Owner& owner, const Journal& journal, std::string_view name) {
+    std::set<std::string_view> keys;
+    std::set<std::uint64_t> numbers;
+    for (const Journal::Entry& entry : journal.entries) {
+        if (!is_document(owner, entry.key) && !chunk_of(owner, entry.key)) {
+            refuse(name, fmt::format("names {}, which is no part of the array", entry.key));
+        }
+        if (entry.kind == EntryKind::erase && entry.key == owner.dialect.metadata_key) {
+            refuse(name, fmt::format("removes {}, and with it the array", entry.key));
+        }
+        if (!keys.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));
+        if (entry.kind == EntryKind::put && !numbers.insert(entry.number).second) {
+            refuse(name, fmt::format("gives the staged value {} to two keys", entry.number));
+        }
+    }
+}
+
+}  // namespace
+
+void require_own_keys(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
+                      std::string_view name) {
+    require_own_keys(owner_of(store, prefix, name), journal, name);
+}
+
+void require_applicable(const KeyValueStore& store, std::string_view prefix, std::string_view folder,
+                        const Journal& journal, std::string_view name) {
+    if (journal.of_group) return require_own_arrays(store, prefix, journal, name);
+    Owner owner = owner_of(store, prefix, name);
+    require_own_keys(owner, journal, name);
+    const auto staged_key = [&](const Journal::Entry& entry) { return join_key(folder, journal.staged_name(entry)); };
+    // If the batch changes the shape, its chunks are in the new grid.
+    for (const Journal::Entry& entry : journal.entries) {
+        Buffer document;
+        if (entry.kind != EntryKind::put || entry.key != owner.dialect.metadata_key) continue;
+        if (store.get(staged_key(entry), document, metadata_limit)) {
+            owner.metadata = parse_metadata(owner.dialect, store, prefix, document);
+        } else {  // in place already, perhaps only since the metadata were read
+            owner.metadata = load_metadata(owner.dialect, store, prefix);
+        }
+    }
+    const ChunkGrid grid(owner.metadata.shape, owner.metadata.chunks);
+    for (const Journal::Entry& entry : journal.entries) {
+        if (entry.kind != EntryKind::put) continue;
+        if (const auto chunk = chunk_of(owner, entry.key);
+            !is_document(owner, entry.key) && !(chunk && in_grid(grid, *chunk))) {
+            refuse(name, fmt::format("writes {}, a chunk outside the array, whose shape is {}", entry.key,
+                                     owner.metadata.shape.to_string()));
+        }
+        auto value = store.stamp(staged_key(entry));
+        const bool staged = value.has_value();
+        if (!staged) value = store.stamp(join_key(prefix, entry.key));
+        if (value && value->size == entry.stamp.size) {
+            if (!staged || may_be_recorded(entry.stamp, *value)) continue;
+            refuse(name, fmt::format("gives {} the staged value {}, which was changed since", entry.key,
+                                     journal.staged_name(entry)));
+        }
+        refuse(name, value ? fmt::format("gives {} a value of {} bytes, but the one {} has {}", entry.key,
+                                         entry.stamp.size, staged ? "that is staged" : "in place", value->size)
+                           : fmt::format("gives {} the staged value {}, which is missing", entry.key,
+                                         journal.staged_name(entry)));
+    }
+}
+
+void require_own_arrays(const KeyValueStore& store, std::string_view prefix, const Journal& journal,
+                        std::string_view name) {
+    if (probe_dialect(store, prefix) != nullptr) refuse(name, "is one of a group, and lies in an array");
+    std::set<std::string_view> paths;
+    for (const Journal::Entry& entry : journal.entries) {
+        if (entry.key.find(".tessera") != std::string::npos) {
+            refuse(name, fmt::format("names {}, which is no array of the group", entry.key));
+        }
+        if (!paths.insert(entry.key).second) refuse(name, fmt::format("names {} twice", entry.key));
+    }
+}
+
+std::string changes_text(const Journal& journal) {
+    const auto part = [&](EntryKind kind) {
+        constexpr std::size_t shown = 3;
+        std::vector<std::string_view> keys;
+        std::size_t count = 0;
+        for (const Journal::Entry& entry : journal.entries) {
+            if (entry.kind == kind && count++ < shown) keys.push_back(entry.key);
+        }
+        const std::string names =
+            count == 0 ? "" : fmt::format(" ({}{})", fmt::join(keys, ", "), count > shown ? ", …" : "");
+        return std::pair(count, names);
+    };
+    if (journal.of_group) {
+        const auto [count, names] = part(EntryKind::array);
+        return fmt::format("{} {}{}", count, count == 1 ? "array changes" : "arrays change", names);
+    }
+    const auto [written, written_names] = part(EntryKind::put);
+    const auto [removed, removed_names] = part(EntryKind::erase);
+    return fmt::format("{} {} written{} and {} removed{}", written, written == 1 ? "value is" : "values are",
+                       written_names, removed, removed_names);
+}
+
+}  // namespace tessera

@@ -1,0 +1,399 @@
+// The metadata of a copied array in another format, or with other chunks, codecs and fill.
+#include <tessera/array_plan.h>
+
+#include <fmt/format.h>
+
+#include <tessera/cast.h>
+#include <tessera/codec.h>
+#include <tessera/copy.h>
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+#include <tessera/memory_account.h>
+#include <tessera/ndarray.h>
+#include <tessera/slices.h>
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "dialects.h"
+#include "format_choice.h"
+
+namespace tessera {
+
+namespace {
+
+FillValue parse_fill(const Dialect& from, const DType& dtype, const ArrayWishes& o) {
+    const Value& value = *o.fill;
+    FillValue fill{.bytes = std::nullopt, .spelling = value, .error = {}};
+    if (!value.is_null()) {
+        fill.bytes = in_context([&] { return o.option_prefix + "fill"; },
+                                [&] { return element_from_value(dtype, value, Assign::exact); });
+    }
+    if (fill.bytes && !from.default_fill(dtype).spelling) fill.spelling.reset();  // as make_metadata does
+    return fill;
+}
+
+/// A fill in the syntax of --fill.
+std::string fill_text(const DType& dtype, const FillValue& fill) {
+    if (!fill.bytes) return "null";
+    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
+    const auto* element = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data();
+    return fmt::format("'{}'", element_to_value(dtype, element).dump());
+}
+
+void add_masking_note(PlannedArray& plan, const ArrayWishes& o) {
+    if (const auto note = masking_note(*plan.dialect, plan.metadata, o.option_prefix)) plan.changes.push_back(*note);
+}
+
+void add_zstd_note(PlannedArray& plan) {
+    if (!uses_unknown_zstd(*plan.dialect, plan.metadata)) return;
+    plan.changes.push_back(fmt::format("{} cannot read chunks compressed with zstd", plan.dialect->cannot_read_zstd));
+}
+
+/// The lengths of a chunk or shard after a selection, along the kept dimensions.
+Shape selected_lengths(const Shape& lengths, const Selection& selection) {
+    Shape kept;
+    for (int d = 0; d < lengths.rank(); ++d) {
+        const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
+        if (!axis.dropped) kept.push_back(axis.count == 0 ? lengths[d] : std::min(lengths[d], axis.count));
+    }
+    return kept;
+}
+
+bool is_transpose(const CodecConfig& codec) {
+    return codec.name == "transpose";
+}
+
+Order order_of(const std::vector<CodecConfig>& codecs) {
+    return std::ranges::any_of(codecs, is_transpose) ? Order::F : Order::C;
+}
+
+/// The chain for another rank or order, with new transposes.
+std::vector<CodecConfig> reordered(const DType& dtype, int rank, Order order, std::vector<CodecConfig> codecs) {
+    std::erase_if(codecs, is_transpose);
+    return complete_codecs(dtype, rank, order, std::move(codecs));
+}
+
+void select(ArrayMetadata& m, const Selection& selection) {
+    ChunkLayout layout = chunk_layout(m);
+    layout.chunks = selected_lengths(layout.chunks, selection);
+    layout.shards = layout.shards.empty() ? Shape() : selected_lengths(layout.shards, selection);
+    for (int d = 0; d < layout.shards.rank(); ++d) {
+        layout.shards[d] = ceil_div(layout.shards[d], layout.chunks[d]) * layout.chunks[d];
+    }
+    m.shape = selection.shape();
+    if (m.shape.rank() != selection.rank()) {
+        layout.codecs = reordered(m.dtype, m.shape.rank(), order_of(layout.codecs), std::move(layout.codecs));
+    }
+    std::vector<std::optional<std::string>> names;
+    for (std::size_t d = 0; d < m.dimension_names.size(); ++d) {
+        if (!selection.axes()[d].dropped) names.push_back(m.dimension_names[d]);
+    }
+    m.dimension_names = std::move(names);
+    set_chunk_layout(m, layout);
+}
+
+/// Applies the options for chunks and codecs. Returns whether any is about codecs.
+bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std::vector<std::string>& changes) {
+    if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
+    ChunkLayout layout = chunk_layout(m);
+    if (o.chunks && !o.shards && !layout.shards.empty() && !to.shards) {
+        changes.push_back(
+            fmt::format("the shards of {} are left out, because {} has none", layout.shards.to_string(), to.name));
+        layout.shards = Shape();
+    }
+    if (o.chunks) layout.chunks = *o.chunks;
+    if (o.shards) layout.shards = *o.shards;
+    const Order order = o.order.value_or(order_of(layout.codecs));
+    if (o.codec) {
+        layout.codecs = complete_codecs(m.dtype, m.shape.rank(), order, parse_codecs(*o.codec));
+    } else if (o.order) {
+        layout.codecs = reordered(m.dtype, m.shape.rank(), order, std::move(layout.codecs));
+    }
+    set_chunk_layout(m, layout);
+    return o.shards || o.codec || o.order;
+}
+
+/// The attributes as stored: some formats distinguish an empty set from none.
+std::optional<Value> stored_attributes(const ArraySource& source) {
+    if (const auto* array = dynamic_cast<const Array*>(&source)) return array->attributes().stored();
+    Value values = source.attribute_values();
+    return values.as_object().empty() ? std::nullopt : std::optional(std::move(values));
+}
+
+/// As convert_metadata, but if the fill cannot be expressed, the error shows one that can.
+Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attributes, const Dialect& from,
+                   const Dialect& to, const ArrayWishes& o) {
+    try {
+        return convert_metadata(m, attributes, from, to, o.codec.has_value());
+    } catch (const Error& e) {
+        if (o.fill || e.code() != ErrorCode::unsupported) throw;
+        for (const FillValue& fill :
+             {FillValue{}, FillValue{.bytes = zero_element(m.dtype), .spelling = {}, .error = {}}}) {
+            ArrayMetadata filled = m;
+            filled.fill = fill;
+            try {
+                (void)convert_metadata(filled, attributes, from, to);
+            } catch (const Error&) {
+                continue;
+            }
+            throw Error(e.code(),
+                        fmt::format("{}; {}fill {} works", e.what(), o.option_prefix, fill_text(m.dtype, fill)));
+        }
+        throw;
+    }
+}
+
+/// Sets dimension names at the dialect's place for them.
+void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
+    std::vector<std::optional<std::string>> names = *o.dimension_names;
+    const Shape& shape = plan.metadata.shape;
+    if (std::cmp_not_equal(names.size(), shape.rank())) {
+        throw invalid_argument("{}dims: {} names were given for {} dimensions", o.option_prefix, names.size(),
+                               shape.rank());
+    }
+    if (plan.attributes) plan.attributes->erase(dimensions_attribute);
+    if (plan.dialect->dimension_names) {
+        plan.metadata.dimension_names = std::move(names);
+        return;
+    }
+    if (!plan.attributes) plan.attributes = Value::object();
+    plan.attributes->set(dimensions_attribute, dimension_names_json(names));
+}
+
+bool names_dimensions(const std::optional<Value>& attributes) {
+    return attributes && attributes->find(dimensions_attribute) != nullptr;
+}
+
+/// " (format v3 can)" for the newest dialect for which takes(dialect) is true, else "".
+template <class Takes>
+std::string advised_format(std::string_view option_prefix, const Takes& takes) {
+    for (std::size_t n = dialect_table().size(); n-- > 0;) {
+        const Dialect& dialect = dialect_table()[n];
+        try {
+            if (takes(dialect)) return fmt::format(" ({}format {} can)", option_prefix, dialect.name);
+        } catch (const Error&) {
+            continue;
+        }
+    }
+    return {};
+}
+
+/// Casts the fill to another dtype. It must fit, as elements must.
+void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view option_prefix) {
+    if (!m.fill.bytes || m.dtype.is_variable()) return;
+    NDArray fill(native_dtype(m.dtype), {1});
+    fill_elements(fill.view(), m.dtype, m.fill.bytes->data());
+    NDArray made(native_dtype(dtype), {1});
+    if (cast_packed(fill.dtype(), fill.bytes().data(), made.dtype(), made.bytes().data(), 1, rule)) {
+        throw invalid_argument("the fill value {} does not fit {}; {}fill gives another",
+                               element_to_text(fill.dtype(), fill.bytes().data()), dtype.to_string(), option_prefix);
+    }
+    NDArray stored(dtype, {1});
+    copy_elements(made.view(), stored.view());
+    m.fill = {.bytes = ElementBytes(stored.bytes().begin(), stored.bytes().end()), .spelling = {}, .error = {}};
+}
+
+/// Changes the dtype of the metadata: keeps compressors, and removes codecs that depend on the elements.
+void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o, std::vector<std::string>& changes) {
+    const DType dtype = cast.info().dtype;
+    if (!o.fill) cast_fill(m, dtype, cast.rule(), o.option_prefix);
+    ChunkLayout layout = chunk_layout(m);
+    const Order order = order_of(layout.codecs);
+    std::vector<CodecConfig> kept;
+    for (CodecConfig& codec : layout.codecs) {
+        const CodecRow* row = find_codec(codec.name);
+        const bool filter = row != nullptr && row->array_to_array != nullptr;
+        if (filter && !is_transpose(codec)) {
+            changes.push_back(
+                fmt::format("the codec {} is left out, because it was made for {}", codec.name, m.dtype.to_string()));
+        }
+        if (filter || (row != nullptr && row->array_to_bytes != nullptr)) continue;
+        codec.configuration.erase("typesize");  // complete_codecs fills it in
+        codec.configuration.erase("elementsize");
+        kept.push_back(std::move(codec));
+    }
+    m.dtype = dtype;
+    layout.codecs = complete_codecs(dtype, m.shape.rank(), order, std::move(kept));
+    set_chunk_layout(m, layout);
+}
+
+PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                          const CastSource* cast) {
+    const ArrayMetadata before = from.metadata();
+    ArrayMetadata wanted = before;
+    std::vector<std::string> changes;
+    const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
+    if (cast != nullptr) change_dtype(wanted, *cast, o, changes);
+    if (selection) select(wanted, *selection);
+    const bool codecs_chosen = apply_layout(wanted, o, dialect, changes);
+    std::optional<Value> attributes = stored_attributes(from);
+    if (o.fill) {
+        wanted.fill = parse_fill(from.dialect(), wanted.dtype, o);
+        if (attributes) attributes->erase(null_fill_attribute);
+    }
+    const bool named = names_dimensions(attributes);
+    const auto advice = [&]() -> std::string {
+        if (o.format) return {};
+        return advised_format(o.option_prefix, [&](const Dialect& d) {
+            return convert_metadata(wanted, attributes, from.dialect(), d, true).metadata.codecs == wanted.codecs;
+        });
+    };
+    Conversion made;
+    try {
+        made = convert(wanted, attributes, from.dialect(), dialect, o);
+        dialect.require_expressible(made.metadata);
+    } catch (const Error& e) {
+        if (!codecs_chosen || e.code() != ErrorCode::unsupported) throw;
+        throw Error(e.code(), e.what() + advice());
+    }
+    if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
+        throw unsupported("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice());
+    }
+    if (o.structures) name_structures(dialect, made.metadata, *o.structures);
+    if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
+    changes.insert(changes.end(), made.changes.begin(), made.changes.end());
+    std::optional<std::string> recode = selection         ? "only a part is copied"
+                                        : cast != nullptr ? "the dtype changes"
+                                                          : why_recode(before, made.metadata);
+    PlannedArray plan{&dialect, std::move(made.metadata), std::move(made.attributes), std::move(changes),
+                      std::move(recode)};
+    if (o.codec) add_zstd_note(plan);
+    if (o.dimension_names) set_dimensions(plan, o);
+    if (!o.fill && !named && names_dimensions(plan.attributes)) add_masking_note(plan, o);
+    return plan;
+}
+
+/// The format of data that have none, if it can express what is asked.
+const Dialect& usual_format(const ArrayWishes& o) {
+    return o.like_format ? dialect_named(*o.like_format) : default_format(o.preferred_format);
+}
+
+PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optional<Selection>& selection,
+                       const CastSource* cast) {
+    if (o.format || !o.may_take_v3 || !asks_for_a_format(o)) return plan_copy_as(from, o, selection, cast);
+    const auto in_v3 = [&](std::string_view why) {
+        ArrayWishes wishes = o;
+        wishes.format = "v3";
+        PlannedArray plan = plan_copy_as(from, wishes, selection, cast);
+        plan.changes.insert(plan.changes.begin(), v3_note(why, o.option_prefix));
+        return plan;
+    };
+    std::optional<PlannedArray> plan;
+    try {
+        plan = plan_copy_as(from, o, selection, cast);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::unsupported && e.code() != ErrorCode::invalid_argument) throw;
+        try {
+            return in_v3(e.what());
+        } catch (const Error&) {
+            // It is not the format.
+        }
+        throw;
+    }
+    if (!o.dimension_names || names_are_read(*plan->dialect)) return *std::move(plan);
+    try {
+        return in_v3(no_names_text(*plan->dialect));
+    } catch (const Error&) {
+        return *std::move(plan);
+    }
+}
+
+PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
+    ArrayOptions options;
+    options.shape = selection ? selection->shape() : from.info().shape;
+    options.dtype = from.info().dtype;
+    if (o.chunks) options.chunks = *o.chunks;
+    if (o.shards) options.shards = *o.shards;
+    if (o.codec) options.codec = *o.codec;
+    if (o.fill) options.fill_value = *o.fill;
+    if (o.order) options.order = *o.order;
+    if (o.separator) options.separator = *o.separator;
+    if (o.structures) options.structures = *o.structures;
+    FormatChoice choice;
+    if (o.format) {
+        options.format = *o.format;
+    } else if (o.may_take_v3) {
+        const bool names = o.dimension_names.has_value() && !o.like_format;
+        choice = chosen(options, names, usual_format(o), o.option_prefix);
+        options.format = choice.dialect->name;
+    } else {
+        options.format = usual_format(o).name;
+    }
+    PlannedArray plan{&dialect_named(options.format),
+                      metadata_of_new(options, o.format.has_value(), o.option_prefix),
+                      stored_attributes(from),
+                      {},
+                      "it is no array yet"};
+    // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
+    if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
+    if (choice.note) plan.changes.push_back(*std::move(choice.note));
+    if (o.codec) add_zstd_note(plan);
+    if (o.dimension_names) set_dimensions(plan, o);
+    return plan;
+}
+
+}  // namespace
+
+std::optional<std::string> undefined_chunks_note(const ArrayMetadata& m, std::int64_t missing) {
+    if (m.fill.bytes || !m.fill.error.empty() || missing <= 0) return {};
+    return fmt::format(
+        "the fill value is null and {} {} never stored, so that the elements there have no value: zarr-python reads "
+        "them as whatever is in its memory, and Tessera as zeros",
+        missing, missing == 1 ? "chunk was" : "chunks were");
+}
+
+bool asks_for_a_format(const ArrayWishes& wishes) {
+    return wishes.codec || wishes.structures || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
+}
+
+ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen, std::string_view option_prefix) {
+    const auto made = [&](const Dialect& dialect) { return expressed(options, dialect); };
+    try {
+        return made(*choose_format(options, "", option_prefix).dialect);
+    } catch (const Error& e) {
+        if (format_chosen) throw;
+        const std::string advice = advised_format(option_prefix, [&](const Dialect& dialect) {
+            (void)made(dialect);
+            return true;
+        });
+        if (advice.empty()) throw;
+        throw Error(e.code(), e.what() + advice);
+    }
+}
+
+std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& m,
+                                        std::string_view option_prefix) {
+    if (!dialect.fill_is_missing || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
+    return fmt::format("xarray shows elements that equal the fill_value {} as missing; {}fill null keeps them",
+                       fill_text(m.dtype, m.fill), option_prefix);
+}
+
+std::optional<std::string> large_chunk_note(const ArrayMetadata& m, std::uint64_t max_memory,
+                                            std::string_view option_prefix) {
+    const Shape chunks = chunk_layout(m).chunks;
+    const auto bytes = static_cast<std::uint64_t>(byte_count(chunks, m.dtype.size()));
+    if (max_memory == 0 || bytes <= max_memory / 2) return {};
+    return fmt::format(
+        "a chunk of {} holds {}, and to write one takes twice that, more than the {} of memory allowed: "
+        "choose smaller {}chunks, or more memory each time",
+        chunks.to_string(), memory_text(bytes), memory_text(max_memory), option_prefix);
+}
+
+bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {
+    if (dialect.cannot_read_zstd.empty()) return false;
+    return std::ranges::any_of(m.codecs, [](const CodecConfig& codec) {
+        const Value* cname = codec.configuration.find("cname");
+        return cname != nullptr && *cname == Value("zstd");
+    });
+}
+
+PlannedArray plan_array(const ArraySource& source, const ArrayWishes& options,
+                        const std::optional<Selection>& selection) {
+    const auto* cast = dynamic_cast<const CastSource*>(&source);
+    const auto* array = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : &source);
+    return array != nullptr ? plan_copy(*array, options, selection, cast) : plan_new(source, options, selection);
+}
+
+}  // namespace tessera

@@ -1,0 +1,529 @@
+// Arrays that appear only when they are complete.
+//
+// If nothing is at the path, the new array is written in place: first a marker (.tessera/unfinished.json), then chunks
+// and attributes, then the metadata. Finally the marker is removed. A crash leaves a directory with a marker and no
+// metadata: no reader opens it, `info` explains it, --resume continues it, and --overwrite removes it. The marker
+// records the source and the metadata, so that only the same copy is resumed.
+//
+// An array to be replaced stays until the new one is complete beside it under a hidden name. Then the two directories
+// are exchanged atomically (see replace_directory.cpp).
+//
+// The DestinationLock is held from before the first look until the array is in place. So an unfinished array found
+// there belongs to a run that has ended. A failed run removes its directory, if the path still leads to that same
+// directory.
+//
+// In another kind of store an array to be replaced cannot be exchanged. There the new one is complete in
+// `.tessera/new/` of the old one first. Then a marker says that the array is unfinished, the old metadata goes, then
+// the old chunks, and the new values are moved to their keys, the metadata last. So there is a moment without an array,
+// but none in which the metadata of one lead to chunks of the other. A program that has the old one open must open the
+// array again.
+
+#include <fmt/format.h>
+
+#include <tessera/error_text.h>
+#include <tessera/new_array.h>
+#include <tessera/place.h>
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+
+#include "array_state.h"
+#include "directory_store.h"
+#include "node_files.h"
+#include "move_aside.h"
+#include "replace_directory.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view marker_key = unfinished_marker_key;
+constexpr std::string_view own_folder = ".tessera";
+/// Where an array is built that replaces another one in a store without directories to exchange.
+constexpr std::string_view new_folder = ".tessera/new";
+
+/// Decides which names in a directory belong to an array, by its dialect and metadata. These come from the array or
+/// from the marker of an unfinished one. An unreadable marker stands for the default layout of all dialects.
+class Ownership {
+public:
+    explicit Ownership(const Place& place) {
+        const KeyValueStore& store = *place.store;
+        if (const Dialect* d = probe_dialect(store, place.prefix)) {
+            known_ = {d, load_metadata(*d, store, place.prefix)};
+            return;
+        }
+        Buffer text;
+        if (!store.get(join_key(place.prefix, marker_key), text, metadata_limit)) return;
+        try {
+            const Value marker = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+            const Dialect& d = dialect_named(marker.at("format").as_string());
+            known_ = {&d, d.parse(marker.at("metadata").dump())};
+        } catch (const Error&) {
+            known_ = {};
+        }
+    }
+
+    [[nodiscard]] bool owns(std::string_view name) const {
+        if (name == own_folder) return true;
+        if (known_.first != nullptr) return known_.first->owns(known_.second, name);
+        return std::ranges::any_of(dialect_table(), [&](const Dialect& d) {
+            ArrayMetadata defaults;
+            defaults.keys = d.default_keys();
+            return d.owns(defaults, name);
+        });
+    }
+
+private:
+    std::pair<const Dialect*, ArrayMetadata> known_;
+};
+
+/// A path without going through links, zips and exchanged directories.
+Place place_at(const fs::path& path, const StoreOptions& options = {}) {
+    return store_kind_of(path).place(path, options);
+}
+
+bool has_marker(const Place& place) {
+    return place.store->open(join_key(place.prefix, marker_key)) != nullptr;
+}
+
+/// Calls each(name) for every name directly below a place.
+void for_each_name(const Place& place, const std::function<void(const std::string&)>& each) {
+    const Listing top = place.store->list(place.prefix);
+    for (const auto* names : {&top.prefixes, &top.keys}) std::ranges::for_each(*names, each);
+}
+
+void require_nothing_foreign(const fs::path& path) {
+    const Place place = place_at(path, {.read_only = true});
+    const Ownership ownership(place);
+    for_each_name(place, [&](const std::string& name) {
+        if (ownership.owns(name)) return;
+        throw already_exists("{}: the directory also holds {}, which is not part of the array; move it away first",
+                             path.string(), name);
+    });
+}
+
+/// Removes the array's own values, except those in `.tessera/`.
+void erase_owned(const Place& place, const Ownership& ownership) {
+    for_each_name(place, [&](const std::string& name) {
+        if (!ownership.owns(name) || name == own_folder) return;
+        const std::string key = join_key(place.prefix, name);
+        place.store->erase(key);
+        place.store->erase_below(key);
+    });
+}
+
+void erase_own(const Place& place) {
+    erase_owned(place, Ownership(place));
+    place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
+}
+
+/// Empties `.tessera/`, except for the files that repair set aside, the new array and the marker.
+void erase_kept(const Place& place) {
+    const std::string own = join_key(place.prefix, own_folder);
+    const Listing kept = place.store->list(own);
+    for (const std::string& name : kept.keys) {
+        if (join_key(own_folder, name) != marker_key) place.store->erase(join_key(own, name));
+    }
+    for (const std::string& name : kept.prefixes) {
+        const std::string folder = join_key(own_folder, name);
+        if (folder != damaged_folder && folder != new_folder) place.store->erase_below(join_key(own, name));
+    }
+}
+
+/// Moves all values at and below a prefix to another one. Values named `last` are moved last.
+void move_values(KeyValueStore& store, const std::string& from, const std::string& to, std::string_view last) {
+    const Listing listing = store.list(from);
+    for (const std::string& name : listing.prefixes) {
+        move_values(store, join_key(from, name), join_key(to, name), "");
+    }
+    for (const std::string& name : listing.keys) {
+        if (name != last) store.replace(join_key(from, name), join_key(to, name));
+    }
+    if (!last.empty()) store.replace(join_key(from, last), join_key(to, last));
+}
+
+/// The identity of an unfinished copy, compared before it is resumed.
+Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::string_view made_from) {
+    const auto store = memory_store();
+    dialect.save(*store, "", metadata, nullptr);
+    Buffer text;
+    (void)store->get(dialect.metadata_key, text);
+    Value marker = Value::object();
+    marker.set("about",
+               "an unfinished copy by tessera: no array yet; --resume goes on with it, --overwrite replaces it");
+    marker.set("format", dialect.name);
+    marker.set("made_from", made_from);
+    marker.set("metadata", Value::parse({reinterpret_cast<const char*>(text.data()), text.size()}));
+    return marker;
+}
+
+/// Replaces the array at a place by the complete one in its `.tessera/new/`.
+void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMetadata& metadata) {
+    KeyValueStore& store = *place.store;
+    const StoreLock lock = store.lock(place.prefix, 0, LockMode::exclusive);
+    const Ownership old(place);
+    // Matches no copy, so that --resume refuses it: some chunks may be the old array's.
+    const std::string marker = make_marker(dialect, metadata, "a replacement that was interrupted").dump();
+    store.put(join_key(place.prefix, marker_key), std::as_bytes(std::span(marker)));
+    store.sync();
+    if (const Dialect* there = probe_dialect(store, place.prefix)) {
+        store.erase(join_key(place.prefix, there->metadata_key));
+    }
+    erase_owned(place, old);
+    erase_kept(place);
+    store.sync();
+    move_values(store, join_key(place.prefix, new_folder), place.prefix, dialect.metadata_key);
+    store.sync();
+    store.erase(join_key(place.prefix, marker_key));
+    store.sync();
+}
+
+Occupant occupant_elsewhere(const fs::path& path) {
+    const Place place = place_at(path, {.read_only = true});
+    if (probe_dialect(*place.store, place.prefix) != nullptr) return Occupant::array;
+    if (has_marker(place)) return Occupant::unfinished;
+    return is_anything_at(path) ? Occupant::other : Occupant::nothing;
+}
+
+}  // namespace
+
+// Without locate(), which refuses an array with a damaged batch: --overwrite replaces that too.
+Occupant occupant(const fs::path& path) {
+    if (!is_local(path)) return occupant_elsewhere(path);
+    std::error_code error;
+    const fs::file_status status = status_of(path);
+    if (!fs::exists(status)) {
+        return fs::is_symlink(fs::symlink_status(path, error)) ? Occupant::other : Occupant::nothing;
+    }
+    if (!fs::is_directory(status)) return Occupant::other;
+    const auto store = directory_store(path, {.read_only = true});
+    if (probe_dialect(*store, "") != nullptr) return Occupant::array;
+    if (store->open(marker_key) != nullptr) return Occupant::unfinished;
+    // If not even the marker could be written, temporary files and an empty .tessera/ are left.
+    bool ours = true;
+    fs::directory_iterator entry(path, error);
+    for (; !error && ours && entry != fs::directory_iterator(); entry.increment(error)) {
+        const std::string name = entry->path().filename().string();
+        ours = name.starts_with(temporary_prefix) || (name == own_folder && store->list(name).keys.empty());
+    }
+    if (error) throw io_error("listing", path.string(), error.value());
+    return ours ? Occupant::nothing : Occupant::other;
+}
+
+void require_may_replace(const fs::path& path, Occupant there, const Existing& existing) {
+    const std::string name = path.string();
+    if (there == Occupant::other) {
+        throw already_exists(
+            "{}: something that is no array is there, and is left alone; choose another name or move it away", name);
+    }
+    if (there == Occupant::array && !existing.overwrite) {
+        throw already_exists("{}: an array is there already; --overwrite replaces it", name);
+    }
+    if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
+        throw already_exists("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh",
+                             name);
+    }
+}
+
+void remove_unfinished(const fs::path& path, const StoreOptions& options) {
+    const DestinationLock lock(path, options);
+    if (occupant(path) != Occupant::unfinished) {
+        throw not_found("{}: no unfinished copy is there any more", path.string());
+    }
+    require_nothing_foreign(path);
+    erase_own(place_at(path, options));
+    if (!is_local(path)) return;
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) throw io_error("cannot remove", path.string(), error.value());
+}
+
+struct NewArray::State {
+    fs::path place;                       ///< the final path
+    fs::path built;                       ///< the path it is written to: `place`, or a hidden directory
+    bool in_folder = true;                ///< not in another kind of store
+    std::optional<DirectoryId> built_id;  ///< of `built`, once it is there
+    bool made_directory = false;
+    bool resumed = false;
+    bool leave = false;                ///< committed or kept
+    bool rests = false;                ///< its locks and files are released
+    std::optional<ValueStamp> marker;  ///< while it rests: a new directory may reuse the inode of the old one
+    StoreOptions options;
+    DestinationLock own_lock;                     ///< holds nothing if the caller has the lock
+    const DestinationLock* lock;                  ///< of `place`
+    std::shared_ptr<KeyValueStore> successor_of;  ///< the array that is replaced, if any; null while it rests
+    std::shared_ptr<KeyValueStore> store;         ///< of `built`
+    std::string prefix;                           ///< of `built` in the store: "" in a folder
+    StoreLock shape;                              ///< held, so that chunks need no lock between processes
+    std::optional<Array> array;
+
+    [[nodiscard]] Error gone() const {
+        return {ErrorCode::io, fmt::format("{}: it was removed or replaced while it was written", built.string())};
+    }
+
+    void require_own() const {
+        lock->require_held();
+        if (in_folder && directory_id(built) != built_id) throw gone();
+    }
+
+    void wake() {
+        if (!rests) return;
+        if (lock == &own_lock) own_lock = DestinationLock(place, options);
+        require_own();
+        if (marker_stamp() != marker) throw gone();
+        auto lock_of_shape = store->try_lock(prefix);
+        if (!lock_of_shape) {
+            throw Error(ErrorCode::io,
+                        fmt::format("{}: another program works on it while it is written", built.string()));
+        }
+        shape = *std::move(lock_of_shape);
+        take_permissions();
+        rests = false;
+    }
+
+    /// As its files get them: those of the array that it replaces, or what the mask leaves.
+    void take_permissions() {
+        if (!in_folder) return;
+        if (built == place) return follow_mask(*store);
+        successor_of = place_at(place, {.read_only = true}).store;
+        share_like(*store, *successor_of);
+    }
+
+    void prepare(Occupant there, const Existing& existing, const Value& own_marker);
+    void begin(const Dialect& dialect, ArrayMetadata metadata, const Existing& existing, const Value& own_marker);
+
+    [[nodiscard]] std::optional<ValueStamp> marker_stamp() const { return store->stamp(join_key(prefix, marker_key)); }
+
+    void replace_old() const {
+        const Place old = place_at(place, options);
+        if (in_folder) {
+            replace_directory(built, *old.store, lock_nodes(*old.store), options);
+        } else {
+            replace_elsewhere(old, array->dialect(), array->metadata());
+        }
+    }
+
+    void remove_unfinished() const {
+        if (!in_folder) {
+            if (!rests || marker_stamp() == marker) store->erase_below(prefix);
+            return;
+        }
+        if (!built_id || directory_id(built) != built_id) return;  // somebody else's by now
+        if (rests && marker_stamp() != marker) return;             // or another directory with that inode
+        if (built == place && !made_directory) {
+            erase_own(place_at(place));  // the directory existed, empty or with an unfinished copy
+        } else {
+            remove_tree(built);
+        }
+    }
+};
+
+namespace {
+
+void require_same_copy(const fs::path& path, const Value& wanted) {
+    Buffer text;
+    const Place at = place_at(path, {.read_only = true});
+    (void)at.store->get(join_key(at.prefix, marker_key), text, metadata_limit);
+    const std::string place = path.string();
+    const Value found = in_context([&] { return fmt::format("{}: {}", place, marker_key); },
+                                   [&] {
+                                       return Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+                                   });
+    for (const std::string_view member : {"format", "made_from", "metadata"}) {
+        const Value* there = found.find(member);
+        if (there != nullptr && *there == *wanted.find(member)) continue;
+        throw invalid_argument(
+            "{}: the unfinished copy there is another one: its {} is {}, this one's is {}; use the same "
+            "options and source, or --overwrite to start afresh",
+            place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump());
+    }
+}
+
+}  // namespace
+
+/// Chooses where the array is built, and removes what is in the way there.
+void NewArray::State::prepare(Occupant there, const Existing& existing, const Value& own_marker) {
+    options = existing.store;
+    place = lock->place();
+    built = place;
+    in_folder = is_local(place);
+    if (there != Occupant::nothing) require_nothing_foreign(place);
+    if (there == Occupant::array && in_folder) built.replace_filename(hidden_name(place, "new"));
+    if (there == Occupant::array && !in_folder) built /= new_folder;
+    const Occupant before = built == place ? there : occupant(built);
+    if (before == Occupant::unfinished && existing.resume) {
+        require_same_copy(built, own_marker);
+        resumed = true;
+    } else if (built != place && in_folder) {
+        rescue_set_aside(built, place, options);
+        remove_tree(built);  // leftovers of an earlier attempt: a copy, or a part of the replaced array
+    } else if (built != place || before == Occupant::unfinished) {
+        erase_own(place_at(built));
+    }
+    if (in_folder) {
+        const Durability waits = existing.together ? Durability::none : options.durability;
+        made_directory = !make_directories(built, waits).empty();
+        built_id = directory_id(built);
+    }
+    Place at = place_at(built, options);
+    store = std::move(at.store);
+    prefix = std::move(at.prefix);
+    take_permissions();
+}
+
+/// Writes the marker, and makes the array without its metadata.
+void NewArray::State::begin(const Dialect& dialect, ArrayMetadata metadata, const Existing& existing,
+                            const Value& own_marker) {
+    const std::string text = own_marker.dump(python_json_style);
+    bool others = false;
+    try {
+        if (existing.together) store->sync_later();
+        if (!resumed) {
+            store->put(join_key(prefix, marker_key), std::as_bytes(std::span(text)));
+            // Without the marker, chunks would belong to nothing after a power failure. For many arrays, this is
+            // accepted to avoid a wait for each.
+            if (!existing.together) store->sync();
+        }
+        auto lock_of_shape = store->try_lock(prefix);
+        others = !lock_of_shape;
+        if (others) {
+            throw already_exists("{}: another program is writing this copy just now", place.string());
+        }
+        shape = *std::move(lock_of_shape);
+        array = Array::create(store, prefix, dialect, std::move(metadata), false);
+        store->sync_later();
+    } catch (...) {
+        if (!resumed && !(others && !in_folder)) remove_unfinished();
+        throw;
+    }
+}
+
+NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing existing, std::string_view made_from)
+    : NewArray(path, *choose_format(options).dialect, make_metadata(options), existing, made_from) {
+    const Value attributes = new_attributes(options);
+    if (!attributes.as_object().empty()) array().attributes().replace(attributes);
+}
+
+NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
+                   std::string_view made_from)
+    : state_(std::make_unique<State>()) {
+    dialect.require_expressible(metadata);
+    if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
+    state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
+    const Occupant there = occupant(path);
+    require_may_replace(path, there, existing);
+    const Value marker = make_marker(dialect, metadata, made_from);
+    state_->prepare(there, existing, marker);
+    state_->begin(dialect, std::move(metadata), existing, marker);
+}
+
+NewArray::NewArray(NewArray&&) noexcept = default;
+NewArray& NewArray::operator=(NewArray&&) noexcept = default;
+
+NewArray::~NewArray() {
+    // A failure must not delete a resumed copy's earlier progress.
+    if (!state_ || state_->leave || state_->resumed || !state_->array) return;
+    try {
+        state_->remove_unfinished();
+    } catch (const Error&) {
+        // If this fails, the marker stays: the array does not open, and `info` explains it.
+    }
+}
+
+Array& NewArray::array() {
+    return *state_->array;
+}
+
+bool NewArray::resumed() const {
+    return state_->resumed;
+}
+
+fs::path NewArray::keep() {
+    state_->leave = true;
+    return state_->built;
+}
+
+bool NewArray::rests() const {
+    return state_->rests;
+}
+
+void rest_together(std::span<NewArray* const> arrays) {
+    std::vector<KeyValueStore*> stores;
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.require_own();
+        state.marker = state.marker_stamp();
+        state.shape.unlock();
+        stores.push_back(state.store.get());
+    }
+    rest_together(stores);
+    for (NewArray* const made : arrays) {
+        made->state_->own_lock.unlock();
+        made->state_->successor_of.reset();
+        made->state_->rests = true;
+    }
+}
+
+void commit_together(std::span<NewArray* const> arrays) {
+    struct Held {
+        std::unique_ptr<HeldValues> values;  ///< null if nothing is held
+        std::vector<std::string> keys;
+    };
+    std::vector<Held> documents;
+    std::vector<KeyValueStore*> stores;
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.wake();
+        state.require_own();
+        stores.push_back(state.store.get());
+        Held held{.values = state.store->hold(), .keys = {}};
+        if (held.values) held.keys = ArrayAccess::state(*state.array)->hold_documents(*held.values);
+        documents.push_back(std::move(held));
+    }
+    sync_together(stores);  // the chunks, before the metadata refers to them
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+        NewArray::State& state = *arrays[i]->state_;
+        if (documents[i].values) {
+            ArrayAccess::state(*state.array)->place_documents(*documents[i].values, documents[i].keys);
+        } else {
+            state.array->publish();
+        }
+        // A failure from here on affects the marker or the exchange, but not the array.
+        if (state.built == state.place) state.leave = true;
+    }
+    sync_together(stores);
+    for (NewArray* const made : arrays) made->state_->store->erase_below(join_key(made->state_->prefix, own_folder));
+    sync_together(stores);
+    for (NewArray* const made : arrays) {
+        NewArray::State& state = *made->state_;
+        state.shape.unlock();
+        state.leave = true;
+        if (state.built != state.place) {
+            in_context([&] { return fmt::format("the new array is complete in {}", state.built.string()); },
+                       [&] { state.replace_old(); });
+        }
+        state.own_lock.unlock();
+    }
+}
+
+Array NewArray::commit() {
+    const std::array<NewArray*, 1> alone{this};
+    commit_together(alone);
+    return Array::open(state_->place, state_->options);
+}
+
+Array Array::create(const std::filesystem::path& path, const ArrayOptions& options, const StoreOptions& store) {
+    // Attributes are a document of their own in most formats: a crash before the metadata would leave only that.
+    if (!new_attributes(options).as_object().empty()) {
+        return NewArray(path, options, {.store = store}, "Array::create").commit();
+    }
+    const DestinationLock building(path, store);
+    require_may_replace(path, occupant(path), {});
+    Place place = store_kind_of(path).place(path, store);
+    return ArrayAccess::create_whole(std::move(place.store), place.prefix, options, store.waiter);
+}
+
+}  // namespace tessera

@@ -1,0 +1,51 @@
+// The records of a snapshot, and the files that it shares. Private to the store module.
+#pragma once
+
+#include <tessera/key_value_store.h>
+#include <tessera/snapshot.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapshot_folder.h"
+
+namespace tessera {
+
+inline constexpr std::string_view snapshot_files_key = ".tessera/snapshot-files.txt";
+inline constexpr std::string_view snapshot_sums_key = ".tessera/snapshot-sums.txt";
+
+/// The record of a snapshot in a folder of snapshots. Throws not_found, corrupt, unsupported.
+[[nodiscard]] SnapshotInfo load_record(const KeyValueStore& folder, const std::string& name);
+
+/// One file, as snapshot-files.txt has it.
+struct FileRecord {
+    std::string path;
+    std::uint64_t size = 0;
+    std::int64_t modified = 0;
+};
+
+/// Its line in that file.
+[[nodiscard]] std::string line_of(const FileRecord& file);
+
+/// Calls each(record, present stamp, if any) for every file of the snapshot at `prefix`. Throws corrupt for an invalid
+/// list.
+void for_each_record(const KeyValueStore& store, std::string_view prefix,
+                     const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each);
+
+/// A chunk of which a repair replaced the damaged file.
+struct MendedFile {
+    std::string path;  ///< below the array or group
+    std::string kept;  ///< the damaged file, below it, too: another name of the same inode where the store has links
+    ValueStamp stamp;  ///< of the file that is right
+    std::vector<std::string> snapshots = {};  ///< mend_snapshots() replaced it in these
+};
+/// Replaces the file of a chunk in every snapshot that shares its damaged inode, by a hard link to the right one. One
+/// that was written again meanwhile is left as it is. `path` is the array or group, no lock of which may be held.
+void mend_snapshots(const std::filesystem::path& path, std::vector<MendedFile>& files);
+
+}  // namespace tessera

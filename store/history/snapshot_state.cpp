@@ -1,0 +1,160 @@
+// How the files of a snapshot have changed since it was made.
+#include <fmt/format.h>
+#include <tessera/error_text.h>
+#include <tessera/snapshot.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "lines.h"
+#include "snapshot_record.h"
+#include "sums.h"
+
+namespace tessera {
+
+namespace {
+
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto length = static_cast<std::size_t>(end - text.data());
+    if (error != std::errc() || length >= text.size() || text[length] != ' ') return false;
+    text.remove_prefix(length + 1);
+    return true;
+}
+
+std::optional<FileRecord> parse_line(std::string_view line) {
+    FileRecord file;
+    if (!take_number(line, file.size) || !take_number(line, file.modified)) return std::nullopt;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const bool escaped = line[i] == '\\';
+        if (escaped && ++i == line.size()) return std::nullopt;
+        file.path += escaped && line[i] == 'n' ? '\n' : line[i];
+    }
+    return file;
+}
+
+enum class Content : std::uint8_t { unknown, same, other };
+
+/// Known sums of a snapshot's files: its own, or those of its nodes' seals.
+class KnownSums {
+public:
+    KnownSums(const KeyValueStore& store, std::string_view prefix)
+        : store_(store), prefix_(prefix), own_(load_sums(store, join_key(prefix, snapshot_sums_key))) {}
+
+    [[nodiscard]] std::optional<Sha256> of(const std::string& path) {
+        if (own_) return find(*own_, path);
+        std::string node = path;
+        do {
+            const std::size_t slash = node.rfind('/');
+            node.resize(slash == std::string::npos ? 0 : slash);
+            const auto& sums = seal_of(node);
+            const auto sum = sums ? find(*sums, node.empty() ? path : path.substr(node.size() + 1)) : std::nullopt;
+            if (sum) return sum;
+        } while (!node.empty());
+        return std::nullopt;
+    }
+
+private:
+    static std::optional<Sha256> find(const FileList& sums, std::string_view path) {
+        const auto found = sums.find(path);
+        return found ? std::optional(found->file.sum) : std::nullopt;
+    }
+    const std::optional<FileList>& seal_of(const std::string& node) {
+        const auto [found, fresh] = seals_.try_emplace(node);
+        if (fresh) found->second = load_sums(store_, join_key(join_key(prefix_, node), seal_sums_key));
+        return found->second;
+    }
+
+    const KeyValueStore& store_;
+    std::string prefix_;
+    std::optional<FileList> own_;
+    std::map<std::string, std::optional<FileList>> seals_;
+};
+
+/// Compares the files with known sums, in parallel.
+std::vector<Content> contents_of(const KeyValueStore& store, std::string_view prefix,
+                                 const std::vector<std::string>& paths, const IoOptions& io) {
+    std::vector<Content> contents(paths.size(), Content::unknown);
+    std::vector<std::optional<Sha256>> sums;
+    KnownSums known(store, prefix);
+    for (const std::string& path : paths) sums.push_back(known.of(path));
+    parallel_for(std::ssize(paths), io, [&](std::int64_t n) {
+        const auto i = static_cast<std::size_t>(n);
+        if (!sums[i]) return;
+        contents[i] = sum_of(store, join_key(prefix, paths[i])) == sums[i] ? Content::same : Content::other;
+    });
+    return contents;
+}
+
+}  // namespace
+
+std::string line_of(const FileRecord& file) {
+    std::string line = fmt::format("{} {} ", file.size, file.modified);
+    for (const char c : file.path) {
+        if (c == '\\' || c == '\n') line += '\\';
+        line += c == '\n' ? 'n' : c;
+    }
+    return line + '\n';
+}
+
+void for_each_record(const KeyValueStore& store, std::string_view prefix,
+                     const std::function<void(const FileRecord&, const std::optional<ValueStamp>&)>& each) {
+    const std::string key = join_key(prefix, snapshot_files_key);
+    const auto text = store.open(key);
+    if (text == nullptr) throw corrupt("{} is missing", join_key(store.name(), key));
+    const auto compare = [&](std::string_view line, std::size_t number) {
+        const auto file = parse_line(line);
+        if (!file) return false;
+        each(*file, in_context([&] { return fmt::format("line {}", number); },
+                               [&] { return store.stamp(join_key(prefix, file->path)); }));
+        return true;
+    };
+    in_context([&] { return join_key(store.name(), key); },
+               [&] { for_each_line(*text, "\"SIZE MTIME PATH\"", compare); });
+}
+
+std::optional<SnapshotState> snapshot_state(const KeyValueStore& store, std::string_view prefix, const IoOptions& io) {
+    if (!is_snapshot(store, prefix)) return std::nullopt;
+    SnapshotState state;
+    std::vector<std::string> other_times;
+    std::int64_t kept = 0;  // files that have their time
+    for_each_record(store, prefix, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
+        ++state.files;
+        if (!now) {
+            state.missing.push_back(file.path);
+        } else if (now->size != file.size) {
+            state.changed.push_back(file.path);
+        } else if (now->modified == file.modified || now->modified == 0) {  // a store without times (a zip) has sizes
+            ++kept;
+        } else {
+            other_times.push_back(file.path);
+        }
+    });
+    if (other_times.empty()) return state;
+    const std::vector<Content> contents = contents_of(store, prefix, other_times, io);
+    for (std::size_t i = 0; i < other_times.size(); ++i) {
+        if (contents[i] == Content::same) {
+            ++state.moved;
+            continue;
+        }
+        const bool untold = contents[i] == Content::unknown && kept == 0;
+        (untold ? state.untold : state.changed).push_back(std::move(other_times[i]));
+    }
+    std::ranges::sort(state.changed);
+    return state;
+}
+
+std::optional<std::vector<std::string>> changed_since_snapshot(const KeyValueStore& store, std::string_view prefix) {
+    auto state = snapshot_state(store, prefix);
+    if (!state) return std::nullopt;
+    std::vector<std::string> paths = std::move(state->changed);
+    for (const auto* more : {&state->missing, &state->untold}) paths.insert(paths.end(), more->begin(), more->end());
+    std::ranges::sort(paths);
+    return paths;
+}
+
+}  // namespace tessera

@@ -1,0 +1,84 @@
+#include "node_files.h"
+
+#include <tessera/error_text.h>
+#include <tessera/store_kind.h>
+
+#include <algorithm>
+#include <set>
+
+#include "descriptor.h"
+#include "destination_lock_file.h"
+
+namespace tessera {
+
+namespace {
+
+std::string place_name(const KeyValueStore& store, std::string_view prefix) {
+    return join_key(store.name(), prefix);
+}
+
+constexpr std::string_view own_prefix = ".tessera";  ///< of all of Tessera's own names
+
+}  // namespace
+
+bool is_document(const Node& node, std::string_view name) {
+    return node.dialect != nullptr && ((node.kind == NodeKind::group && name == node.dialect->consolidated_key) ||
+                                       std::ranges::count(node.dialect->documents, name) > 0);
+}
+
+NodeFiles::NodeFiles(const KeyValueStore& store, const Node& node) : node_(node) {
+    if (node.kind == NodeKind::array) metadata_ = load_metadata(*node.dialect, store, node.path);
+}
+
+bool NodeFiles::owns(std::string_view name) const {
+    if (name.starts_with(own_prefix)) return true;
+    return node_.kind == NodeKind::array ? node_.dialect->owns(metadata_, name) : is_document(node_, name);
+}
+
+namespace {
+
+/// A lock file of a killed run does not matter; a held one means that something is being made there.
+void require_no_builder(const KeyValueStore& store, const std::string& prefix, const std::string& lock_name) {
+    if (!is_local(store.name())) return;
+    const std::string folder = place_name(store, prefix);
+    const Descriptor opened(open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY));
+    if (!opened) return;
+    const auto builder = destination_builder(opened.get(), lock_name);
+    if (!builder) return;
+    throw invalid_argument("{}: {} is writing there ({}); try again later", folder, *builder, lock_name);
+}
+
+}  // namespace
+
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+                             const std::vector<std::string>& links) {
+    std::set<std::string_view> paths(links.begin(), links.end());
+    for (const Node& node : nodes) paths.insert(node.path);
+    for (const Node& node : nodes) {
+        const NodeFiles files(store, node);
+        const Listing listing = store.list(node.path);
+        for (const auto* names : {&listing.prefixes, &listing.keys}) {
+            for (const std::string& name : *names) {
+                if (files.owns(name) || paths.contains(join_key(node.path, name))) continue;
+                if (is_destination_lock(name)) {
+                    require_no_builder(store, node.path, name);
+                    continue;
+                }
+                throw invalid_argument("{} also holds {}, which is not part of it; move that away first",
+                                       place_name(store, node.path), name);
+            }
+        }
+    }
+}
+
+bool is_direct(const KeyValueStore& store, std::string_view prefix) {
+    try {
+        store.require_direct(join_key(prefix, ".tessera"));
+        return true;
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::invalid_argument) throw;
+        return false;
+    }
+}
+
+}  // namespace tessera

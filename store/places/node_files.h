@@ -1,0 +1,37 @@
+// Which names in a directory belong to the array or group there. Private to the store module.
+#pragma once
+
+#include <tessera/nodes.h>
+
+#include <string_view>
+#include <vector>
+
+namespace tessera {
+
+/// Marks a directory as an unfinished copy: see new_array.cpp.
+inline constexpr std::string_view unfinished_marker_key = ".tessera/unfinished.json";
+
+/// The names directly below one node that are part of that node itself.
+class NodeFiles {
+public:
+    /// Loads an array's metadata. `node.path` is its prefix in the store. The store must outlive this.
+    NodeFiles(const KeyValueStore& store, const Node& node);
+    [[nodiscard]] bool owns(std::string_view name) const;
+
+private:
+    const Node& node_;
+    ArrayMetadata metadata_;
+};
+
+/// Whether a name directly below a node is one of its documents: metadata, attributes, consolidated metadata.
+[[nodiscard]] bool is_document(const Node& node, std::string_view name);
+
+/// Throws invalid_argument, naming it, for a file inside these nodes that belongs to none of them. `links` are prefixes
+/// of links that belong to the nodes.
+void require_nothing_foreign(const KeyValueStore& store, const std::vector<Node>& nodes,
+                             const std::vector<std::string>& links = {});
+
+/// Whether no link forbids changing the node at `prefix` (KeyValueStore::require_direct).
+[[nodiscard]] bool is_direct(const KeyValueStore& store, std::string_view prefix);
+
+}  // namespace tessera

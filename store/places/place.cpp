@@ -1,0 +1,229 @@
+#include <tessera/place.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/dialect.h>
+#include <tessera/error_text.h>
+#include <tessera/nodes.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "directories.h"
+#include "directory_store.h"
+#include "node_files.h"
+#include "store_in_file.h"
+
+namespace tessera {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The longest part of a path that exists.
+fs::path existing_part(const fs::path& path) {
+    std::error_code ignored;
+    fs::path part = path;
+    while (!part.empty() && !fs::exists(part, ignored) && part != part.parent_path()) part = part.parent_path();
+    return part;
+}
+
+/// The rest of `path` after `part`, as a prefix of keys.
+std::string prefix_after(const fs::path& part, const fs::path& path) {
+    std::string prefix;
+    for (const fs::path& name : path.lexically_normal().lexically_relative(part.lexically_normal())) {
+        if (name != "." && !name.empty()) prefix = join_key(prefix, name.string());
+    }
+    return prefix;
+}
+
+std::string names_text(const Listing& listing) {
+    std::string names;
+    for (const auto* list : {&listing.prefixes, &listing.keys}) {
+        for (const std::string& name : *list) {
+            if (names.size() > 60) return names + ", …";
+            names += (names.empty() ? "" : ", ") + name;
+        }
+    }
+    return names;
+}
+
+std::string too_deep_text(std::ptrdiff_t folders) {
+    return fmt::format("; {} deeper than {} levels {} not looked at", folders == 1 ? "a folder" : "folders",
+                       deepest_folder, folders == 1 ? "was" : "were");
+}
+
+/// For a path of which only `part` exists: the path to which a two-step replacement moves the next part. File systems
+/// that cannot exchange directories need two steps (replace_directory.cpp).
+fs::path moved_to(const fs::path& part, const fs::path& path) {
+    const std::string rest = prefix_after(part, path);
+    return rest.empty() ? fs::path() : part / hidden_name(rest.substr(0, rest.find('/')), "old");
+}
+
+bool is_between(const fs::path& part, const fs::path& path) {
+    std::error_code ignored;
+    const fs::path moved = moved_to(part, path);
+    return !moved.empty() && fs::is_directory(fs::symlink_status(moved, ignored));
+}
+
+/// Waits for the end of a replacement: a moment, unless the run was killed in between.
+void await_replacement(const fs::path& part, const fs::path& path) {
+    constexpr int most = 200;
+    for (int n = 0; n < most && is_between(part, path) && existing_part(path) == part; ++n) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+}  // namespace
+
+std::optional<Place> probe_place(const fs::path& path, const StoreOptions& options) {
+    const StoreKind& kind = store_kind_of(path);
+    if (!kind.scheme.empty()) return kind.place(path, options);
+    if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
+    const fs::path part = existing_part(path);
+    if (is_between(part, path)) {
+        await_replacement(part, path);
+        if (auto directory = probe_directory_store(path, options)) return Place{std::move(directory), ""};
+    }
+    std::error_code ignored;
+    if (!fs::is_regular_file(part, ignored)) return std::nullopt;
+    auto archive = store_in_file(*open_file(part));
+    if (archive == nullptr) return std::nullopt;
+    return Place{std::move(archive), prefix_after(part, path)};
+}
+
+Place find_place(const fs::path& path, const StoreOptions& options) {
+    if (auto place = probe_place(path, options)) return *std::move(place);
+    std::error_code ignored;
+    const fs::path part = existing_part(path);
+    if (is_between(part, path)) {
+        throw not_found("{}: a command was killed while replacing it; move {} back, which is the old content",
+                        path.string(), moved_to(part, path).string());
+    }
+    if (const std::size_t colons = path.string().find("::"); colons != std::string::npos) {
+        const fs::path file = path.string().substr(0, colons);
+        if (fs::exists(file, ignored)) {
+            throw not_found("{}: a part of {}, which open_source() reads; no array or group by itself", path.string(),
+                            file.string());
+        }
+    }
+    if (fs::is_directory(part, ignored) || part.empty()) {
+        throw not_found("{}: no such file or directory", path.string());
+    }
+    throw invalid_argument("{}: a file, not the directory or zip archive of an array or group", part.string());
+}
+
+bool was_replaced(const Place& place) {
+    return has_lost_its_name(*place.store);
+}
+
+void require_present(const Place& place) {
+    if (!was_replaced(place)) return;
+    throw not_found("{}: was removed, or replaced by another, while it was read", place.store->name());
+}
+
+namespace {
+
+/// Whether an N5 container or data set is there.
+bool is_n5(const KeyValueStore& store, std::string_view prefix) {
+    Buffer text;
+    try {
+        if (!store.get(join_key(prefix, "attributes.json"), text, metadata_limit)) return false;
+        const Value attributes = Value::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+        return attributes.is_object() &&
+               (attributes.find("n5") != nullptr ||
+                (attributes.find("blockSize") != nullptr && attributes.find("dataType") != nullptr));
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+}  // namespace
+
+std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
+    const std::string name = join_key(store.name(), prefix);
+    const std::string_view article = wanted.starts_with('a') ? "an" : "a";
+    if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
+        return fmt::format(
+            "{}: an unfinished copy, not {} {} yet; the same command with --resume goes on with it, --overwrite "
+            "starts afresh",
+            name, article, wanted);
+    }
+    if (const Dialect* there = probe_dialect(store, prefix)) {
+        return fmt::format("{}: an array ({}), not {} {}", name, there->name, article, wanted);
+    }
+    if (const Dialect* there = probe_group_dialect(store, prefix)) {
+        return fmt::format("{}: a group ({}), not {} {}", name, there->name, article, wanted);
+    }
+    const Listing below = store.list(prefix);
+    if (below.keys.empty() && below.prefixes.empty()) {
+        return fmt::format("{}: no {} here: there is nothing, or an empty directory", name, wanted);
+    }
+    if (is_n5(store, prefix)) {
+        return fmt::format(
+            "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
+            "to v2",
+            name);
+    }
+    std::vector<std::string_view> looked_for;
+    for (const Dialect& d : dialect_table()) {
+        for (const std::string_view key :
+             {wanted == "group" ? "" : d.metadata_key, wanted == "array" ? "" : d.group_key}) {
+            if (!key.empty() && std::ranges::count(looked_for, key) == 0) looked_for.push_back(key);
+        }
+    }
+    const Hierarchy all = hierarchy_below(store, prefix);
+    const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
+    return fmt::format("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
+                       names_text(below), deep == 0 ? "" : too_deep_text(deep));
+}
+
+bool is_anything_at(const fs::path& path) {
+    if (is_local(path)) return fs::exists(path);
+    const Place place = find_place(path, {.read_only = true});
+    const Listing below = place.store->list(place.prefix);
+    return !below.keys.empty() || !below.prefixes.empty() ||
+           (!place.prefix.empty() && place.store->contains(place.prefix));
+}
+
+std::string version_text(const Place& place) {
+    std::uint64_t values = 0;
+    std::uint64_t bytes = 0;
+    place.store->for_each(place.prefix, [&](std::string_view, const KeyValueStore::ValueSize& size) {
+        ++values;
+        bytes += size();
+    });
+    std::string text = fmt::format(" {} values of {} bytes", values, bytes);
+    const Dialect* dialect = probe_dialect(*place.store, place.prefix);
+    if (dialect == nullptr) return text;
+    for (const std::string_view name : dialect->documents) {
+        const auto stamp = place.store->stamp(join_key(place.prefix, name)).value_or(ValueStamp{});
+        text += fmt::format(" {}/{}/{}", stamp.modified, stamp.id, stamp.size);
+    }
+    return text;
+}
+
+fs::path real_path(const fs::path& path) {
+    if (!is_local(path)) return path;
+    std::error_code error;
+    const std::unique_ptr<char, decltype(&std::free)> whole(::realpath(path.c_str(), nullptr), &std::free);
+    const fs::path real = whole ? fs::path(whole.get()) : fs::weakly_canonical(fs::absolute(path), error);
+    if (error) throw io_error("cannot follow", path.string(), error.value());
+    return real.has_filename() ? real : real.parent_path();
+}
+
+Place enclosing_place(const fs::path& path, const StoreOptions& options) {
+    if (!is_local(path)) return find_place(path, options);
+    const fs::path node = real_path(path);
+    fs::path root = node.parent_path();
+    for (fs::path above = root; above != above.root_path(); above = above.parent_path()) {
+        if (is_group_at(above)) root = above;
+    }
+    return {directory_store(root, options), prefix_after(root, node)};
+}
+
+}  // namespace tessera
