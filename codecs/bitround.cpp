@@ -61,6 +61,7 @@ extern constinit const CodecRow bitround_codec{
     .array_to_array = make_bitround_codec,
     .parts = bitround_parts,
     .keeps_dtype = true,
+    .encoding_only = R"({"keepbits": 0})",
 };
 
 }  // namespace tessera

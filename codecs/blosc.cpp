@@ -192,6 +192,7 @@ extern constinit const CodecRow blosc_codec{
     .compressor = true,
     .self_describing = true,
     .numcodecs = true,
+    .encoding_only = R"({"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 1, "blocksize": 0})",
 };
 
 extern constinit const CodecRow numcodecs_blosc_codec{
@@ -201,6 +202,7 @@ extern constinit const CodecRow numcodecs_blosc_codec{
     .parts = numcodecs_blosc_parts,
     .compressor = true,
     .self_describing = true,
+    .encoding_only = R"({"cname": "lz4", "clevel": 5, "shuffle": 1, "typesize": 1, "blocksize": 0})",
 };
 
 }  // namespace tessera

@@ -104,6 +104,7 @@ extern constinit const CodecRow bz2_codec{
     .parts = bz2_parts,
     .compressor = true,
     .self_describing = true,
+    .encoding_only = R"({"level": 1})",
 };
 
 }  // namespace tessera

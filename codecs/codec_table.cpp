@@ -88,6 +88,13 @@ const CodecRow* find_codec(std::string_view name) {
     return row == table.end() ? nullptr : &*row;
 }
 
+Value decoding_configuration(const CodecRow& row, Value configuration) {
+    if (row.encoding_only.empty()) return configuration;
+    const Value settings = Value::parse(row.encoding_only);
+    for (const auto& [name, value] : settings.as_object()) configuration.set(name, value);
+    return configuration;
+}
+
 namespace {
 
 constexpr std::string_view numcodecs_prefix = "numcodecs.";
@@ -191,15 +198,35 @@ CodecConfig parse_codec(std::string_view text) {
                       });
 }
 
-std::vector<CodecConfig> parse_codecs(std::string_view text) {
+namespace {
+
+/// A v3 list of codecs, or a single one. Bytes→bytes codecs are made once: arrays that others wrote are read whatever
+/// the encoder's settings are, but none is made that cannot be written.
+std::vector<CodecConfig> chain_from_json(const Value& json, int depth = 0) {
+    constexpr int deepest = 8;  // as shards in metadata
+    const Value list = json.is_array() ? json : Value(Value::Array{json});
     std::vector<CodecConfig> chain;
-    if (text == "none") return chain;
-    if (text.starts_with('[') || text.starts_with('{')) {
-        const Value json = Value::parse(text);
-        const Value list = json.is_array() ? json : Value(Value::Array{json});
-        for (const Value& codec : list.as_array()) chain.push_back(codec_from_json(codec));
-        return chain;
+    for (const Value& item : list.as_array()) {
+        const CodecConfig& codec = chain.emplace_back(codec_from_json(item));
+        in_context([&] { return fmt::format("codec \"{}\"", codec.name); },
+                   [&] {
+                       const CodecRow* row = find_codec(codec.name);
+                       if (row != nullptr && row->bytes_to_bytes) (void)row->bytes_to_bytes(codec.configuration, 1);
+                       const Value* inner = row != nullptr && row->array_to_bytes && depth < deepest
+                                                ? given_member(codec.configuration, "codecs")
+                                                : nullptr;
+                       if (inner != nullptr) (void)chain_from_json(*inner, depth + 1);
+                   });
     }
+    return chain;
+}
+
+}  // namespace
+
+std::vector<CodecConfig> parse_codecs(std::string_view text) {
+    if (text == "none") return {};
+    if (text.starts_with('[') || text.starts_with('{')) return chain_from_json(Value::parse(text));
+    std::vector<CodecConfig> chain;
     for (;;) {
         const std::size_t comma = text.find(',');
         chain.push_back(parse_codec(text.substr(0, comma)));

@@ -123,6 +123,7 @@ extern constinit const CodecRow gzip_codec{
     .compressor = true,
     .self_describing = true,
     .numcodecs = true,
+    .encoding_only = R"({"level": 1})",
 };
 
 extern constinit const CodecRow zlib_codec{
@@ -132,6 +133,7 @@ extern constinit const CodecRow zlib_codec{
     .parts = zlib_parts,
     .compressor = true,
     .self_describing = true,
+    .encoding_only = R"({"level": 1})",
 };
 
 extern constinit const CodecRow numcodecs_gzip_codec{
@@ -139,6 +141,7 @@ extern constinit const CodecRow numcodecs_gzip_codec{
     .about = "gzip under numcodecs' name",
     .bytes_to_bytes = make_gzip_codec,
     .parts = gzip_parts,
+    .encoding_only = R"({"level": 1})",
 };
 
 }  // namespace tessera

@@ -113,6 +113,8 @@ extern constinit const CodecRow json2_codec{
     .array_to_bytes = make_json2_codec,
     .objects = Kind::variable_text,
     .may_hold_no_text = true,
+    .encoding_only =
+        R"({"skipkeys": null, "ensure_ascii": null, "check_circular": null, "allow_nan": null, "sort_keys": null, "indent": null, "separators": null})",
 };
 
 }  // namespace tessera

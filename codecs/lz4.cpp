@@ -79,6 +79,7 @@ extern constinit const CodecRow lz4_codec{
     .parts = lz4_parts,
     .compressor = true,
     .self_describing = true,
+    .encoding_only = R"({"acceleration": 1})",
 };
 
 }  // namespace tessera

@@ -264,6 +264,7 @@ extern constinit const CodecRow lzma_codec{
     .bytes_to_bytes = make_lzma_codec,
     .parts = lzma_parts,
     .compressor = true,
+    .encoding_only = R"({"check": -1, "preset": null, "filters": null})",
 };
 
 }  // namespace tessera

@@ -84,8 +84,31 @@ const CodecRow& find_row(const CodecConfig& config) {
 
 }  // namespace
 
+namespace {
+
+/// Makes a codec by `make(configuration)`. If the configuration is wrong only in members that decoding does not need,
+/// makes one that decodes, and keeps the error.
+template <class Make>
+auto made_to_decode(const CodecRow& row, const Value& configuration, std::optional<Error>& kept, const Make& make) {
+    try {
+        return make(configuration);
+    } catch (const Error& e) {
+        if (row.encoding_only.empty()) throw;
+        try {
+            auto codec = make(decoding_configuration(row, configuration));
+            if (!kept) kept = Error(e.code(), fmt::format("{}: {}", row.name, e.what()));
+            return codec;
+        } catch (const Error&) {  // the error is another one
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
 struct CodecPipeline::State {
     ChunkSpec chunk;
+    std::optional<Error> encoder_error;  ///< in members that only encoding needs
     std::vector<Stage<ArrayToArrayCodec>> array_to_array;
     Stage<ArrayToBytesCodec> array_to_bytes;
     std::vector<Stage<BytesToBytesCodec>> bytes_to_bytes;
@@ -116,30 +139,44 @@ struct CodecPipeline::State {
         return memory != nullptr && v.dtype == *memory && v.contiguous();
     }
 
+    template <class Maker, class Input>
+    auto made(const CodecConfig& config, const CodecRow& row, const Maker& maker, const Input& input) {
+        return made_to_decode(row, config.configuration, encoder_error,
+                              [&](const Value& configuration) { return maker(configuration, input); });
+    }
+
+    void require_encoder() const {
+        if (encoder_error) {
+            throw Error(encoder_error->code(),
+                        fmt::format("{}; such chunks are read, but none is written: a copy can have another codec",
+                                    encoder_error->what()));
+        }
+        if (const ShardCodec* shards = array_to_bytes.codec->shard()) shards->inner().require_encoder();
+    }
+
     void add(const CodecConfig& config) {
         const CodecRow& row = find_row(config);
-        in_context(
-            [&] { return config.name; },
-            [&] {
-                if (row.bytes_to_bytes) {
-                    if (!array_to_bytes.codec) {
-                        throw invalid_argument("a codec that turns the array into bytes must come before it");
-                    }
-                    bytes_to_bytes.push_back(
-                        {config.name, row.bytes_to_bytes(config.configuration, innermost().dtype.size())});
-                    sizes.push_back(bytes_to_bytes.back().codec->encoded_bound(sizes.back()));
-                    return;
-                }
-                if (array_to_bytes.codec) {
-                    throw invalid_argument("it must come before \"{}\", after which there are only bytes",
-                                           array_to_bytes.name);
-                }
-                if (row.array_to_array) {
-                    array_to_array.push_back({config.name, row.array_to_array(config.configuration, innermost())});
-                } else {
-                    add_array_to_bytes(config, row);
-                }
-            });
+        in_context([&] { return config.name; },
+                   [&] {
+                       if (row.bytes_to_bytes) {
+                           if (!array_to_bytes.codec) {
+                               throw invalid_argument("a codec that turns the array into bytes must come before it");
+                           }
+                           bytes_to_bytes.push_back(
+                               {config.name, made(config, row, row.bytes_to_bytes, innermost().dtype.size())});
+                           sizes.push_back(bytes_to_bytes.back().codec->encoded_bound(sizes.back()));
+                           return;
+                       }
+                       if (array_to_bytes.codec) {
+                           throw invalid_argument("it must come before \"{}\", after which there are only bytes",
+                                                  array_to_bytes.name);
+                       }
+                       if (row.array_to_array) {
+                           array_to_array.push_back({config.name, made(config, row, row.array_to_array, innermost())});
+                       } else {
+                           add_array_to_bytes(config, row);
+                       }
+                   });
     }
 
     void add_array_to_bytes(const CodecConfig& config, const CodecRow& row) {
@@ -149,7 +186,7 @@ struct CodecPipeline::State {
             array_to_bytes = {config.name, std::make_unique<ShardCodec>(config.configuration, chunk, *axes)};
             array_to_array.clear();
         } else {
-            array_to_bytes = {config.name, row.array_to_bytes(config.configuration, innermost())};
+            array_to_bytes = {config.name, made(config, row, row.array_to_bytes, innermost())};
         }
         const ShardCodec* shards = array_to_bytes.codec->shard();
         const auto bound = shards != nullptr ? shards->encoded_bound() : array_to_bytes.codec->encoded_size();
@@ -355,8 +392,13 @@ const ChunkSpec& CodecPipeline::chunk() const {
     return state_->chunk;
 }
 
+void CodecPipeline::require_encoder() const {
+    state_->require_encoder();
+}
+
 ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
     const State& s = *state_;
+    if (s.encoder_error) s.require_encoder();
     NDArray array;  // the output of the last array→array codec that moves elements
     ArrayView in = chunk;
     for (const auto& stage : s.array_to_array) {
@@ -401,6 +443,7 @@ Buffer CodecPipeline::encoded(const ArrayView& chunk) const {
 std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
                                                    CodecScratch& scratch) const {
     const State& s = *state_;
+    if (s.encoder_error) s.require_encoder();
     require_inside(region, chunk().shape);
     const auto axes = s.all_axes();
     if (!axes || s.bytes_to_bytes.size() != 1) return std::nullopt;

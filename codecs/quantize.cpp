@@ -58,6 +58,7 @@ extern constinit const CodecRow quantize_codec{
     .parts = quantize_parts,
     .complete = complete_number_dtypes,
     .decoded_dtype = "dtype",
+    .encoding_only = R"({"digits": 0})",
 };
 
 }  // namespace tessera

@@ -87,6 +87,7 @@ extern constinit const CodecRow zstd_codec{
     .compressor = true,
     .self_describing = true,
     .numcodecs = true,
+    .encoding_only = R"({"level": 0, "checksum": false})",
 };
 
 extern constinit const CodecRow numcodecs_zstd_codec{
@@ -94,6 +95,7 @@ extern constinit const CodecRow numcodecs_zstd_codec{
     .about = "zstd under numcodecs' name",
     .bytes_to_bytes = make_zstd_codec,
     .parts = zstd_parts,
+    .encoding_only = R"({"level": 0, "checksum": false})",
 };
 
 }  // namespace tessera

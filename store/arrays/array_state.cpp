@@ -189,6 +189,7 @@ void ArrayState::place_documents(HeldValues& held, const std::vector<std::string
 }
 
 void require_writable(const ArrayState& state, const LoadedArray& l) {
+    in_context([&] { return state.name; }, [&] { l.pipeline.require_encoder(); });
     if (!l.grid.shape().empty() && l.metadata.spelling.find("order") == nullptr) return;
     in_context([&] { return state.name; }, [&] { state.dialect->require_expressible(l.metadata); });
 }

@@ -351,8 +351,9 @@ ChunkSpec encoded_spec(ChunkSpec spec, std::span<const CodecConfig> codecs) {
     for (const CodecConfig& codec : codecs) {
         const CodecRow& row = codec_row(codec.name);
         if (row.array_to_array == nullptr) break;
-        spec = in_context([&] { return codec.name; },
-                          [&] { return row.array_to_array(codec.configuration, spec)->encoded(); });
+        const Value configuration = decoding_configuration(row, codec.configuration);
+        spec =
+            in_context([&] { return codec.name; }, [&] { return row.array_to_array(configuration, spec)->encoded(); });
     }
     return spec;
 }

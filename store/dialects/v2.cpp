@@ -126,13 +126,11 @@ CodecConfig read_codec(const Value& object) {
     codec.configuration = object;
     codec.configuration.erase("id");
     const Value* shuffle = id == "blosc" ? object.find("shuffle") : nullptr;
-    if (shuffle != nullptr && *shuffle != Value(-1)) {
-        codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(read_number(*shuffle, 0, 2))]);
-    }
-    // v3 cannot express the automatic shuffle or a leading checksum.
-    const bool native = shuffle != nullptr
-                            ? *shuffle != Value(-1)
-                            : is_native(id) && (id != "crc32c" || codec.configuration.as_object().empty());
+    const bool named = shuffle != nullptr && (*shuffle == Value(0) || *shuffle == Value(1) || *shuffle == Value(2));
+    if (named) codec.configuration.set("shuffle", blosc_shuffles[static_cast<std::size_t>(shuffle->as_int64())]);
+    // v3 cannot express the automatic shuffle (or one that blosc lacks) or a leading checksum.
+    const bool native =
+        shuffle != nullptr ? named : is_native(id) && (id != "crc32c" || codec.configuration.as_object().empty());
     if (!native) codec.name = "numcodecs." + id;
     return codec;
 }

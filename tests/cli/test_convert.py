@@ -34,6 +34,31 @@ class Convert(ProgramTest):
     def zarr_json(self, name):
         return json.loads((self.folder / name / "zarr.json").read_text())
 
+    def test_settings_of_an_encoder_do_not_matter_for_reading(self):
+        for shards in ("8,8", None):
+            name = "sharded.zarr" if shards else "whole.zarr"
+            self.make(name, GRID, "--format", "v3", "--chunks", "4,4", "--codec", "zstd:3",
+                      *(["--shard", shards] if shards else []))
+            document = self.folder / name / "zarr.json"
+            text = document.read_text()
+            self.assertIn('"level": 3', text)
+            document.write_text(text.replace('"level": 3', '"level": 100'))
+            before = digest(self.folder / name)
+            np.testing.assert_array_equal(self.exported(name), GRID)
+            says = ["zstd: level is 100, expected", "; such chunks are read, but none is written: a copy can have"]
+            for change in (["set", name, "0,0", "3"], ["append", name, "made.npy"],
+                           ["rechunk", name, "r", "--chunks", "2,2"]):
+                self.refused(*change, says=says)
+            self.assertEqual(digest(self.folder / name), before)
+            self.tessera("copy", name, "copied", "--overwrite")
+            self.assertEqual(self.content("copied"), self.content(name))
+            self.tessera("rechunk", name, "again", "--chunks", "2,2", "--codec", "zstd:3", "--overwrite")
+            self.assertEqual(self.content("again"), self.content(name))
+            codec = ["--codec", '[{"name": "zstd", "configuration": {"level": 100}}]']
+            self.refused("create", "new", "--shape", "4", "--dtype", "i4", "--format", "v3", *codec,
+                         says='codec "zstd": level is 100')
+            self.assertFalse((self.folder / "new").exists())
+
     def test_every_format_becomes_every_other_and_comes_back(self):
         for start in FORMATS:
             first = self.make(f"{start}_first", GRID, "--format", start, "--chunks", "5,4", "--fill", "7")

@@ -147,6 +147,9 @@ struct CodecRow {
     std::string_view decoded_dtype = {};  ///< the member that holds its decoded dtype
     bool keeps_dtype = false;             ///< encodes to the dtype of its input, in either byte order
     bool may_hold_no_text = false;        ///< its elements may be other than text: see no_text_mark
+    /// The members that only encoding needs, as a JSON object with values that are right for every input. Chunks are
+    /// decoded whatever an array's metadata say in these members (CodecPipeline::require_encoder).
+    std::string_view encoding_only = {};
 };
 
 /// Every codec of Tessera, and those that the program added. A new codec of Tessera's own is a file in codecs/ with its
@@ -159,6 +162,8 @@ struct CodecRow {
 void add_codec(const CodecRow& row);
 /// By v3's name; nullptr if there is none.
 [[nodiscard]] const CodecRow* find_codec(std::string_view name);
+/// The configuration with the members that only encoding needs as in `encoding_only`.
+[[nodiscard]] Value decoding_configuration(const CodecRow& row, Value configuration);
 
 /// One codec from the program's short notation: "blosc:lz4:5:shuffle:16384" (compressor, level, noshuffle | shuffle |
 /// bitshuffle, block size; trailing parts may be omitted), "zstd:3", "gzip:6", "crc32c", "delta". Throws

@@ -30,13 +30,17 @@ struct ElementPlace {
 class CodecPipeline {
 public:
     /// Makes and checks the chain. Throws invalid_argument (configuration, order of the kinds) or unsupported (a codec
-    /// that Tessera lacks), naming the codec.
+    /// that Tessera lacks), naming the codec. An error in a member that only encoding needs is kept for
+    /// require_encoder().
     CodecPipeline(ChunkSpec chunk, std::span<const CodecConfig> codecs);
     CodecPipeline(CodecPipeline&&) noexcept;
     CodecPipeline& operator=(CodecPipeline&&) noexcept;
     ~CodecPipeline();
 
     [[nodiscard]] const ChunkSpec& chunk() const;
+    /// Throws what is wrong in members that only encoding needs, such as a level that the compressor lacks. encode()
+    /// and encode_part() throw the same.
+    void require_encoder() const;
 
     /// Encodes a whole chunk (of the chunk shape, with any strides). The result lies in `scratch.encoded`, or is the
     /// chunk's own memory if that is how it is encoded.

@@ -34,6 +34,74 @@ std::vector<std::vector<CodecConfig>> chains() {
             {{"bytes"}, blosc("zstd"), blosc(), blosc("blosclz"), blosc()}};
 }
 
+TEST(Pipeline, settings_that_only_encoding_needs_do_not_matter_for_decoding) {
+    const auto one = [](std::string_view name, std::string_view configuration) {
+        return CodecConfig{std::string(name), Value::parse(configuration)};
+    };
+    const auto check = [](const DType& dtype, CodecConfig codec, const Value& wrong, std::string_view message) {
+        SCOPED_TRACE(codec.name);
+        const Shape shape{3, 4};
+        const auto chain = [&](const CodecConfig& c) {
+            return CodecPipeline({dtype, shape, {}}, complete_codecs(dtype, 2, Order::C, {c}));
+        };
+        NDArray a(dtype, shape);
+        std::ranges::fill(a.bytes(), std::byte{0});
+        const CodecPipeline right = chain(codec);
+        right.require_encoder();
+        const Buffer encoded = right.encoded(a);
+        for (const auto& [member, value] : wrong.as_object()) codec.configuration.set(member, value);
+        // complete_codecs is for new arrays, which must be written: it refuses what the pipeline takes.
+        std::vector<CodecConfig> read = complete_codecs(dtype, 2, Order::C, {});
+        read.insert(find_codec(codec.name)->array_to_array ? read.begin() : read.end(), codec);
+        if (find_codec(codec.name)->array_to_bytes) read = {codec};
+        const CodecPipeline pipeline({dtype, shape, {}}, read);
+        NDArray out(dtype, shape);
+        CodecScratch scratch;
+        pipeline.decode(encoded, out, scratch);
+        EXPECT_TRUE(elements_equal(out, a));
+        expect_error(ErrorCode::invalid_argument, message, [&] { pipeline.require_encoder(); });
+        expect_error(ErrorCode::invalid_argument, codec.name, [&] { (void)pipeline.encoded(a); });
+        if (find_codec(codec.name)->bytes_to_bytes) {
+            const std::string json = codec_to_json(codec).dump();
+            expect_error(ErrorCode::invalid_argument, message.substr(message.find(':') + 1),
+                         [&] { (void)parse_codecs(json); });
+        }
+    };
+    const auto numbers = [&](CodecConfig codec, std::string_view wrong, std::string_view message) {
+        check("<f4", std::move(codec), Value::parse(wrong), message);
+    };
+    numbers(one("zstd", "{}"), R"({"level": 100})", "zstd: level is 100, expected");
+    numbers(one("zstd", "{}"), R"({"checksum": "yes"})", "checksum");
+    numbers(one("numcodecs.zstd", "{}"), R"({"level": "best"})", "level");
+    numbers(one("gzip", "{}"), R"({"level": 12})", "level is 12, expected -1 to 9");
+    numbers(one("numcodecs.gzip", "{}"), R"({"level": 1.5})", "level");
+    numbers(one("numcodecs.zlib", "{}"), R"({"level": -7})", "level is -7");
+    numbers(one("numcodecs.bz2", "{}"), R"({"level": 0})", "level is 0");
+    numbers(one("numcodecs.lz4", "{}"), R"({"acceleration": 99999999999})", "acceleration");
+    numbers(one("numcodecs.lzma", "{}"), R"({"preset": 11})", "preset is 11");
+    numbers(one("numcodecs.lzma", R"({"format": 2})"), R"({"check": 77})", "check");
+    numbers(one("blosc", R"({"cname": "zstd"})"), R"({"cname": "lzo", "clevel": 22})", "no compressor \"lzo\"");
+    numbers(one("blosc", R"({"cname": "zstd"})"), R"({"shuffle": "best", "typesize": 0})", "choose one of noshuffle");
+    numbers(one("numcodecs.blosc", "{}"), R"({"shuffle": 3})", "shuffle is 3");
+    numbers(one("numcodecs.bitround", R"({"keepbits": 3})"), R"({"keepbits": 60})", "keepbits is 60");
+    numbers(one("numcodecs.quantize", R"({"digits": 3})"), R"({"digits": 1000})", "digits is 1000");
+}
+
+TEST(Pipeline, what_decoding_needs_is_still_refused) {
+    const auto refused = [](std::string_view message, const char* codecs) {
+        expect_error(ErrorCode::invalid_argument, message, [&] {
+            const Value list = Value::parse(codecs);
+            std::vector<CodecConfig> chain;
+            for (const Value& codec : list.as_array()) chain.push_back(codec_from_json(codec));
+            (void)CodecPipeline({"<f4", {2}, {}}, chain);
+        });
+    };
+    refused("needs filters", R"(["bytes", {"name": "numcodecs.lzma", "configuration": {"format": 3}}])");
+    refused("dist is 257", R"(["bytes", {"name": "numcodecs.lzma", "configuration":
+            {"format": 3, "filters": [{"id": 3, "dist": 257}, {"id": 33}]}}])");
+    refused("unknown member \"window\"", R"(["bytes", {"name": "zstd", "configuration": {"level": 1, "window": 9}}])");
+}
+
 TEST(Pipeline, round_trips_contiguous_and_strided) {
     const Shape shape{6, 50, 7};
     const NDArray whole = numbers(shape);
