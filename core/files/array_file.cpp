@@ -16,11 +16,17 @@
 namespace tessera {
 
 // Each is defined at the end of its own file.
-extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, csv_format, png_format;
+extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, netcdf_format, safetensors_format,
+    csv_format, png_format;
 
 std::span<const ArrayFileFormat> array_file_formats() {
-    static const std::array table{npy_format, npz_format, raw_array_format, mldf_format, csv_format, png_format};
+    static const std::array table{npy_format,    npz_format,         raw_array_format, mldf_format,
+                                  netcdf_format, safetensors_format, csv_format,       png_format};
     return table;
+}
+
+bool ArrayFileFormat::has_extension(std::string_view text) const {
+    return text == extension || (!text.empty() && also.find(fmt::format("{} ", text)) != std::string_view::npos);
 }
 
 void require_no_member(const ArrayPath& path) {
@@ -47,7 +53,8 @@ namespace {
 const ArrayFileFormat* format_by_extension(const std::filesystem::path& path) {
     const std::string extension = path.extension().string();
     const auto formats = array_file_formats();
-    const auto f = std::ranges::find(formats, extension, &ArrayFileFormat::extension);
+    const auto f =
+        std::ranges::find_if(formats, [&](const ArrayFileFormat& row) { return row.has_extension(extension); });
     return f == formats.end() ? nullptr : &*f;
 }
 
@@ -89,9 +96,8 @@ const ArrayFileFormat* named_array_file_format(std::string_view path) {
 }
 
 void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin", ".dat",  ".h5",  ".hdf",  ".hdf5", ".jpg",     ".json",
-                                ".mat", ".nc",   ".nc4", ".nrrd", ".pkl",  ".parquet", ".raw",
-                                ".tif", ".tiff", ".tsv", ".txt",  ".xls",  ".xlsx"};
+    constexpr std::array others{".bin", ".dat",     ".h5",  ".hdf", ".hdf5", ".jpg", ".json", ".mat", ".nrrd",
+                                ".pkl", ".parquet", ".raw", ".tif", ".tiff", ".tsv", ".txt",  ".xls", ".xlsx"};
     const std::filesystem::path place(path);
     std::string extension = place.extension().string();
     std::ranges::transform(extension, extension.begin(),

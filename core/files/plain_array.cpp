@@ -164,6 +164,7 @@ template <class View>
 std::pair<Box<View>, Strides> make_box(const PlainLayout& layout, const Region& region, const View& view) {
     in_context([&] { return layout.name; }, [&] { require_fit(layout, region, view); });
     Strides strides = contiguous_strides(layout.shape, layout.dtype.size(), layout.order);
+    if (layout.row_stride != 0) strides[0] = layout.row_stride;
     Box<View> box{layout.data_offset, view};
     for (int d = 0; d < region.rank(); ++d) box.offset += static_cast<std::uint64_t>(region.start[d] * strides[d]);
     if (layout.order == Order::F) {

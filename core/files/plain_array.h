@@ -19,6 +19,7 @@ struct PlainLayout {
     DType dtype;                    ///< of fixed size
     Shape shape;
     Order order = Order::C;
+    std::int64_t row_stride = 0;  ///< bytes between indices of the first dimension; 0: packed. For Order::C.
 };
 
 /// Reads a region into `out` (any strides; the layout's dtype, except for byte order). Large runs go straight into the

@@ -14,19 +14,43 @@ namespace {
 
 class PlainSource final : public ArraySource {
 public:
-    PlainSource(std::shared_ptr<const ByteSource> file, PlainLayout layout)
-        : file_(std::move(file)), layout_(std::move(layout)) {
+    PlainSource(std::shared_ptr<const ByteSource> file, PlainLayout layout, Value attributes)
+        : file_(std::move(file)), layout_(std::move(layout)), attributes_(std::move(attributes)) {
         info_ = {
             layout_.dtype, layout_.shape, {}, layout_.order, file_->sequential() ? Access::sequential : Access::any};
     }
     ArrayInfo info() const override { return info_; }
-    const std::string& name() const override { return file_->name(); }
+    const std::string& name() const override { return layout_.name; }
+    Value attribute_values() const override { return attributes_; }
     void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
         read_plain(*file_, layout_, region, out, io);
     }
 
 private:
     std::shared_ptr<const ByteSource> file_;
+    PlainLayout layout_;
+    Value attributes_;
+    ArrayInfo info_;
+};
+
+/// One array of several in a file that can be written anywhere.
+class PartSink final : public ArraySink {
+public:
+    PartSink(ByteSink& file, PlainLayout layout) : file_(file), layout_(std::move(layout)) {
+        info_ = {layout_.dtype, layout_.shape, {}, layout_.order, Access::any};
+    }
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return layout_.name; }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        const std::lock_guard lock(writing_);  // as in PlainSink
+        write_plain(layout_, region, in, false, io,
+                    [&](std::uint64_t offset, ByteSpan bytes) { file_.write_at(offset, bytes); });
+    }
+    void finish() override {}
+
+private:
+    std::mutex writing_;
+    ByteSink& file_;
     PlainLayout layout_;
     ArrayInfo info_;
 };
@@ -98,8 +122,13 @@ private:
 
 }  // namespace
 
-std::unique_ptr<ArraySource> plain_source(std::shared_ptr<const ByteSource> file, PlainLayout layout) {
-    return std::make_unique<PlainSource>(std::move(file), std::move(layout));
+std::unique_ptr<ArraySource> plain_source(std::shared_ptr<const ByteSource> file, PlainLayout layout,
+                                          Value attributes) {
+    return std::make_unique<PlainSource>(std::move(file), std::move(layout), std::move(attributes));
+}
+
+std::unique_ptr<ArraySink> part_sink(ByteSink& file, PlainLayout layout) {
+    return std::make_unique<PartSink>(file, std::move(layout));
 }
 
 std::unique_ptr<ArraySink> plain_sink(std::unique_ptr<ByteSink> sink, std::string_view header, const DType& dtype,

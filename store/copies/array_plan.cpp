@@ -300,6 +300,36 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
     }
 }
 
+/// Names of dimensions move to the dialect's place for them, without those of dimensions that a selection drops.
+void move_dimensions(PlannedArray& plan, const std::optional<Selection>& selection) {
+    if (!names_dimensions(plan.attributes)) return;
+    const Value list = plan.attributes->at(dimensions_attribute);
+    std::vector<std::optional<std::string>> names;
+    for (std::size_t d = 0; list.is_array() && d < list.as_array().size(); ++d) {
+        const Value& name = list.as_array()[d];
+        const bool dropped = selection && d < selection->axes().size() && selection->axes()[d].dropped;
+        if (!dropped) names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    if (std::cmp_not_equal(names.size(), plan.metadata.shape.rank())) return;
+    plan.attributes->set(dimensions_attribute, dimension_names_json(names));
+    if (!plan.dialect->dimension_names) return;
+    plan.attributes->erase(dimensions_attribute);
+    plan.metadata.dimension_names = std::move(names);
+}
+
+/// netCDF's fill of `from` becomes the fill. Where xarray takes the fill for that attribute, it is one of these only.
+void take_fill(PlannedArray& plan) {
+    const Value* const given = plan.attributes ? plan.attributes->find(fill_attribute) : nullptr;
+    if (given == nullptr) return;
+    try {
+        plan.metadata.fill = {
+            .bytes = element_from_value(plan.metadata.dtype, *given, Assign::exact), .spelling = {}, .error = {}};
+    } catch (const Error&) {
+        return;  // a fill of another type is only an attribute
+    }
+    if (plan.dialect->fill_is_missing) plan.attributes->erase(fill_attribute);
+}
+
 PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::optional<Selection>& selection) {
     ArrayOptions options;
     options.shape = selection ? selection->shape() : from.info().shape;
@@ -328,6 +358,8 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
                       "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
+    if (!o.fill) take_fill(plan);
+    move_dimensions(plan, selection);
     if (choice.note) plan.changes.push_back(*std::move(choice.note));
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);

@@ -337,6 +337,9 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     const DestinationLock building = lock_for(o);
     if (!o.open) o.at = locate(source);
     if (o.at) o.members = several_members(*o.at);
+    // Groups, names of dimensions and attributes, in the format of which xarray of every age reads them.
+    const bool grouped = o.at && o.at->format != nullptr && o.at->format->groups != nullptr;
+    if (grouped && o.arrays.preferred_format.empty()) o.arrays.preferred_format = "v2";
     const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};

@@ -4,6 +4,7 @@
 
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
+#include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 #include <algorithm>
@@ -39,6 +40,38 @@ std::string extensions_of_bundles() {
     return fmt::format("{}", fmt::join(names, " or "));
 }
 
+/// The groups of the source and their attributes.
+std::vector<ArrayFileGroup> groups_of(const HierarchyCopy& o) {
+    if (const std::optional<Group> root = group_at(*o.at)) {
+        std::vector<ArrayFileGroup> groups{{"", root->attributes().all()}};
+        for (const Node& node : hierarchy_below(*o.at->place->store, o.at->place->prefix).nodes) {
+            if (node.kind == NodeKind::array || is_excluded(o, node.path)) continue;
+            groups.push_back({node.path, root->open_group(node.path).attributes().all()});
+        }
+        return groups;
+    }
+    std::vector<ArrayFileGroup> groups = file_groups(*o.at);
+    std::erase_if(groups, [&](const ArrayFileGroup& group) { return is_excluded(o, group.name); });
+    return groups;
+}
+
+/// The attributes of an array file's array: names of dimensions and the fill are attributes there.
+Value attributes_with_names(const ArraySource& source) {
+    Value values = source.attribute_values();
+    const auto* array = dynamic_cast<const Array*>(&source);
+    if (array == nullptr) return values;
+    const ArrayMetadata metadata = array->metadata();
+    if (!metadata.dimension_names.empty() && values.find(dimensions_attribute) == nullptr) {
+        values.set(dimensions_attribute, dimension_names_json(metadata.dimension_names));
+    }
+    const bool missing = array->dialect().fill_is_missing && metadata.fill.bytes && !metadata.dtype.is_variable();
+    if (missing && values.find(fill_attribute) == nullptr) {
+        values.set(fill_attribute, element_to_value(metadata.dtype, metadata.fill.bytes->data()));
+    }
+    values.erase(null_fill_attribute);
+    return values;
+}
+
 /// Throws invalid_argument if the format holds only one array. On any error, also if an array cannot be read, an
 /// existing destination is unchanged.
 std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<std::string>& names) {
@@ -63,6 +96,8 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
         .copy = [&](const ArraySource& from, ArraySink& to) { copy_array(from, to, {.io = o.io, .selection = {}}); },
         .made = [&](const std::string& name, const ArrayInfo& info) { made.push_back(made_in(o, name, info)); },
         .order = o.arrays.order,
+        .groups = groups_of(o),
+        .attributes = attributes_with_names,
     };
     format->bundle(path.path, bundle, options, o.io);
     return made;
@@ -146,7 +181,8 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
                              .deflate_level = o.deflate_level,
                              .reverse_dims = o.reverse_dims,
                              .durable = o.store.durability != Durability::none,
-                             .object_strings = o.object_strings};
+                             .object_strings = o.object_strings,
+                             .attributes = attributes_with_names(*stored)};
     const auto converted = convert_for_array_file(path, *stored, options, o.io);
     const ArraySource* source = converted ? converted.get() : stored.get();
     const std::optional<Selection> selection = selection_of(o, *source);

@@ -8,6 +8,7 @@
 #include <tessera/copy.h>
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "array_state.h"
@@ -83,7 +84,13 @@ bool is_excluded(const HierarchyCopy& o, const std::string& path) {
 std::vector<std::string> several_members(const Located& at) {
     if (at.kind != PathKind::array_file) return {};
     std::vector<std::string> members = array_members(*at.format, at.file);
-    return members.size() > 1 ? members : std::vector<std::string>{};
+    const bool several = members.size() > 1 || at.format->groups != nullptr;
+    return several ? members : std::vector<std::string>{};
+}
+
+std::vector<ArrayFileGroup> file_groups(const Located& at) {
+    const bool has_groups = at.kind == PathKind::array_file && at.format->groups != nullptr;
+    return has_groups ? at.format->groups(at.file) : std::vector<ArrayFileGroup>{};
 }
 
 std::optional<Group> group_at(const Located& at) {
@@ -231,13 +238,16 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
     const Dialect* dialect =
         o.arrays.format ? &dialect_named(*o.arrays.format) : &default_format(o.arrays.preferred_format);
     if (dialect->save_group == nullptr) return;
-    std::set<std::string> folders{""};
+    std::map<std::string, std::optional<Value>> folders{{"", std::nullopt}};
     for (const std::string& member : members) {
         for (fs::path folder = fs::path(member).parent_path(); !folder.empty(); folder = folder.parent_path()) {
-            folders.insert(folder.string());
+            folders.emplace(folder.string(), std::nullopt);
         }
     }
-    for (const std::string& folder : folders) groups.push_back({folder, dialect, std::nullopt});
+    for (ArrayFileGroup& group : file_groups(*o.at)) {
+        if (!is_excluded(o, group.name)) folders[group.name] = std::move(group.attributes);
+    }
+    for (auto& [folder, attributes] : folders) groups.push_back({folder, dialect, std::move(attributes)});
 }
 
 /// Each fill of an individual array must name one of several arrays.
@@ -285,7 +295,7 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
         plan.jobs.push_back(plan_job(o, *plan.only, o.source, ""));
         return plan;
     }
-    plan.hierarchy = root.has_value();
+    plan.hierarchy = root.has_value() || (o.at && o.at->format != nullptr && o.at->format->groups != nullptr);
     if (root) plan_group_below(o, *root, plan);
     for (const char* option : {o.selection ? "sel" : nullptr, o.arrays.dimension_names ? "dims" : nullptr}) {
         if (option == nullptr) continue;

@@ -55,6 +55,9 @@ struct HierarchyPlan {
 /// Whether the caller excludes a path below the source, or a folder above it.
 [[nodiscard]] bool is_excluded(const HierarchyCopy& copy, const std::string& path);
 
+/// The groups of a file of a format that has groups; otherwise empty.
+[[nodiscard]] std::vector<ArrayFileGroup> file_groups(const Located& at);
+
 /// Throws if two members have the same name.
 void require_distinct(const std::string& source, const std::vector<std::string>& members);
 

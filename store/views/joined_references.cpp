@@ -63,6 +63,9 @@ std::vector<Part> parts_of(std::span<const std::string> files, const JoinedRefer
             throw invalid_argument("{}: holds {} arrays; name one: {}::{}", name, arrays.size(), name,
                                    arrays.front().first);
         }
+        if (arrays.front().second.row_stride != 0) {
+            throw unsupported("{}: other variables lie between its records; stack without --virtual", name);
+        }
         parts.push_back({name, named_from(at.file.path, o), std::move(arrays.front().second)});
     }
     return parts;

@@ -52,6 +52,14 @@ std::vector<std::pair<std::string, Packed>> packed_arrays(const Located& at) {
     if (at.kind == PathKind::other) static_cast<void>(at.file.bytes());  // throws unless it is a regular file
     if (format == nullptr) static_cast<void>(find_place(at.file.path));  // throws, naming what is there
     if (format != nullptr && format->name == "npz") return packed_npz(file, at.file.member);
+    if (format != nullptr && format->packed != nullptr) {
+        std::vector<std::pair<std::string, Packed>> arrays;
+        for (PackedArray& a : format->packed(at.file)) {
+            arrays.emplace_back(a.name, Packed{a.dtype, a.shape, Order::C, a.offset, a.row_stride, a.attributes});
+        }
+        if (arrays.empty()) throw not_found("{} has no array '{}'", file, at.file.member.value_or(""));
+        return arrays;
+    }
     if (format == nullptr || (format->name != "npy" && format->name != "ra")) {
         throw unsupported(file + ": does not hold its elements as one array in plain bytes");
     }

@@ -23,6 +23,8 @@ struct Packed {
     Shape shape;
     Order order = Order::C;
     std::uint64_t offset = 0;
+    std::int64_t row_stride = 0;  ///< bytes between indices of the first dimension; 0: packed
+    Value attributes = Value::object();
 };
 
 /// The arrays that a path of an array file names, by their names: a member, all members, or the one array under any

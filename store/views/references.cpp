@@ -16,6 +16,7 @@
 
 #include "array_state.h"
 #include "batch.h"
+#include "hierarchy_plan.h"
 #include "packed_file.h"
 
 namespace tessera {
@@ -138,10 +139,13 @@ Shape pieces_of(const Packed& packed) {
 }
 
 void add_packed(Collector& refs, const std::string& prefix, const std::string& file, const Packed& packed) {
-    const ChunkGrid grid(packed.shape, pieces_of(packed));
+    Shape pieces = packed.shape;
+    if (packed.row_stride != 0) pieces[0] = 1;  // other arrays lie between the rows
+    const ChunkGrid grid(packed.shape, packed.row_stride != 0 ? pieces : pieces_of(packed));
     refs.document(prefix, ".zarray", packed_document(packed, grid.chunks()));
-    refs.document(prefix, ".zattrs", Value::object());
+    refs.document(prefix, ".zattrs", packed.attributes);
     const auto size = static_cast<std::uint64_t>(byte_count(grid.chunks(), packed.dtype.size()));
+    const auto step = packed.row_stride != 0 ? static_cast<std::uint64_t>(packed.row_stride) : size;
     // A piece is whole along all dimensions that are faster than the one that it cuts. So pieces lie in the file in
     // their own order.
     for (std::int64_t n = 0; n < grid.chunk_count(); ++n) {
@@ -153,7 +157,7 @@ void add_packed(Collector& refs, const std::string& prefix, const std::string& f
             left /= grid.grid()[d];
         }
         refs.bytes(prefix, chunk, file,
-                   {.key = {}, .offset = packed.offset + static_cast<std::uint64_t>(n) * size, .size = size});
+                   {.key = {}, .offset = packed.offset + static_cast<std::uint64_t>(n) * step, .size = size});
     }
 }
 
@@ -161,8 +165,10 @@ void add_file(Collector& refs, const Located& at) {
     const std::string file = at.file.path.string();
     const auto arrays = packed_arrays(at);
     const bool alone = at.file.member.has_value() || arrays.size() == 1;
-    if (!alone) refs.group("", Value::object());
-    for (const auto& [name, packed] : arrays) add_packed(refs, alone ? "" : name, file, packed);
+    const std::vector<ArrayFileGroup> groups = file_groups(at);
+    const bool grouped = !groups.empty() && !at.file.member;
+    if (grouped || !alone) refs.group("", grouped ? groups.front().attributes : Value::object());
+    for (const auto& [name, packed] : arrays) add_packed(refs, alone && !grouped ? "" : name, file, packed);
 }
 
 }  // namespace

@@ -1,11 +1,23 @@
-"""RawArray files and object arrays through the program."""
+"""RawArray, safetensors, netCDF-3 and object arrays through the program."""
 
 import hashlib
+import json
+import struct
+import unittest
 
 import numpy as np
 
 import program
 from program import GOLDEN, ProgramTest
+
+try:
+    import netCDF4
+except ImportError:
+    netCDF4 = None
+try:
+    import xarray
+except ImportError:
+    xarray = None
 
 
 class RawArray(ProgramTest):
@@ -81,6 +93,171 @@ class ObjectArrays(ProgramTest):
         self.assertEqual(self.tessera_json("info", source)["dtype"], "|O")
         for words in ["import", source, "x.zarr"], ["copy", source, "x.npy"], ["get", source]:
             self.refused(*words, says="a dict at element 1")
+
+
+def safetensors(tensors, metadata=None, pad=b""):
+    """A file as Hugging Face's library writes it. `tensors`: name → (type, shape, bytes)."""
+    header, data = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, (kind, shape, raw) in tensors.items():
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + data + pad
+
+
+class Safetensors(ProgramTest):
+    weights = np.arange(6, dtype="<f4").reshape(2, 3)
+
+    def write(self, name, *arguments, **options):
+        (self.folder / name).write_bytes(safetensors(*arguments, **options))
+
+    def test_each_type_there_and_back(self):
+        types = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "U16": "<u2", "F16": "<f2", "I32": "<i4", "U32": "<u4",
+                 "F32": "<f4", "F64": "<f8", "I64": "<i8", "U64": "<u8", "C64": "<c8"}
+        arrays = {f"layer.{name}": np.array([[0, 1, 1], [1, 0, 1]], dtype) for name, dtype in types.items()}
+        arrays["none"], arrays["one"] = np.zeros((0, 4), "<f4"), np.array(7, "<i8")
+        names = {np.dtype(dtype): name for name, dtype in types.items()}
+        self.write("m.safetensors", {n: (names[a.dtype], a.shape, a.tobytes()) for n, a in arrays.items()}, {"format": "pt"})
+        self.assertEqual(self.tessera_json("info", "m.safetensors")["header"]["metadata"], {"format": "pt"})
+        self.tessera("copy", "m.safetensors", "m.zarr", "--quiet")
+        self.tessera("copy", "m.zarr", "again.safetensors", "--quiet")
+        for path in "m.safetensors::", "m.zarr/", "again.safetensors::":
+            for name, array in arrays.items():
+                found = self.exported(path + name)
+                self.assertEqual((found.dtype, found.tolist()), (array.dtype, array.tolist()), path + name)
+        again = (self.folder / "again.safetensors").read_bytes()
+        header = json.loads(again[8:8 + struct.unpack("<Q", again[:8])[0]])
+        self.assertEqual(header["__metadata__"], {"format": "pt"})
+        for name, facts in header.items():
+            if name != "__metadata__":
+                self.assertEqual(facts["data_offsets"][0] % arrays[name].dtype.itemsize, 0, name)
+        self.tessera("verify", "again.safetensors")
+
+    def test_references_lead_into_the_file(self):
+        self.write("m.safetensors", {"w": ("F32", (2, 3), self.weights.tobytes())}, {"format": "pt"})
+        self.tessera("refs", "m.safetensors", "--out", "m.refs.json")
+        np.testing.assert_array_equal(self.exported("m.refs.json/w"), self.weights)
+
+    def test_bfloat16_and_types_without_a_dtype(self):
+        self.write("m.safetensors", {"b": ("BF16", (2,), np.array([0x3F80, 0x4040], "<u2").tobytes()),
+                                     "f8": ("F8_E4M3", (4,), b"abcd")})
+        self.assertEqual(self.exported("m.safetensors::b").tolist(), [1, 3])
+        self.refused("get", "m.safetensors::f8", says=["m.safetensors::f8", "F8_E4M3"])
+        done = self.run_program("copy", "m.safetensors", "m.zarr")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("f8 is left out", done.stderr)
+        self.assertEqual(self.exported("m.zarr/b").tolist(), [1, 3])
+
+    def test_damage_is_named(self):
+        good = ("F32", (2, 3), self.weights.tobytes())
+        for name, data, says in [
+                ("long", struct.pack("<Q", 99_000_000) + b'{"a":1}   ', "99000000"),
+                ("shape", safetensors({"w": ("F32", (2, 4), self.weights.tobytes())}), "needs 32 bytes"),
+                ("huge", safetensors({"w": ("F32", (2**40, 2**40), b"")}), "w"),
+                ("torn", safetensors({"w": good})[:-4], "24"),
+                ("json", struct.pack("<Q", 8) + b'{"a":1, ' + b"x" * 8, "JSON"),
+                ("kind", struct.pack("<Q", 8) + b'{"a":1}  ', "")]:
+            (self.folder / f"{name}.safetensors").write_bytes(data)
+            self.refused("get", f"{name}.safetensors::w", says=[f"{name}.safetensors", says])
+            self.assertIn(self.run_program("verify", f"{name}.safetensors").returncode, (1, 2), name)
+        self.write("tail.safetensors", {"w": good}, pad=b"more")
+        self.assertIn("4 bytes after", self.tessera("verify", "tail.safetensors", code=1))
+
+    def test_what_it_cannot_hold_is_refused(self):
+        self.save("s.npy", np.array(["a", "b"]))
+        self.refused("copy", "s.npy", "s.safetensors", says="<U1")
+        self.assertFalse((self.folder / "s.safetensors").exists())
+
+
+@unittest.skipIf(netCDF4 is None, "no netCDF4")
+class NetCDF3(ProgramTest):
+    def write(self, name, form, records=4):
+        """Every type of the form; fixed and record variables, attributes of each kind."""
+        rng = np.random.default_rng(7)
+        types = ["i1", "S1", "i2", "i4", "f4", "f8"] + (["u1", "u2", "u4", "i8", "u8"] if form.endswith("DATA") else [])
+        arrays = {}
+        with netCDF4.Dataset(self.folder / name, "w", format=form) as data:
+            data.title, data.numbers, data.scale = "Höhen", np.arange(3, dtype="i2"), np.float32(0.1)
+            for dimension, length in ("time", None), ("y", 3), ("x", 5):
+                data.createDimension(dimension, length)
+            for kind in types:
+                for dimensions, shape in ((("y", "x"), (3, 5)), (("time", "x"), (records, 5)), ((), ())):
+                    variable = data.createVariable(f"{kind}_{len(shape)}_{dimensions[:1] == ('time',)}", kind, dimensions)
+                    values = (rng.integers(97, 120, shape).astype("u1").view("S1") if kind == "S1" and shape
+                              else np.array(b"q", "S1") if kind == "S1" else rng.integers(0, 100, shape).astype(kind))
+                    if shape or kind != "S1":
+                        variable[...] = values
+                    else:
+                        variable[0] = b"q"
+                    variable.units = "m"
+                    arrays[variable.name] = np.asarray(values)
+        return arrays
+
+    def test_equal_to_what_netcdf_reads(self):
+        for form in "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF3_64BIT_DATA":
+            arrays = self.write("a.nc", form)
+            with self.subTest(form):
+                self.tessera("verify", "a.nc")
+                self.tessera("copy", "a.nc", "a.zarr", "--quiet", "--overwrite")
+                self.tessera("copy", "a.zarr", "b.nc", "--quiet", "--overwrite")
+                self.tessera("refs", "a.nc", "--out", "a.refs.json")
+                self.assertEqual(self.tessera_json("info", "a.nc")["header"]["dimensions"], {"time": 4, "y": 3, "x": 5})
+                for name, array in arrays.items():
+                    for path in "a.nc::", "a.zarr/", "b.nc::", "a.refs.json/":
+                        np.testing.assert_array_equal(self.exported(path + name), array, path + name)
+                with netCDF4.Dataset(self.folder / "b.nc") as written:
+                    written.set_auto_mask(False)
+                    self.assertEqual(written.title, "Höhen")
+                    self.assertEqual(written.numbers.tolist(), [0, 1, 2])
+                    for name, array in arrays.items():
+                        np.testing.assert_array_equal(written[name][...], array, name)
+                        self.assertEqual(written[name].units, "m")
+
+    def test_one_record_variable_has_no_padding(self):
+        with netCDF4.Dataset(self.folder / "a.nc", "w", format="NETCDF3_CLASSIC") as data:
+            data.createDimension("t", None)
+            data.createDimension("x", 3)
+            data.createVariable("v", "i1", ("t", "x"))[...] = np.arange(15).reshape(5, 3)
+        self.assertEqual(self.exported("a.nc").tolist(), np.arange(15).reshape(5, 3).tolist())
+
+    @unittest.skipIf(xarray is None, "no xarray")
+    def test_xarray_sees_the_same(self):
+        with netCDF4.Dataset(self.folder / "a.nc", "w", format="NETCDF3_CLASSIC") as data:
+            data.createDimension("time", None)
+            data.createDimension("x", 3)
+            time = data.createVariable("time", "i4", ("time",))
+            time.units, time[:] = "hours since 2000-01-01", [0, 6]
+            packed = data.createVariable("t", "i2", ("time", "x"), fill_value=-9)
+            packed.set_auto_maskandscale(False)
+            packed.scale_factor, packed.add_offset, packed[:] = np.float32(0.1), 1.0, [[1, -9, 3], [0, 5, 6]]
+            data.createVariable("f", "f4", ("x",))[:] = [0, 1, np.nan]
+            data.createVariable("flag", "i1", ())[...] = 3
+        self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        for decode in True, False:
+            expected = xarray.open_dataset(self.folder / "a.nc", decode_cf=decode).load()
+            found = xarray.open_dataset(self.folder / "a.zarr", engine="zarr", consolidated=False, decode_cf=decode).load()
+            self.assertTrue(found.identical(expected), f"{found}\n{expected}")
+            self.tessera("copy", "a.zarr", "b.nc", "--quiet", "--overwrite")
+            again = xarray.open_dataset(self.folder / "b.nc", decode_cf=decode).load()
+            self.assertTrue(again.identical(expected), f"{again}\n{expected}")
+
+    def test_damage_is_named(self):
+        self.write("a.nc", "NETCDF3_CLASSIC")
+        whole = (self.folder / "a.nc").read_bytes()
+        (self.folder / "short.nc").write_bytes(whole[:-40])
+        self.refused("get", "short.nc::f8_2_True", says=["short.nc::f8_2_True", "the file has"])
+        (self.folder / "torn.nc").write_bytes(whole[:100])
+        self.refused("info", "torn.nc", says="torn.nc")
+        (self.folder / "many.nc").write_bytes(whole[:12] + b"\xff" * 4 + whole[16:])
+        self.refused("info", "many.nc", says="4294967295 dimensions")
+        (self.folder / "new.nc").write_bytes(b"CDF\x04" + whole[4:])
+        self.refused("info", "new.nc", says="new.nc")
+
+    def test_what_it_cannot_hold_is_refused(self):
+        self.save("c.npy", np.zeros(2, "c8"))
+        self.refused("copy", "c.npy", "c.nc", says=["<c8", "netCDF-3"])
+        self.assertFalse((self.folder / "c.nc").exists())
 
 
 if __name__ == "__main__":

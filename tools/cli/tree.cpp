@@ -85,8 +85,9 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const ArrayP
 
 /// Except text formats, whose files need not be arrays.
 bool has_array_file_extension(const fs::path& path) {
-    return std::ranges::any_of(
-        array_file_formats(), [&](const auto& f) { return path.extension() == f.extension && f.recognise != nullptr; });
+    return std::ranges::any_of(array_file_formats(), [&](const auto& f) {
+        return f.has_extension(path.extension().string()) && f.recognise != nullptr;
+    });
 }
 
 TreeNode store_node(std::string name, const std::shared_ptr<KeyValueStore>& store, const std::string& prefix,

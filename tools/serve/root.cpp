@@ -47,7 +47,7 @@ void require_servable(std::string_view path) {
 /// Text formats are left out: their files need not be arrays. So are pictures, which nothing reads.
 bool is_array_file_name(const fs::path& name) {
     return std::ranges::any_of(array_file_formats(), [&](const ArrayFileFormat& f) {
-        return name.extension() == f.extension && f.recognise != nullptr && f.open != nullptr;
+        return f.has_extension(name.extension().string()) && f.recognise != nullptr && f.open != nullptr;
     });
 }
 

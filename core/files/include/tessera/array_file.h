@@ -48,6 +48,16 @@ struct ArrayFileOptions {
     std::optional<DType> dtype = std::nullopt;
     /// For .csv: whether the first line is a header; nullopt: detect it.
     std::optional<bool> header = std::nullopt;
+    /// Attributes of a new array, for formats that keep any; as ArraySource::attribute_values().
+    Value attributes = Value::object();
+    Shape chunks = {};           ///< for .h5: of a new array; empty: chosen
+    bool allow_outside = false;  ///< for .h5: whether links to other files are followed
+};
+
+/// A group in a file of several arrays.
+struct ArrayFileGroup {
+    std::string name;  ///< "" is the file itself, "a/b" a group in a group
+    Value attributes = Value::object();
 };
 
 /// Receives findings while a file of several arrays is checked.
@@ -66,6 +76,16 @@ public:
     virtual void count_arrays(std::int64_t count) = 0;
 };
 
+/// An array whose elements lie in a file in plain bytes.
+struct PackedArray {
+    std::string name;  ///< of the member
+    DType dtype;
+    Shape shape;
+    std::uint64_t offset = 0;     ///< of the first element
+    std::int64_t row_stride = 0;  ///< bytes between indices of the first dimension; 0: rows are packed
+    Value attributes = Value::object();
+};
+
 /// Several arrays that are to become one file.
 struct ArrayBundle {
     std::span<const std::string> names;  ///< of the arrays in the file
@@ -73,18 +93,27 @@ struct ArrayBundle {
     std::function<void(const ArraySource& from, ArraySink& to)> copy;  ///< all elements, and finish()
     std::function<void(const std::string& name, const ArrayInfo& info)> made;
     std::optional<Order> order = {};  ///< of the elements; nullopt: each array's own
+    // For formats with groups.
+    std::vector<ArrayFileGroup> groups = {};
+    std::function<Value(const ArraySource& from)> attributes = nullptr;  ///< with _ARRAY_DIMENSIONS, if named
 };
 
 /// One row of the table of array file formats.
 struct ArrayFileFormat {
     std::string_view name;       ///< "npy"
     std::string_view extension;  ///< ".npy"
+    std::string_view also = {};  ///< further extensions, each followed by a space
     std::string_view about;      ///< one line for --help
     bool deflates = false;       ///< uses ArrayFileOptions::deflate_level
     /// Whether the first bytes of a file are this format's. nullptr if nothing marks them: the extension decides.
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats of one array.
     std::vector<std::string> (*members)(const ArrayPath& path) = nullptr;
+    /// For formats whose files are groups, even of a single array: the groups, each before those in it. Arrays in them
+    /// that cannot be read are left out of a copy, as in any hierarchy.
+    std::vector<ArrayFileGroup> (*groups)(const ArrayPath& path) = nullptr;
+    /// For such formats: the arrays of plain bytes in C order, for references; path.member or all.
+    std::vector<PackedArray> (*packed)(const ArrayPath& path) = nullptr;
     std::unique_ptr<ArraySource> (*open)(const ArrayPath& path, const ArrayFileOptions& options);
     std::unique_ptr<ArraySink> (*create)(const ArrayPath& path, const DType& dtype, const Shape& shape,
                                          const ArrayFileOptions& options);
@@ -101,6 +130,8 @@ struct ArrayFileFormat {
                    const IoOptions& io) = nullptr;
 
     [[nodiscard]] bool holds_several() const { return bundle != nullptr; }
+    /// Whether files with this extension (".npy") are of this format.
+    [[nodiscard]] bool has_extension(std::string_view text) const;
 };
 
 [[nodiscard]] std::span<const ArrayFileFormat> array_file_formats();

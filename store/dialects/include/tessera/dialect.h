@@ -95,6 +95,8 @@ struct Dialect {
 inline constexpr std::string_view null_fill_attribute = "_TESSERA_FILL_VALUE";
 /// Attribute for dimension names in dialects without a member for them: xarray's convention.
 inline constexpr std::string_view dimensions_attribute = "_ARRAY_DIMENSIONS";
+/// netCDF's attribute for the value of missing elements. xarray takes the fill of Zarr v2 for it.
+inline constexpr std::string_view fill_attribute = "_FillValue";
 
 [[nodiscard]] std::span<const Dialect> dialect_table();
 /// By name; throws invalid_argument that lists the names.

@@ -1,0 +1,396 @@
+// netCDF-3 as a format of array files.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+
+#include "array_file_row.h"
+#include "convert_source.h"
+#include "netcdf_format.h"
+#include "plain_file.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint32_t nc_byte = 1, nc_char = 2, nc_int = 4, nc_double = 6, nc_int64 = 10;
+
+const NetcdfVariable& find_variable(const NetcdfHeader& header, const ArrayPath& path) {
+    std::vector<std::string> names;
+    for (const NetcdfVariable& v : header.variables) names.push_back(v.name);
+    const std::string name = chosen_member(path, names);
+    const auto found = std::ranges::find(header.variables, name, &NetcdfVariable::name);
+    if (found == header.variables.end()) throw not_found("{} has no variable '{}'", path.path.string(), name);
+    if (found->error) throw *found->error;
+    return *found;
+}
+
+// ---- writing
+
+/// Attributes that readers expect in the type of their variable.
+bool has_variables_type(std::string_view name) {
+    constexpr std::array names{netcdf_fill,
+                               std::string_view("missing_value"),
+                               std::string_view("valid_min"),
+                               std::string_view("valid_max"),
+                               std::string_view("valid_range"),
+                               std::string_view("flag_values"),
+                               std::string_view("flag_masks")};
+    return std::ranges::count(names, name) > 0;
+}
+
+/// An attribute as it is stored.
+struct NetcdfValues {
+    std::uint32_t type = nc_char;
+    std::uint64_t count = 0;
+    std::string bytes;
+};
+
+bool append_values(NetcdfValues& values, std::uint32_t type, const Value::Array& list) {
+    values = {.type = type, .count = list.size(), .bytes = {}};
+    try {
+        for (const Value& value : list) {
+            const ElementBytes element = element_from_value(*netcdf_dtype(type), value, Assign::exact);
+            values.bytes.append(reinterpret_cast<const char*>(element.data()), element.size());
+        }
+        return true;
+    } catch (const Error&) {
+        return false;  // a value does not fit
+    }
+}
+
+/// Values in the first type that fits: the variable's, int, int64 (in CDF-5), double; anything else is text.
+NetcdfValues netcdf_values(std::string_view name, const Value& value, std::optional<std::uint32_t> own_type) {
+    Value::Array list = value.is_array() ? value.as_array() : Value::Array{value};
+    for (Value& item : list) {
+        if (item.is_bool()) item = item.as_bool() ? 1 : 0;
+    }
+    NetcdfValues values;
+    const bool numbers = !list.empty() && std::ranges::all_of(list, &Value::is_number);
+    if (numbers && own_type && has_variables_type(name) && append_values(values, *own_type, list)) return values;
+    if (numbers && std::ranges::none_of(list, &Value::is_double)) {
+        for (const std::uint32_t type : {nc_int, nc_int64}) {
+            if (append_values(values, type, list)) return values;
+        }
+    }
+    if (numbers && append_values(values, nc_double, list)) return values;
+    values = {.type = nc_char, .count = 0, .bytes = value.is_string() ? value.as_string() : value.dump()};
+    values.count = values.bytes.size();
+    return values;
+}
+
+/// Big-endian numbers and padded bytes.
+class NetcdfText {
+public:
+    explicit NetcdfText(int version) : version_(version) {}
+
+    void number(std::uint64_t n, int bytes) {
+        for (int i = bytes; i-- > 0;) text_ += static_cast<char>(n >> (8 * i) & 0xFF);
+    }
+    void length(std::uint64_t n) { number(n, version_ == 5 ? 8 : 4); }
+    void padded(std::string_view bytes) {
+        text_ += bytes;
+        text_.append((4 - bytes.size() % 4) % 4, '\0');
+    }
+    void name(std::string_view text) {
+        length(text.size());
+        padded(text);
+    }
+    void list(std::uint32_t tag, std::size_t count) {
+        number(count == 0 ? 0 : tag, 4);
+        length(count);
+    }
+    void attributes(const std::vector<std::pair<std::string, NetcdfValues>>& all) {
+        list(12, all.size());
+        for (const auto& [key, values] : all) {
+            name(key);
+            number(values.type, 4);
+            length(values.count);
+            padded(values.bytes);
+        }
+    }
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+private:
+    int version_;
+    std::string text_;
+};
+
+/// A new file of fixed variables.
+class NetcdfWriter {
+public:
+    using Attributes = std::vector<std::pair<std::string, NetcdfValues>>;
+
+    NetcdfWriter(const std::filesystem::path& path, bool durable, const Value& attributes)
+        : file_(create_file(path, durable)), attributes_(stored(attributes, std::nullopt)) {}
+
+    void add(const std::string& name, const DType& dtype, const Shape& shape, Value attributes) {
+        const std::optional<std::uint32_t> type = netcdf_type(dtype);
+        if (!type) throw unsupported("{}: netCDF-3 has no elements of type {}", name, dtype.to_string());
+        if (name.empty() || name.find('/') != std::string::npos) {
+            throw unsupported("'{}' cannot be the name of a variable of netCDF-3, which has no groups", name);
+        }
+        Variable v{.name = name, .type = *type, .dtype = dtype, .shape = shape};
+        const Value* const names = attributes.find(netcdf_dimensions);
+        for (int d = 0; d < shape.rank(); ++d) {
+            const auto n = static_cast<std::size_t>(d);
+            const bool named = names != nullptr && names->is_array() && n < names->as_array().size() &&
+                               names->as_array()[n].is_string();
+            v.dimensions.push_back(
+                dimension(name, named ? names->as_array()[n].as_string() : fmt::format("dim_{}", shape[d]), shape[d]));
+        }
+        if (dtype.kind() == Kind::bytes && dtype.size() > 1) {
+            v.dimensions.push_back(dimension(name, fmt::format("string{}", dtype.size()), dtype.size()));
+        }
+        if (dtype.kind() == Kind::boolean) attributes.set("dtype", "bool");  // xarray's mark
+        v.attributes = stored(attributes, *type);
+        v.bytes = static_cast<std::uint64_t>(byte_count(shape, dtype.size()));
+        variables_.push_back(std::move(v));
+    }
+
+    /// Sets the places of all variables in the oldest version that can say them, and writes the header.
+    void begin() {
+        std::string text;
+        for (const int version : {1, 2, 5}) {
+            if (version < 5 && needs_cdf5()) continue;
+            std::uint64_t at = (header(version).size() + 3) / 4 * 4;
+            for (Variable& v : variables_) {
+                v.begin = at;
+                at += (v.bytes + 3) / 4 * 4;
+            }
+            if (version == 1 && at > INT32_MAX) continue;
+            text = header(version);
+            file_->append(std::as_bytes(std::span(text)));
+            if (at > text.size()) file_->write_at(at - 1, std::array{std::byte{0}});
+            return;
+        }
+    }
+
+    [[nodiscard]] std::unique_ptr<ArraySink> open(const std::string& name) {
+        const auto v = std::ranges::find(variables_, name, &Variable::name);
+        return part_sink(*file_, {.name = fmt::format("{}::{}", file_->name(), name),
+                                  .data_offset = v->begin,
+                                  .dtype = v->dtype.swap_unit() > 1 ? v->dtype.with_order(ByteOrder::big) : v->dtype,
+                                  .shape = v->shape});
+    }
+
+    void finish() { file_->finish(); }
+
+private:
+    struct Variable {
+        std::string name;
+        std::uint32_t type = nc_byte;
+        DType dtype;
+        Shape shape;
+        std::vector<std::size_t> dimensions = {};
+        Attributes attributes = {};
+        std::uint64_t bytes = 0, begin = 0;
+    };
+
+    static Attributes stored(const Value& attributes, std::optional<std::uint32_t> own_type) {
+        Attributes all;
+        for (const auto& [key, value] : attributes.as_object()) {
+            if (key != netcdf_dimensions && !value.is_null())
+                all.emplace_back(key, netcdf_values(key, value, own_type));
+        }
+        return all;
+    }
+
+    std::size_t dimension(const std::string& variable, const std::string& name, std::int64_t length) {
+        const auto found = std::ranges::find(dimensions_, name, &NetcdfDimension::name);
+        if (length == 0) throw unsupported("{}: netCDF-3 has no fixed dimension of length 0", variable);
+        if (found == dimensions_.end()) {
+            dimensions_.push_back({name, static_cast<std::uint64_t>(length)});
+            return dimensions_.size() - 1;
+        }
+        if (std::cmp_not_equal(found->length, length)) {
+            throw unsupported(
+                "{}: its dimension {} has length {}, but that of another variable {}; in a netCDF file "
+                "a name has one length",
+                variable, name, length, found->length);
+        }
+        return static_cast<std::size_t>(found - dimensions_.begin());
+    }
+
+    [[nodiscard]] bool needs_cdf5() const {
+        const auto is_new = [](const auto& attribute) { return is_cdf5_type(attribute.second.type); };
+        constexpr std::uint64_t most = UINT32_MAX - 3;
+        return std::ranges::any_of(attributes_, is_new) ||
+               std::ranges::any_of(dimensions_, [](const auto& d) { return d.length > INT32_MAX; }) ||
+               std::ranges::any_of(variables_, [&](const Variable& v) {
+                   return is_cdf5_type(v.type) || v.bytes > most || std::ranges::any_of(v.attributes, is_new);
+               });
+    }
+
+    [[nodiscard]] std::string header(int version) const {
+        NetcdfText out(version);
+        out.number(0x43444600 + static_cast<unsigned>(version), 4);
+        out.length(0);  // records
+        out.list(10, dimensions_.size());
+        for (const NetcdfDimension& d : dimensions_) {
+            out.name(d.name);
+            out.length(d.length);
+        }
+        out.attributes(attributes_);
+        out.list(11, variables_.size());
+        for (const Variable& v : variables_) {
+            out.name(v.name);
+            out.length(v.dimensions.size());
+            for (const std::size_t d : v.dimensions) out.length(d);
+            out.attributes(v.attributes);
+            out.number(v.type, 4);
+            out.length((v.bytes + 3) / 4 * 4);
+            out.number(v.begin, version == 1 ? 4 : 8);
+        }
+        return out.text();
+    }
+
+    std::unique_ptr<ByteSink> file_;
+    Attributes attributes_;
+    std::vector<NetcdfDimension> dimensions_;
+    std::vector<Variable> variables_;
+};
+
+/// A new file of one variable.
+class NetcdfSink final : public ArraySink {
+public:
+    NetcdfSink(const ArrayPath& path, const DType& dtype, const Shape& shape, const ArrayFileOptions& options)
+        : writer_(path.path, options.durable, Value::object()) {
+        const std::string name = path.member.value_or("data");
+        writer_.add(name, dtype, shape, options.attributes);
+        writer_.begin();
+        variable_ = writer_.open(name);
+    }
+    ArrayInfo info() const override { return variable_->info(); }
+    const std::string& name() const override { return variable_->name(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        variable_->write(region, in, io);
+    }
+    void finish() override { writer_.finish(); }
+
+private:
+    NetcdfWriter writer_;
+    std::unique_ptr<ArraySink> variable_;
+};
+
+// ---- the row
+
+bool netcdf_recognise(ByteSpan first) {
+    return starts_with(first, std::string_view("CDF\x01", 4)) || starts_with(first, std::string_view("CDF\x02", 4)) ||
+           starts_with(first, std::string_view("CDF\x05", 4));
+}
+
+std::vector<std::string> netcdf_list(const ArrayPath& path) {
+    std::vector<std::string> names;
+    for (NetcdfVariable& v : read_netcdf_header(*path.bytes()).variables) names.push_back(std::move(v.name));
+    return names;
+}
+
+std::vector<ArrayFileGroup> netcdf_groups(const ArrayPath& path) {
+    return {{"", read_netcdf_header(*path.bytes()).attributes}};
+}
+
+std::vector<PackedArray> netcdf_packed(const ArrayPath& path) {
+    const NetcdfHeader header = read_netcdf_header(*path.bytes());
+    std::vector<PackedArray> arrays;
+    for (const NetcdfVariable& v : header.variables) {
+        if (path.member && v.name != *path.member) continue;
+        if (v.error) throw *v.error;
+        arrays.push_back(
+            {v.name, v.layout.dtype, v.layout.shape, v.layout.data_offset, v.layout.row_stride, v.attributes});
+    }
+    return arrays;
+}
+
+std::unique_ptr<ArraySource> netcdf_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
+    const std::shared_ptr<const ByteSource> file = path.bytes();
+    const NetcdfHeader header = read_netcdf_header(*file);
+    const NetcdfVariable& v = find_variable(header, path);
+    return plain_source(file, v.layout, v.attributes);
+}
+
+std::unique_ptr<ArraySink> netcdf_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                         const ArrayFileOptions& options) {
+    return std::make_unique<NetcdfSink>(path, dtype, shape, options);
+}
+
+std::unique_ptr<ArraySource> netcdf_convert(const ArraySource& source, const ArrayFileOptions& /*options*/,
+                                            const IoOptions& /*io*/) {
+    return source.info().dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
+}
+
+Value netcdf_describe(const ArrayPath& path) {
+    const NetcdfHeader header = read_netcdf_header(*path.bytes());
+    Value facts = Value::object();
+    facts.set("format", "netcdf3");
+    facts.set("version", fmt::format("CDF-{}", header.version));
+    if (path.member) {
+        const NetcdfVariable& v = find_variable(header, path);
+        facts.set("data_offset", v.layout.data_offset);
+        if (v.layout.row_stride != 0) facts.set("record_bytes", v.layout.row_stride);
+        facts.set("attributes", v.attributes);
+        return facts;
+    }
+    Value dimensions = Value::object();
+    for (const NetcdfDimension& d : header.dimensions) dimensions.set(d.name, d.length);
+    facts.set("dimensions", std::move(dimensions));
+    if (header.record_dimension) facts.set("records", header.records);
+    facts.set("attributes", header.attributes);
+    return facts;
+}
+
+void netcdf_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
+    const NetcdfHeader header = read_netcdf_header(*open_file(path));
+    for (const NetcdfVariable& v : header.variables) checker.read_array(v.name);
+}
+
+void netcdf_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
+                   const IoOptions& io) {
+    const auto root = std::ranges::find(bundle.groups, "", &ArrayFileGroup::name);
+    NetcdfWriter writer(path, options.durable, root == bundle.groups.end() ? Value::object() : root->attributes);
+    const auto opened = [&](const std::string& name, const auto& use) {
+        const std::unique_ptr<ArraySource> stored = bundle.open(name);
+        const auto converted = netcdf_convert(*stored, options, io);
+        use(*stored, converted ? *converted : *stored);
+    };
+    for (const std::string& name : bundle.names) {
+        opened(name, [&](const ArraySource& stored, const ArraySource& source) {
+            const Value attributes = bundle.attributes ? bundle.attributes(stored) : stored.attribute_values();
+            writer.add(name, source.info().dtype, source.info().shape, attributes);
+        });
+    }
+    writer.begin();
+    for (const std::string& name : bundle.names) {
+        opened(name, [&](const ArraySource& /*stored*/, const ArraySource& source) {
+            const std::unique_ptr<ArraySink> sink = writer.open(name);
+            bundle.copy(source, *sink);
+            bundle.made(name, source.info());
+        });
+    }
+    writer.finish();
+}
+
+}  // namespace
+
+extern constinit const ArrayFileFormat netcdf_format{
+    .name = "netcdf3",
+    .extension = ".nc",
+    .also = ".nc3 .cdf ",
+    .about = "netCDF-3: classic, 64-bit offset and CDF-5",
+    .recognise = netcdf_recognise,
+    .members = netcdf_list,
+    .groups = netcdf_groups,
+    .packed = netcdf_packed,
+    .open = netcdf_open,
+    .create = netcdf_create,
+    .convert = netcdf_convert,
+    .describe = netcdf_describe,
+    .check = netcdf_check,
+    .bundle = netcdf_bundle,
+};
+
+}  // namespace tessera
