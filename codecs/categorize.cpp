@@ -7,7 +7,7 @@
 
 #include "../core/unicode.h"
 #include "codec_row.h"
-#include "numbers.h"
+#include "numeric_filter.h"
 #include "variable_slots.h"
 
 namespace tessera {

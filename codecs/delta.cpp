@@ -75,8 +75,9 @@ public:
 private:
     [[nodiscard]] NDArray forward(NDArray a) const override {
         with_number(a.dtype(), [&](auto type) {
-            const auto v = elements<typename decltype(type)::type>(a);
-            for (std::size_t i = v.size(); i-- > 1;) v[i] = difference(v[i], v[i - 1]);
+            using T = decltype(type);
+            const auto v = elements<T>(a);
+            for (std::size_t i = v.size(); i-- > 1;) v[i] = down<T>(minus(up(v[i]), up(v[i - 1])));
         });
         return cast_numbers(std::move(a), native_encoded());
     }
@@ -85,8 +86,9 @@ private:
         // As NumPy's cumsum.
         a = cast_numbers(std::move(a), promoted(native_encoded(), native_decoded()));
         with_number(a.dtype(), [&](auto type) {
-            const auto v = elements<typename decltype(type)::type>(a);
-            for (std::size_t i = 1; i < v.size(); ++i) v[i] = sum(v[i - 1], v[i]);
+            using T = decltype(type);
+            const auto v = elements<T>(a);
+            for (std::size_t i = 1; i < v.size(); ++i) v[i] = down<T>(plus(up(v[i - 1]), up(v[i])));
         });
         return cast_numbers(std::move(a), native_decoded());
     }
@@ -115,7 +117,7 @@ private:
         if (last < 0 || v.count() == 0) return false;
         if (v.shape[last] > 1 && std::abs(v.strides[last]) != size) return false;
         with_number(native_decoded(), [&](auto type) {
-            using T = typename decltype(type)::type;
+            using T = decltype(type);
             if constexpr (std::integral<T> || std::floating_point<T>) {
                 const bool turn_rows = !(v.dtype == native_decoded());
                 const bool turn_packed = !(dtype == native_decoded());
@@ -150,18 +152,6 @@ private:
             each_row(v, 0, v.data, run);
         }
         std::memcpy(to, first, sizeof(T));
-    }
-
-    // Never called: Booleans were refused, but with_number instantiates them.
-    static Bool difference(Bool a, Bool /*b*/) { return a; }
-    static Bool sum(Bool /*a*/, Bool b) { return b; }
-    template <class T>
-    static T difference(T a, T b) {
-        return minus(a, b);
-    }
-    template <class T>
-    static T sum(T a, T b) {
-        return plus(a, b);
     }
 };
 

@@ -1,7 +1,8 @@
 #include "numeric_filter.h"
-#include <tessera/error_text.h>
 
+#include <tessera/cast.h>
 #include <tessera/copy_elements.h>
+#include <tessera/error_text.h>
 
 #include "codec_row.h"
 
@@ -29,6 +30,20 @@ void complete_number_dtypes(Value& configuration, const DType& dtype) {
     const bool time = dtype.kind() == Kind::datetime || dtype.kind() == Kind::timedelta;
     set_missing(configuration, "dtype", (time ? DType::scalar(Kind::integer, 8, dtype.order()) : dtype).str());
     set_missing(configuration, "astype", *configuration.find("dtype"));
+}
+
+void require_numbers(const DType& dtype, std::string_view member, bool complex) {
+    const Kind kind = dtype.kind();
+    if (kind == Kind::integer || kind == Kind::unsigned_integer || kind == Kind::real) return;
+    if (complex && kind == Kind::complex) return;
+    throw unsupported("{} is {}, expected integers or floats", member, dtype.to_string());
+}
+
+NDArray cast_numbers(NDArray a, const DType& dtype) {
+    if (a.dtype() == dtype) return a;
+    NDArray out(dtype, a.shape());
+    (void)cast_packed(a.dtype(), a.bytes().data(), dtype, out.bytes().data(), a.count(), Cast::unsafe);
+    return out;
 }
 
 NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded)

@@ -2,14 +2,28 @@
 // elements of the dtype in their configuration.
 #pragma once
 
-#include <tessera/codec.h>
+#include <span>
 
-#include "numbers.h"
+#include <tessera/codec.h>
+#include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 
 namespace tessera {
 
 /// CodecRow::complete of arithmetic filters: "dtype" defaults to that of the elements, "astype" to "dtype".
 void complete_number_dtypes(Value& configuration, const DType& dtype);
+
+/// Throws unsupported, naming the member, unless `dtype` is an integer or a float, or `complex` numbers if allowed.
+void require_numbers(const DType& dtype, std::string_view member, bool complex = false);
+
+/// All elements of a packed array in host order. T is the type that with_number gives for its dtype.
+template <class T>
+[[nodiscard]] std::span<T> elements(NDArray& a) {
+    return {reinterpret_cast<T*>(a.bytes().data()), static_cast<std::size_t>(a.count())};
+}
+
+/// Converts numbers to `dtype`, as Cast::unsafe does. Both dtypes are in host order.
+[[nodiscard]] NDArray cast_numbers(NDArray a, const DType& dtype);
 
 class NumericFilter : public ArrayToArrayCodec {
 public:

@@ -8,16 +8,11 @@ namespace tessera {
 
 namespace {
 
-/// Python's //, with NumPy's results where Python has none: x // 0 is 0, and the least integer // −1 is itself.
+/// Python's //.
 template <class T>
 T divide(T a, T b) {
     if constexpr (std::integral<T>) {
-        if (b == T(0)) return T(0);
-        if constexpr (std::signed_integral<T>) {
-            if (b == T(-1)) return minus(T(0), a);
-        }
-        const T quotient = static_cast<T>(a / b);
-        return static_cast<T>(a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient);
+        return floor_quotient(a, b);
     } else {
         return T(a / b);
     }
@@ -42,7 +37,7 @@ private:
     template <class Body>
     [[nodiscard]] NDArray each(NDArray a, const Body& body) const {
         with_number(a.dtype(), [&](auto type) {
-            using T = typename decltype(type)::type;
+            using T = decltype(type);
             if constexpr (std::convertible_to<T, double>) {
                 T offset;
                 T scale;

@@ -64,8 +64,7 @@ void compute_all(std::span<T> v, Operation operation, T number) {
 template <class Body>
 void with_real_number(const DType& dtype, Body&& body) {
     with_number(dtype, [&](auto type) {
-        using T = typename decltype(type)::type;
-        if constexpr (std::convertible_to<T, double>) body(type);
+        if constexpr (std::convertible_to<decltype(type), double>) body(type);
     });
 }
 
@@ -75,7 +74,7 @@ NDArray compute(NDArray a, Operation operation, const Value& number) {
     const DType result = result_dtype(a.dtype(), operation, number);  // before the move: arguments come in any order
     a = cast_numbers(std::move(a), result);
     with_real_number(a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
+        using T = decltype(type);
         compute_all(elements<T>(a), operation, number_as<T>(number));
     });
     return a;
@@ -83,7 +82,7 @@ NDArray compute(NDArray a, Operation operation, const Value& number) {
 
 NDArray rounded(NDArray a) {
     with_real_number(a.dtype(), [&](auto type) {
-        using T = typename decltype(type)::type;
+        using T = decltype(type);
         if constexpr (!std::integral<T>) {
             for (T& x : elements<T>(a)) x = T(std::nearbyint(x));
         }

@@ -1,7 +1,7 @@
 // Arithmetic between arrays and one Python number, as in NumPy 1, for the filters that scale.
 #pragma once
 
-#include "numbers.h"
+#include "numeric_filter.h"
 
 namespace tessera {
 

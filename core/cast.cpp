@@ -14,6 +14,7 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
 
 namespace tessera {
@@ -21,24 +22,15 @@ namespace tessera {
 namespace {
 
 // Numbers are converted through the widest type of their kind, which holds each of them exactly: int64, uint64 or
-// double. So there is one loop per dtype on either side, and none per pair of dtypes.
-
-constexpr std::int64_t piece = 1024;
-
-enum class Wide : std::uint8_t { integer, unsigned_integer, real };
-
-struct Half {
-    std::uint16_t bits;
-};
-struct Bfloat16 {
-    std::uint16_t bits;
-};
-struct Boolean {
-    std::uint8_t bits;
-};
+// double. So there is one loop per dtype on either side, and none per pair of dtypes. In between, a rule is applied to
+// the wide numbers.
 
 bool is_complex(const DType& dtype) {
     return dtype.kind() == Kind::complex;
+}
+
+bool is_whole(const DType& dtype) {
+    return dtype.kind() == Kind::boolean || dtype.kind() == Kind::integer || dtype.kind() == Kind::unsigned_integer;
 }
 
 /// NumPy's order of kinds; -1 if the dtype is no number.
@@ -60,261 +52,160 @@ int kind_rank(const DType& dtype) {
     }
 }
 
-/// Whether a real or complex dtype holds all integers of this many bytes exactly. As in NumPy, f8 counts as holding
-/// those of 8 bytes.
-bool holds_integer(const DType& to, std::int64_t bytes) {
-    if (to.kind() == Kind::bfloat16) return bytes == 1;
-    const std::int64_t real = is_complex(to) ? to.size() / 2 : to.size();
-    return real == 8 || 2 * bytes <= real;
-}
-
-bool is_safe(const DType& from, const DType& to) {
-    const int a = kind_rank(from);
-    const int b = kind_rank(to);
-    if (a > b) return false;
-    if (a == 0) return true;
-    if (b <= 2) return a == b ? from.size() <= to.size() : from.size() < to.size();
-    if (a <= 2) return holds_integer(to, from.size());
-    if (from.kind() == Kind::bfloat16) return to.kind() == Kind::bfloat16 || to.size() >= 4;
-    if (to.kind() == Kind::bfloat16) return false;
-    return from.size() <= (a == 3 && b == 4 ? to.size() / 2 : to.size());
-}
-
 bool is_same_text(const DType& from, const DType& to) {
     return from.kind() == to.kind() && (from.kind() == Kind::bytes || from.kind() == Kind::text);
-}
-
-template <class T>
-T element_at(const std::byte* elements, std::int64_t i) {
-    T v;
-    std::memcpy(&v, elements + i * static_cast<std::int64_t>(sizeof v), sizeof v);
-    return v;
-}
-
-template <class T, class W>
-void widen(const std::byte* elements, std::int64_t n, W* to) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const T v = element_at<T>(elements, i);
-        if constexpr (std::is_same_v<T, Half>) {
-            to[i] = half_to_float(v.bits);
-        } else if constexpr (std::is_same_v<T, Bfloat16>) {
-            to[i] = bfloat16_to_float(v.bits);
-        } else if constexpr (std::is_same_v<T, Boolean>) {
-            to[i] = v.bits != 0 ? 1 : 0;
-        } else {
-            to[i] = static_cast<W>(v);  // NOLINT(bugprone-signed-char-misuse): its sign is meant
-        }
-    }
 }
 
 /// Truncates a double as x86, and so NumPy, does, even if the type cannot hold it.
 template <class T>
 T cut(double v) {
+    constexpr double half = 9223372036854775808.0;  // 2^63
     if constexpr (std::is_same_v<T, std::uint64_t>) {
-        constexpr double half = 9223372036854775808.0;
-        if (v >= half && v < 2 * half) return static_cast<std::uint64_t>(v - half) + (std::uint64_t{1} << 63U);
+        if (v >= half) return static_cast<T>(cut<std::int64_t>(v - half)) ^ (T{1} << 63U);
     }
     constexpr bool narrow = sizeof(T) < 4 || std::is_same_v<T, std::int32_t>;
     using Through = std::conditional_t<narrow, std::int32_t, std::int64_t>;
-    constexpr double limit = narrow ? 2147483648.0 : 9223372036854775808.0;
-    const bool fits = narrow ? v > -limit - 1 && v < limit : v >= -limit && v < limit;
-    const Through through = fits ? static_cast<Through>(v) : std::numeric_limits<Through>::min();
-    return static_cast<T>(through);
+    constexpr double limit = narrow ? 2147483648.0 : half;
+    const bool fits = v >= -limit && v < limit;
+    return static_cast<T>(fits ? static_cast<Through>(v) : std::numeric_limits<Through>::min());
 }
 
-/// Whether T holds v, a whole number.
-template <class T>
-bool holds(double v) {
-    // The upper limit is the first number that does not fit: that one is exact as a double.
-    constexpr double end = 2 * static_cast<double>(T{1} << (std::numeric_limits<T>::digits - 1));
-    return v >= static_cast<double>(std::numeric_limits<T>::min()) && v < end;
-}
-
-/// An integer of type T from a wide number. `bad` becomes true if the value does not fit.
-template <class T, Cast rule, class W>
-T to_integer(W v, bool& bad) {
-    constexpr T least = std::numeric_limits<T>::min();
-    constexpr T most = std::numeric_limits<T>::max();
-    if constexpr (std::is_same_v<W, double>) {
-        if constexpr (rule == Cast::unsafe) return cut<T>(v);
-        const double whole = std::nearbyint(v);
-        const bool fits = holds<T>(whole);
-        if constexpr (rule == Cast::clip) {
-            bad |= std::isnan(v);
-            return fits ? static_cast<T>(whole) : whole < 0 ? least : most;
+template <class T, class W>
+void narrow(const W* from, std::int64_t n, std::byte* out) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        if constexpr (std::is_same_v<W, double> && std::is_integral_v<T>) {
+            store_number(out, i, cut<T>(from[i]));
+        } else {
+            store_number(out, i, down<T>(from[i]));  // integers are rounded to floats once
         }
-        bad |= !fits;
-        return fits ? static_cast<T>(whole) : T{};
-    } else {
-        if constexpr (rule == Cast::unsafe) return static_cast<T>(v);
-        const bool fits = std::in_range<T>(v);
-        if constexpr (rule == Cast::clip) return fits ? static_cast<T>(v) : std::cmp_less(v, 0) ? least : most;
-        bad |= !fits;
-        return static_cast<T>(v);
     }
 }
 
-/// Only 0 and 1 become Booleans, unless the rule lets any number become one.
-template <Cast rule, class W>
-std::uint8_t to_boolean(W v, bool& bad) {
-    if constexpr (rule == Cast::unsafe) return v != 0 ? 1 : 0;
-    if constexpr (rule == Cast::clip) {
-        return std::clamp<std::uint8_t>(to_integer<std::uint8_t, rule>(v, bad), 0, 1);
-    }
-    const auto whole = to_integer<std::uint8_t, rule>(v, bad);
-    bad |= whole > 1;
-    return whole;
-}
-
-/// Whether a finite number became infinite.
 template <class W>
-bool overflowed(W v, double made) {
-    if constexpr (std::is_same_v<W, double>) return std::isinf(made) && !std::isinf(v);
-    return std::isinf(made);
+using Narrow = void (*)(const W* from, std::int64_t n, std::byte* out);
+
+template <class W>
+Narrow<W> narrow_for(const DType& dtype) {
+    return with_part(dtype, [](auto v) -> Narrow<W> { return narrow<decltype(v), W>; });
 }
 
-template <class T>
-T real_from(double v) {
-    if constexpr (std::is_same_v<T, Half>) {
-        return {double_to_half(v)};
-    } else if constexpr (std::is_same_v<T, Bfloat16>) {
-        return {double_to_bfloat16(v)};
-    } else {
-        return static_cast<T>(v);
+/// The numbers that a dtype's parts hold.
+struct Limits {
+    explicit Limits(const DType& dtype) {
+        const std::int64_t size = is_complex(dtype) ? dtype.size() / 2 : dtype.size();
+        if (is_whole(dtype)) {
+            const bool has_sign = dtype.kind() == Kind::integer;
+            const auto bits = static_cast<int>(8 * size - (has_sign ? 1 : 0));
+            most = dtype.kind() == Kind::boolean ? 1 : std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
+            least = has_sign ? -static_cast<std::int64_t>(most) - 1 : 0;
+            end = 2 * static_cast<double>(most / 2 + 1);
+        } else if (dtype.kind() == Kind::bfloat16) {
+            largest = 0x1.FEp127;
+            end = 0x1.FFp127;
+        } else if (size == 2) {
+            largest = 65504;
+            end = 65520;
+            most = 65519;
+            least = -65519;
+        } else if (size == 4) {
+            largest = std::numeric_limits<float>::max();
+            end = 0x1.FFFFFFp127;
+        }
     }
+    std::int64_t least = std::numeric_limits<std::int64_t>::min();  ///< integers from here
+    std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    double end = std::numeric_limits<double>::infinity();  ///< the first number that does not fit, even if rounded
+    double largest = std::numeric_limits<double>::max();   ///< of reals
+};
+
+/// The first of n numbers for which `bad` holds, or -1.
+template <class W, class Bad>
+std::int64_t first_bad(const W* v, std::int64_t n, const Bad& bad) {
+    bool any = false;
+    for (std::int64_t i = 0; i < n; ++i) any |= bad(v[i]);
+    return any ? std::find_if(v, v + n, bad) - v : -1;
 }
 
-double value_of(Half v) {
-    return half_to_float(v.bits);
-}
-double value_of(Bfloat16 v) {
-    return bfloat16_to_float(v.bits);
-}
-double value_of(float v) {
-    return v;
-}
-double value_of(double v) {
-    return v;
-}
-
-template <class T>
-double largest() {
-    if constexpr (std::is_same_v<T, Half>) return 65504;
-    if constexpr (std::is_same_v<T, Bfloat16>) return 0x1.FEp127;
-    if constexpr (std::is_same_v<T, float>) return std::numeric_limits<float>::max();
-    return std::numeric_limits<double>::max();
+/// Integers for any dtype. Returns the first that does not fit, or -1.
+template <class W>
+std::int64_t fit(W* v, std::int64_t n, const Limits& limits, Cast rule) {
+    const W least = std::cmp_less(limits.least, std::numeric_limits<W>::min()) ? std::numeric_limits<W>::min()
+                                                                               : static_cast<W>(limits.least);
+    const W most = std::cmp_greater(limits.most, std::numeric_limits<W>::max()) ? std::numeric_limits<W>::max()
+                                                                                : static_cast<W>(limits.most);
+    if (rule != Cast::clip) return first_bad(v, n, [&](W x) { return x < least || x > most; });
+    for (std::int64_t i = 0; i < n; ++i) v[i] = std::clamp(v[i], least, most);
+    return -1;
 }
 
-template <class T, Cast rule, class W>
-T to_real(W v, bool& bad) {
-    T made;
-    if constexpr (std::is_floating_point_v<T>) {
-        made = static_cast<T>(v);  // integers are rounded once
-    } else {
-        made = real_from<T>(static_cast<double>(v));
-    }
-    if constexpr (rule == Cast::unsafe) return made;
-    const bool over = overflowed(v, value_of(made));
-    if constexpr (rule == Cast::clip) {
-        return over ? real_from<T>(static_cast<double>(v) < 0 ? -largest<T>() : largest<T>()) : made;
-    }
-    bad |= over;
-    return made;
+/// Reals for reals: finite ones must stay so.
+std::int64_t fit(double* v, std::int64_t n, const Limits& limits, Cast rule) {
+    const auto over = [&](double x) { return std::abs(x) >= limits.end && !std::isinf(x); };
+    if (rule != Cast::clip) return first_bad(v, n, over);
+    for (std::int64_t i = 0; i < n; ++i) v[i] = over(v[i]) ? std::copysign(limits.largest, v[i]) : v[i];
+    return -1;
 }
 
-template <class T, Cast rule, class W>
-auto narrowed(W v, bool& bad) {
-    if constexpr (std::is_same_v<T, Boolean>) {
-        return Boolean{to_boolean<rule>(v, bad)};
-    } else if constexpr (std::is_integral_v<T>) {
-        return to_integer<T, rule>(v, bad);
-    } else {
-        return to_real<T, rule>(v, bad);
-    }
-}
-
-/// Converts n numbers. Returns the first that does not fit, or -1.
-template <class T, Cast rule, class W>
-std::int64_t narrow(const W* from, std::int64_t n, std::byte* out) {
-    bool bad = false;
+/// Reals rounded to integers, negative ones as two's complement. Returns the first that does not fit, or -1.
+std::int64_t round_reals(const double* v, std::int64_t n, const Limits& limits, Cast rule, std::uint64_t* to) {
+    const auto least = static_cast<double>(limits.least);
     for (std::int64_t i = 0; i < n; ++i) {
-        const auto v = narrowed<T, rule>(from[i], bad);
-        std::memcpy(out + i * static_cast<std::int64_t>(sizeof v), &v, sizeof v);
-    }
-    if (!bad) return -1;
-    for (std::int64_t i = 0; i < n; ++i) {
-        bad = false;
-        (void)narrowed<T, rule>(from[i], bad);
-        if (bad) return i;
+        const double whole = std::nearbyint(v[i]);
+        if (whole >= least && whole < limits.end) {
+            to[i] = limits.least < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(whole))
+                                     : static_cast<std::uint64_t>(whole);
+        } else if (rule == Cast::clip && whole == whole) {
+            to[i] = whole < 0 ? static_cast<std::uint64_t>(limits.least) : limits.most;
+        } else {
+            return i;
+        }
     }
     return -1;
 }
 
-/// Calls body with a value of the type of the dtype's numbers; a complex element has two of them.
-template <class Body>
-auto with_number(const DType& dtype, const Body& body) {
-    const std::int64_t size = is_complex(dtype) ? dtype.size() / 2 : dtype.size();
-    switch (dtype.kind()) {
-        case Kind::boolean:
-            return body(Boolean{});
-        case Kind::bfloat16:
-            return body(Bfloat16{});
-        case Kind::integer:
-            return size == 1   ? body(std::int8_t{})
-                   : size == 2 ? body(std::int16_t{})
-                   : size == 4 ? body(std::int32_t{})
-                               : body(std::int64_t{});
-        case Kind::unsigned_integer:
-            return size == 1   ? body(std::uint8_t{})
-                   : size == 2 ? body(std::uint16_t{})
-                   : size == 4 ? body(std::uint32_t{})
-                               : body(std::uint64_t{});
-        default:
-            return size == 2 ? body(Half{}) : size == 4 ? body(float{}) : body(double{});
+// NaNs between f2 and wider floats keep their bits, as in NumPy's half.c. Conversion in a register would make a
+// signalling NaN quiet.
+template <class Bits>
+constexpr int fraction_bits = sizeof(Bits) == 4 ? 23 : 52;
+template <class Bits>
+constexpr Bits infinity_bits = sizeof(Bits) == 4 ? 0x7F800000 : static_cast<Bits>(0x7FF0000000000000);
+
+template <class Bits>
+void widen_nans(const std::byte* elements, std::int64_t n, std::byte* out) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Bits v = load_number<std::uint16_t>(elements, i);
+        if ((v & 0x7FFF) <= 0x7C00) continue;
+        const Bits sign = (v & 0x8000) << (8 * sizeof(Bits) - 16);
+        store_number(out, i, sign | infinity_bits<Bits> | (v & 0x3FF) << (fraction_bits<Bits> - 10));
+    }
+}
+template <class Bits>
+void narrow_nans(const std::byte* elements, std::int64_t n, std::byte* out) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Bits v = load_number<Bits>(elements, i);
+        if ((v & ~Bits{0} >> 1) <= infinity_bits<Bits>) continue;
+        const auto fraction = static_cast<unsigned>(v >> (fraction_bits<Bits> - 10) & 0x3FF);
+        const auto sign = static_cast<unsigned>(v >> (8 * sizeof(Bits) - 16) & 0x8000);
+        store_number(out, i, static_cast<std::uint16_t>(sign | 0x7C00 | std::max(fraction, 1U)));  // still a NaN
     }
 }
 
-Wide wide_of(const DType& dtype) {
-    switch (dtype.kind()) {
-        case Kind::boolean:
-        case Kind::integer:
-            return Wide::integer;
-        case Kind::unsigned_integer:
-            return Wide::unsigned_integer;
-        default:
-            return Wide::real;
+using KeepNans = void (*)(const std::byte* elements, std::int64_t n, std::byte* out);
+
+/// nullptr if there is nothing to keep.
+KeepNans keep_nans(const DType& from, const DType& to) {
+    if (from.kind() != Kind::real || to.kind() != Kind::real) return nullptr;
+    if (from.size() == 2) return to.size() == 4 ? widen_nans<std::uint32_t> : widen_nans<std::uint64_t>;
+    if (to.size() == 2) return from.size() == 4 ? narrow_nans<std::uint32_t> : narrow_nans<std::uint64_t>;
+    return nullptr;
+}
+
+/// Moves the real parts of pairs to the front; for Booleans, whether either part is not zero, as in NumPy.
+void keep_real(double* numbers, std::int64_t n, bool for_boolean) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const bool truth = numbers[2 * i] != 0 || numbers[2 * i + 1] != 0;
+        numbers[i] = for_boolean ? static_cast<double>(truth) : numbers[2 * i];
     }
-}
-
-template <class W>
-using Widen = void (*)(const std::byte* elements, std::int64_t n, W* to);
-template <class W>
-using Narrow = std::int64_t (*)(const W* from, std::int64_t n, std::byte* out);
-
-template <class W>
-Widen<W> widen_for(const DType& dtype) {
-    return with_number(dtype, [](auto v) -> Widen<W> { return widen<decltype(v), W>; });
-}
-
-template <class W>
-Narrow<W> narrow_for(const DType& dtype, Cast rule) {
-    return with_number(dtype, [&](auto v) -> Narrow<W> {
-        using T = decltype(v);
-        switch (rule) {
-            case Cast::unsafe:
-                return narrow<T, Cast::unsafe, W>;
-            case Cast::clip:
-                return narrow<T, Cast::clip, W>;
-            default:
-                return narrow<T, Cast::round, W>;
-        }
-    });
-}
-
-/// Moves the real parts of pairs to the front.
-template <class W>
-void keep_real(W* numbers, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) numbers[i] = numbers[2 * i];
 }
 
 template <class W>
@@ -328,25 +219,40 @@ void add_imaginary(W* numbers, std::int64_t n) {
 template <class W>
 std::optional<std::int64_t> cast_numbers(const DType& from, const std::byte* elements, const DType& to, std::byte* out,
                                          std::int64_t n, Cast rule) {
-    const Widen<W> widen_piece = widen_for<W>(from);
-    const Narrow<W> narrow_piece = narrow_for<W>(to, rule);
     const std::int64_t parts_in = is_complex(from) ? 2 : 1;
     const std::int64_t parts_out = is_complex(to) ? 2 : 1;
-    std::array<W, 2 * piece> numbers;
-    for (std::int64_t done = 0; done < n; done += piece) {
-        const std::int64_t count = std::min(piece, n - done);
-        widen_piece(elements + done * from.size(), count * parts_in, numbers.data());
-        if (parts_in > parts_out) {
-            // NumPy takes a complex number as true if either part is not zero.
-            if (to.kind() == Kind::boolean) {
-                for (std::int64_t i = 0; i < count; ++i)
-                    numbers[2 * i] = numbers[2 * i] != 0 || numbers[2 * i + 1] != 0;
-            }
-            keep_real(numbers.data(), count);
+    const Narrow<W> narrow_piece = narrow_for<W>(to);
+    const Narrow<std::uint64_t> narrow_whole = narrow_for<std::uint64_t>(to);
+    const KeepNans nans = keep_nans(from, to);
+    const Limits limits(to);
+    const bool rounds = std::is_same_v<W, double> && is_whole(to);
+    std::array<W, 2 * numbers_at_once> numbers;
+    std::array<std::uint64_t, numbers_at_once> whole;
+    for (std::int64_t done = 0; done < n; done += numbers_at_once) {
+        const std::int64_t count = std::min(numbers_at_once, n - done);
+        const std::byte* const in = elements + done * from.size();
+        std::byte* const made = out + done * to.size();
+        if constexpr (std::is_same_v<W, double>) {
+            to_doubles(from)(in, count, numbers.data());
+            if (parts_in > parts_out) keep_real(numbers.data(), count, to.kind() == Kind::boolean);
+        } else {
+            to_integers(from)(in, count, reinterpret_cast<std::uint64_t*>(numbers.data()));
         }
         if (parts_in < parts_out) add_imaginary(numbers.data(), count);
-        const std::int64_t bad = narrow_piece(numbers.data(), count * parts_out, out + done * to.size());
+        std::int64_t bad = -1;
+        if (rule == Cast::unsafe) {
+            narrow_piece(numbers.data(), count * parts_out, made);
+        } else if (rounds) {
+            if constexpr (std::is_same_v<W, double>) {
+                bad = round_reals(numbers.data(), count, limits, rule, whole.data());
+            }
+            narrow_whole(whole.data(), bad < 0 ? count : bad, made);
+        } else {
+            bad = fit(numbers.data(), count * parts_out, limits, rule);
+            narrow_piece(numbers.data(), count * parts_out, made);
+        }
         if (bad >= 0) return done + bad / parts_out;
+        if (nans != nullptr) nans(in, count, made);
     }
     return std::nullopt;
 }
@@ -391,7 +297,7 @@ bool can_cast(const DType& from, const DType& to, Cast rule) {
     if (a < 0 || b < 0) return false;
     switch (rule) {
         case Cast::safe:
-            return is_safe(from, to);
+            return promoted(from, to).equal_but_order(to);
         case Cast::same_kind:
             return a <= b;
         case Cast::unsafe:
@@ -421,14 +327,9 @@ std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elem
         return std::nullopt;
     }
     if (is_same_text(from, to)) return cast_text(from, elements, to, out, n, rule);
-    switch (wide_of(from)) {
-        case Wide::integer:
-            return cast_numbers<std::int64_t>(from, elements, to, out, n, rule);
-        case Wide::unsigned_integer:
-            return cast_numbers<std::uint64_t>(from, elements, to, out, n, rule);
-        default:
-            return cast_numbers<double>(from, elements, to, out, n, rule);
-    }
+    if (!is_whole(from)) return cast_numbers<double>(from, elements, to, out, n, rule);
+    return from.kind() == Kind::unsigned_integer ? cast_numbers<std::uint64_t>(from, elements, to, out, n, rule)
+                                                 : cast_numbers<std::int64_t>(from, elements, to, out, n, rule);
 }
 
 namespace {

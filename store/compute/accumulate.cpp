@@ -10,19 +10,11 @@
 #include <vector>
 
 #include <tessera/error.h>
-
-#include "element_number.h"
+#include <tessera/numbers.h>
 
 namespace tessera {
 
 namespace {
-
-template <class W>
-using Widen = void (*)(const std::byte* elements, std::int64_t n, W* to);
-
-void to_signed(const std::byte* elements, std::int64_t n, std::int64_t* to) {
-    if (n > 0) std::memcpy(to, elements, static_cast<std::size_t>(n) * sizeof *to);
-}
 
 /// NaN and NaT; integers are never missing.
 template <class W, bool time>
@@ -36,29 +28,23 @@ bool is_missing(W v) {
 template <class W>
 struct Loader {
     explicit Loader(const DType& dtype) : size(dtype.size()) {
-        const DType number = dtype.kind() == Kind::boolean ? DType::of<std::uint8_t>() : dtype;
         if constexpr (std::is_same_v<W, double>) {
-            wide = to_doubles(number);
-        } else if (is_time(number)) {
-            signed_wide = to_signed;
+            doubles = to_doubles(dtype);
         } else {
-            integers = to_integers(number);
+            integers = to_integers(dtype);
         }
     }
     void operator()(const std::byte* elements, std::int64_t n, W* to) const {
         if constexpr (std::is_same_v<W, double>) {
-            wide(elements, n, to);
-        } else if (signed_wide != nullptr) {
-            signed_wide(elements, n, reinterpret_cast<std::int64_t*>(to));
+            doubles(elements, n, to);
         } else {
             integers(elements, n, reinterpret_cast<std::uint64_t*>(to));
         }
     }
 
     std::int64_t size;
-    ToDoubles wide = nullptr;
+    ToDoubles doubles = nullptr;
     ToIntegers integers = nullptr;
-    Widen<std::int64_t> signed_wide = nullptr;
 };
 
 /// Common base of accumulators: supplies elements in pieces, as wide numbers.
@@ -68,9 +54,9 @@ public:
     Pieces(const DType& dtype, std::int64_t columns) : load_(dtype), columns_(static_cast<std::size_t>(columns)) {}
     void add(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t place,
              std::int64_t place_step) override {
-        std::array<W, 2 * piece> numbers;
-        for (std::int64_t done = 0; done < n; done += piece) {
-            const std::int64_t count = std::min(piece, n - done);
+        std::array<W, 2 * numbers_at_once> numbers;
+        for (std::int64_t done = 0; done < n; done += numbers_at_once) {
+            const std::int64_t count = std::min(numbers_at_once, n - done);
             load_(elements + done * load_.size, count, numbers.data());
             static_cast<Self*>(this)->take(numbers.data(), first + done, count, place + done * place_step, place_step);
         }
@@ -240,7 +226,7 @@ public:
         counts_.assign(columns(), 0);
     }
     void take(const double* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
-        std::array<double, 2 * piece> kept;
+        std::array<double, 2 * numbers_at_once> kept;
         if (skip_) v = without_missing(v, first, n, kept.data());
         if (!skip_) {
             for (std::int64_t i = 0; i < n; ++i) ++counts_[static_cast<std::size_t>(first + i)];

@@ -13,9 +13,8 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
-
-#include "element_number.h"
 
 namespace tessera {
 

@@ -38,44 +38,9 @@ void run_two(const std::byte* const* in, std::byte* out, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) to[i] = down<To>(Op::of(up(a[i]), up(b[i])));
 }
 
-/// Calls body with an element of the number's type.
-template <class Body>
-auto with_type(Number number, const Body& body) {
-    switch (number) {
-        case Number::b1:
-            return body(Boolean{});
-        case Number::i1:
-            return body(std::int8_t{});
-        case Number::i2:
-            return body(std::int16_t{});
-        case Number::i4:
-            return body(std::int32_t{});
-        case Number::i8:
-            return body(std::int64_t{});
-        case Number::u1:
-            return body(std::uint8_t{});
-        case Number::u2:
-            return body(std::uint16_t{});
-        case Number::u4:
-            return body(std::uint32_t{});
-        case Number::u8:
-            return body(std::uint64_t{});
-        case Number::f2:
-            return body(Half{});
-        case Number::f4:
-            return body(float{});
-        case Number::f8:
-            return body(double{});
-        case Number::c8:
-            return body(std::complex<float>{});
-        default:
-            return body(std::complex<double>{});
-    }
-}
-
 template <class Op>
 Kernel one(Number number) {
-    return with_type(number, [](auto v) -> Kernel {
+    return with_number(dtype_of(number), [](auto v) -> Kernel {
         using T = decltype(v);
         if constexpr ((Op::takes & class_of<decltype(up(T{}))>()) != 0) {
             return run_one<Op, T>;
@@ -87,7 +52,7 @@ Kernel one(Number number) {
 
 template <class Op>
 Kernel two(Number number) {
-    return with_type(number, [](auto v) -> Kernel {
+    return with_number(dtype_of(number), [](auto v) -> Kernel {
         using T = decltype(v);
         if constexpr ((Op::takes & class_of<decltype(up(T{}))>()) != 0) {
             return run_two<Op, T>;
@@ -107,7 +72,7 @@ void run_where(const std::byte* const* in, std::byte* out, std::int64_t n) {
 }
 
 Kernel where(Number number) {
-    return with_type(number, [](auto v) -> Kernel { return run_where<decltype(v)>; });
+    return with_number(dtype_of(number), [](auto v) -> Kernel { return run_where<decltype(v)>; });
 }
 
 Kernel of_times_only(Number /*number*/) {
@@ -178,89 +143,51 @@ constexpr std::array<Function, 58> table{{
     {"where", 3, Operands::where, Result::same, where},
 }};
 
-constexpr std::array<std::string_view, 14> number_names{"bool",    "int8",    "int16",     "int32",     "int64",
-                                                        "uint8",   "uint16",  "uint32",    "uint64",    "float16",
-                                                        "float32", "float64", "complex64", "complex128"};
-
-struct Parts {
-    int kind;  ///< 0 bool, 1 unsigned, 2 signed, 3 real, 4 complex
-    int bytes;
+struct NumberRow {
+    std::string_view name;
+    Kind kind;
+    std::int64_t size;
 };
+constexpr std::array<NumberRow, 14> number_rows{{{"bool", Kind::boolean, 1},
+                                                 {"int8", Kind::integer, 1},
+                                                 {"int16", Kind::integer, 2},
+                                                 {"int32", Kind::integer, 4},
+                                                 {"int64", Kind::integer, 8},
+                                                 {"uint8", Kind::unsigned_integer, 1},
+                                                 {"uint16", Kind::unsigned_integer, 2},
+                                                 {"uint32", Kind::unsigned_integer, 4},
+                                                 {"uint64", Kind::unsigned_integer, 8},
+                                                 {"float16", Kind::real, 2},
+                                                 {"float32", Kind::real, 4},
+                                                 {"float64", Kind::real, 8},
+                                                 {"complex64", Kind::complex, 8},
+                                                 {"complex128", Kind::complex, 16}}};
 
-Parts parts_of(Number number) {
-    constexpr std::array<Parts, 14> parts{{{0, 1},
-                                           {2, 1},
-                                           {2, 2},
-                                           {2, 4},
-                                           {2, 8},
-                                           {1, 1},
-                                           {1, 2},
-                                           {1, 4},
-                                           {1, 8},
-                                           {3, 2},
-                                           {3, 4},
-                                           {3, 8},
-                                           {4, 4},
-                                           {4, 8}}};
-    return parts.at(static_cast<std::size_t>(number));
-}
-
-Number number_with(int kind, int bytes) {
-    for (std::size_t i = 0; i < number_names.size(); ++i) {
-        const Parts parts = parts_of(static_cast<Number>(i));
-        if (parts.kind == kind && parts.bytes == bytes) return static_cast<Number>(i);
-    }
-    return Number::f8;
+const NumberRow& row_of(Number number) {
+    return number_rows.at(static_cast<std::size_t>(number));
 }
 
 }  // namespace
 
 std::optional<Number> number_of(const DType& dtype) {
-    const auto bytes = static_cast<int>(dtype.size());
-    switch (dtype.kind()) {
-        case Kind::boolean:
-            return Number::b1;
-        case Kind::unsigned_integer:
-            return number_with(1, bytes);
-        case Kind::integer:
-            return number_with(2, bytes);
-        case Kind::real:
-            return number_with(3, bytes);
-        case Kind::complex:
-            return number_with(4, bytes / 2);
-        case Kind::bfloat16:
-            return Number::f4;
-        default:
-            return std::nullopt;
+    if (dtype.kind() == Kind::bfloat16) return Number::f4;
+    for (std::size_t i = 0; i < number_rows.size(); ++i) {
+        if (number_rows[i].kind == dtype.kind() && number_rows[i].size == dtype.size()) return static_cast<Number>(i);
     }
+    return std::nullopt;
 }
 
 DType dtype_of(Number number) {
-    const Parts parts = parts_of(number);
-    constexpr std::array<Kind, 5> kinds{Kind::boolean, Kind::unsigned_integer, Kind::integer, Kind::real,
-                                        Kind::complex};
-    return DType::scalar(kinds.at(static_cast<std::size_t>(parts.kind)),
-                         parts.kind == 4 ? 2 * parts.bytes : parts.bytes);
+    return DType::scalar(row_of(number).kind, row_of(number).size);
 }
 
 std::string_view number_name(Number number) {
-    return number_names.at(static_cast<std::size_t>(number));
+    return row_of(number).name;
 }
 
 std::optional<Number> promoted(Number a, Number b) {
-    Parts x = parts_of(a);
-    Parts y = parts_of(b);
-    if (x.kind > y.kind) std::swap(x, y);
-    if (x.kind == 0) return number_with(y.kind, y.bytes);
-    if (x.kind == y.kind) return number_with(x.kind, std::max(x.bytes, y.bytes));
-    if (y.kind == 2) {  // without and with sign
-        if (x.bytes < y.bytes) return number_with(2, y.bytes);
-        if (x.bytes == 8) return std::nullopt;
-        return number_with(2, 2 * x.bytes);
-    }
-    if (x.kind <= 2)
-        return number_with(y.kind, std::max(y.kind == 4 ? std::max(y.bytes, 4) : y.bytes, std::min(8, 2 * x.bytes)));
-    return number_with(4, std::max(x.bytes, y.bytes));
+    if ((a == Number::i8 && b == Number::u8) || (a == Number::u8 && b == Number::i8)) return std::nullopt;
+    return number_of(promoted(dtype_of(a), dtype_of(b)));
 }
 
 std::span<const Function> functions() {

@@ -7,40 +7,10 @@
 #include <limits>
 #include <type_traits>
 
-#include <tessera/element.h>
 #include <tessera/error.h>
+#include <tessera/numbers.h>
 
 namespace tessera::operations {
-
-struct Half {
-    std::uint16_t bits;
-};
-struct Boolean {
-    std::uint8_t bits;
-};
-
-// Elements are converted to C++ numbers: halves to float, rounded after each operation, as in NumPy.
-inline bool up(Boolean v) {
-    return v.bits != 0;
-}
-inline float up(Half v) {
-    return half_to_float(v.bits);
-}
-template <class T>
-T up(T v) {
-    return v;
-}
-
-template <class T, class C>
-T down(C v) {
-    if constexpr (std::is_same_v<T, Half>) {
-        return {double_to_half(static_cast<double>(v))};
-    } else if constexpr (std::is_same_v<T, Boolean>) {
-        return {static_cast<std::uint8_t>(v ? 1 : 0)};
-    } else {
-        return static_cast<T>(v);
-    }
-}
 
 template <class C>
 constexpr bool is_complex = std::is_same_v<C, std::complex<float>> || std::is_same_v<C, std::complex<double>>;
@@ -54,10 +24,6 @@ constexpr unsigned class_of() {
     return is_complex<C> ? complexes : reals;
 }
 
-/// The unsigned type for integers, whose overflow wraps. Small ones must not be promoted to int, which is signed.
-template <class C>
-using Wrapping = std::conditional_t<(sizeof(C) < 4), std::uint32_t, std::make_unsigned_t<C>>;
-
 // ---- arithmetic
 
 struct Add {
@@ -66,10 +32,8 @@ struct Add {
     static C of(C a, C b) {
         if constexpr (std::is_same_v<C, bool>) {
             return a || b;
-        } else if constexpr (std::is_integral_v<C>) {
-            return static_cast<C>(static_cast<Wrapping<C>>(a) + static_cast<Wrapping<C>>(b));
         } else {
-            return a + b;
+            return plus(a, b);
         }
     }
 };
@@ -78,11 +42,7 @@ struct Subtract {
     static constexpr unsigned takes = integers | reals | complexes;
     template <class C>
     static C of(C a, C b) {
-        if constexpr (std::is_integral_v<C>) {
-            return static_cast<C>(static_cast<Wrapping<C>>(a) - static_cast<Wrapping<C>>(b));
-        } else {
-            return a - b;
-        }
+        return minus(a, b);
     }
 };
 
@@ -92,12 +52,10 @@ struct Multiply {
     static C of(C a, C b) {
         if constexpr (std::is_same_v<C, bool>) {
             return a && b;
-        } else if constexpr (std::is_integral_v<C>) {
-            return static_cast<C>(static_cast<Wrapping<C>>(a) * static_cast<Wrapping<C>>(b));
         } else if constexpr (is_complex<C>) {
             return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
         } else {
-            return a * b;
+            return times(a, b);
         }
     }
 };
@@ -134,13 +92,7 @@ struct FloorDivide {
     template <class C>
     static C of(C a, C b) {
         if constexpr (std::is_integral_v<C>) {
-            if (b == 0) return 0;
-            if constexpr (std::is_signed_v<C>) {
-                if (b == -1) return Subtract::of(C{0}, a);  // the minimum wraps around
-                const bool down = (a % b != 0) && ((a < 0) != (b < 0));
-                return static_cast<C>(a / b - (down ? 1 : 0));
-            }
-            return static_cast<C>(a / b);
+            return floor_quotient(a, b);
         } else {
             if (b == 0) return a / b;
             C rest = std::fmod(a, b);
@@ -268,7 +220,7 @@ struct LeftShift {
     static C of(C a, C b) {
         using U = std::make_unsigned_t<C>;
         if (static_cast<U>(b) >= 8 * sizeof(C)) return 0;
-        return static_cast<C>(static_cast<Wrapping<C>>(a) << static_cast<unsigned>(b));
+        return static_cast<C>(static_cast<Modular<C>>(a) << static_cast<unsigned>(b));
     }
 };
 struct RightShift {

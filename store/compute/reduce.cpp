@@ -11,10 +11,10 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
 
 #include "accumulate.h"
-#include "element_number.h"
 
 namespace tessera {
 
@@ -308,8 +308,7 @@ private:
         const std::int64_t columns = element_count(lengths(whole.extent, kept_));
         NDArray elements(dtype_, Shape{0});
         read_ordered(elements, whole, kept_, axes_, io);
-        const DType number = dtype_.kind() == Kind::boolean ? DType::of<std::uint8_t>() : dtype_;
-        const ToDoubles widen = to_doubles(number);
+        const ToDoubles widen = to_doubles(dtype_);
         NDArray line(DType::of<double>(), {n});
         NDArray results(DType::of<double>(), {columns});
         for (std::int64_t c = 0; c < columns; ++c) {

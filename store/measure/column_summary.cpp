@@ -8,6 +8,7 @@
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
+#include <tessera/numbers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,7 @@
 #include <limits>
 #include <string>
 
-#include "element_number.h"
+#include "equal_elements.h"
 #include "moments.h"
 
 namespace tessera {
@@ -26,9 +27,9 @@ namespace {
 template <class Take>
 void for_each_piece(const DType& dtype, const std::byte* elements, std::int64_t step, std::int64_t n, NDArray& memory,
                     const Take& take) {
-    if (step != dtype.size() && memory.bytes().empty()) memory = NDArray(dtype, {piece});
-    for (std::int64_t i = 0; i < n; i += piece) {
-        const std::int64_t m = std::min(piece, n - i);
+    if (step != dtype.size() && memory.bytes().empty()) memory = NDArray(dtype, {numbers_at_once});
+    for (std::int64_t i = 0; i < n; i += numbers_at_once) {
+        const std::int64_t m = std::min(numbers_at_once, n - i);
         const std::byte* from = elements + i * step;
         if (step != dtype.size()) {
             copy_elements(ArrayView{from, dtype, {m}, {step}}, view_bytes(memory.bytes().data(), dtype, {m}));
@@ -111,7 +112,7 @@ private:
                 is_time(dtype()) ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
             }
             if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
-            alignas(64) double numbers[piece];
+            alignas(64) double numbers[numbers_at_once];
             convert_(from, m, numbers);
             if (!take_whole(numbers, m)) take_numbers(numbers, m);
         });
@@ -227,7 +228,7 @@ private:
         std::int64_t fills = 0;
         for_each_piece(dtype(), elements, step, n, packed_, [&](const std::byte* from, std::int64_t m) {
             if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
-            double parts[2 * piece];
+            double parts[2 * numbers_at_once];
             convert_(from, m, parts);
             std::int64_t nans = 0;
             for (std::int64_t i = 0; i < m; ++i) {

@@ -6,6 +6,7 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/numbers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,7 @@
 #include <mutex>
 #include <optional>
 
-#include "element_number.h"
+#include "equal_elements.h"
 
 namespace tessera {
 
@@ -56,7 +57,7 @@ struct Numbers {
     /// As two doubles each; for real numbers the second is 0.
     void pairs(const std::byte* elements, std::int64_t n, double* to) const {
         if (complex) return convert(elements, n, to);
-        double real[piece];
+        double real[numbers_at_once];
         convert(elements, n, real);
         for (std::int64_t i = 0; i < n; ++i) {
             to[2 * i] = real[i];
@@ -67,8 +68,8 @@ struct Numbers {
 
 /// The result for a piece.
 struct Found {
-    std::uint8_t different[piece];
-    double distance[piece];  ///< valid where they differ; infinite instead of NaN
+    std::uint8_t different[numbers_at_once];
+    double distance[numbers_at_once];  ///< valid where they differ; infinite instead of NaN
 };
 
 /// Compares two rows of elements, by loops chosen once for a whole array.
@@ -91,7 +92,7 @@ public:
     [[nodiscard]] bool numbers() const { return numbers_; }
     [[nodiscard]] bool by_value() const { return by_value_; }
 
-    /// `n` ≤ piece packed elements. Returns how many of them differ.
+    /// At most numbers_at_once packed elements. Returns how many of them differ.
     std::int64_t compare(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
         // Identical bits are equal by value too, even NaN.
         if (plain_ && std::memcmp(a, b, static_cast<std::size_t>(n * a_.size())) == 0) return 0;
@@ -99,8 +100,8 @@ public:
         if (by_value_ || (numbers_ && count(found.different, n) > 0)) measure(a, b, n, found);
         if (integers_) {
             // Beyond 2^53, different integers may be equal as doubles.
-            std::uint64_t x[piece];
-            std::uint64_t y[piece];
+            std::uint64_t x[numbers_at_once];
+            std::uint64_t y[numbers_at_once];
             to_integers(a_)(a, n, x);
             to_integers(b_)(b, n, y);
             for (std::int64_t i = 0; i < n; ++i) found.different[i] |= x[i] != y[i] ? 1 : 0;
@@ -131,14 +132,14 @@ private:
     /// The distances of numbers and, in comparisons by value, whether they exceed the tolerance.
     void measure(const std::byte* a, const std::byte* b, std::int64_t n, Found& found) const {
         if (numbers_a_->complex || numbers_b_->complex) {
-            double x[2 * piece];
-            double y[2 * piece];
+            double x[2 * numbers_at_once];
+            double y[2 * numbers_at_once];
             numbers_a_->pairs(a, n, x);
             numbers_b_->pairs(b, n, y);
             measure_complex(x, y, n, found);
         } else {
-            double x[piece];
-            double y[piece];
+            double x[numbers_at_once];
+            double y[numbers_at_once];
             numbers_a_->convert(a, n, x);
             numbers_b_->convert(b, n, y);
             measure_real(x, y, n, found);
@@ -236,8 +237,8 @@ private:
         std::vector<std::int64_t> places;
         const std::int64_t count = region.count();
         Found found;
-        for (std::int64_t i = 0; i < count; i += piece) {
-            const std::int64_t n = std::min(piece, count - i);
+        for (std::int64_t i = 0; i < count; i += numbers_at_once) {
+            const std::int64_t n = std::min(numbers_at_once, count - i);
             const std::int64_t here = comparison_.compare(a + i * dtype_.size(), b + i * their_dtype_.size(), n, found);
             if (here == 0) continue;
             different += here;

@@ -1,5 +1,6 @@
 #include "moments.h"
 
+#include <tessera/numbers.h>
 #include <tessera/statistics.h>
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
-
-#include "element_number.h"
 
 namespace tessera {
 
@@ -402,14 +401,14 @@ void Bins::count(const T* v, std::int64_t n, double low, double high) {
     constexpr double large = 1099511627776.0;  // 2^40
     const double shift = std::abs(first_) > large ? first_ : 0;
     const Cells cells{std::ldexp(1.0, -exponent_), shift, first_ - shift, static_cast<double>(counts_.size())};
-    std::int32_t at[piece];
+    std::int32_t at[numbers_at_once];
     if constexpr (std::is_same_v<T, float>) {
         // In floats if that is exact: bin numbers are small, and the scale is a float.
         constexpr double small = 1048576.0;  // 2^20
         if (std::abs(first_) < small && std::abs(exponent_) < 100) {
             kernels.float_cells(v, n, cells, at);
         } else {
-            double numbers[piece];
+            double numbers[numbers_at_once];
             std::copy(v, v + n, numbers);
             kernels.cells(numbers, n, cells, at);
         }

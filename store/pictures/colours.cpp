@@ -10,9 +10,8 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/json.h>
+#include <tessera/numbers.h>
 #include <tessera/picture.h>
-
-#include "element_number.h"
 
 namespace tessera {
 

@@ -7,9 +7,8 @@
 #include <tessera/array.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
-
-#include "element_number.h"
 
 namespace tessera {
 

@@ -12,9 +12,9 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
+#include <tessera/numbers.h>
 #include <tessera/slices.h>
 
-#include "element_number.h"
 #include "missing.h"
 #include "picture_plan.h"
 
@@ -116,12 +116,12 @@ private:
     void add_row(const std::byte* elements, std::int64_t stride, std::int64_t n, std::int64_t first,
                  std::int64_t window, Cell* cells) const {
         const std::int64_t size = info_.dtype.size();
-        std::byte packed[piece * 16];  // complex numbers of doubles are the largest
-        double numbers[2 * piece];
+        std::byte packed[numbers_at_once * 16];  // complex numbers of doubles are the largest
+        double numbers[2 * numbers_at_once];
         std::int64_t cell = first / window;
         std::int64_t left = (cell + 1) * window - first;
-        for (std::int64_t done = 0; done < n; done += piece) {
-            const std::int64_t m = std::min(piece, n - done);
+        for (std::int64_t done = 0; done < n; done += numbers_at_once) {
+            const std::int64_t m = std::min(numbers_at_once, n - done);
             const std::byte* p = elements + done * stride;
             if (stride != size) {
                 for (std::int64_t j = 0; j < m; ++j) {

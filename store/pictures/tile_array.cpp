@@ -10,10 +10,10 @@
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
+#include <tessera/numbers.h>
 #include <tessera/picture.h>
 #include <tessera/slices.h>
 
-#include "element_number.h"
 #include "missing.h"
 #include "region_io.h"
 

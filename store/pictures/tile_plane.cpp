@@ -10,9 +10,8 @@
 #include <tessera/cast.h>
 #include <tessera/element.h>
 #include <tessera/memory_account.h>
+#include <tessera/numbers.h>
 #include <tessera/shape.h>
-
-#include "element_number.h"
 
 namespace tessera {
 
@@ -107,15 +106,15 @@ public:
           columns_(elements.shape()[1]),
           complex_(elements.dtype().kind() == Kind::complex),
           convert_(to_doubles(elements.dtype())),
-          numbers_(DType::of<double>(), {2 * piece}) {}
+          numbers_(DType::of<double>(), {2 * numbers_at_once}) {}
 
     /// Calls take(first, numbers, n) for pieces of a row.
     template <class Take>
     void row(std::int64_t r, const Take& take) {
         const std::int64_t size = elements_.dtype().size();
         double* numbers = numbers_.values<double>().data();
-        for (std::int64_t done = 0; done < columns_; done += piece) {
-            const std::int64_t n = std::min(piece, columns_ - done);
+        for (std::int64_t done = 0; done < columns_; done += numbers_at_once) {
+            const std::int64_t n = std::min(numbers_at_once, columns_ - done);
             convert_(elements_.bytes().data() + (r * columns_ + done) * size, n, numbers);
             for (std::int64_t i = 0; complex_ && i < n; ++i) {
                 numbers[i] = std::hypot(numbers[2 * i], numbers[2 * i + 1]);

@@ -53,6 +53,16 @@ class Casts(ProgramTest):
                                                 "--quiet").returncode
                         self.assertEqual(code == 0, np.can_cast(a, b, rule), (a, b, rule))
 
+    def test_beyond_the_range_and_nans_keep_numpys_bits(self):
+        large = np.array([2.0**63, 2.0**64, np.inf, -np.inf, np.nan, -1.5])
+        np.testing.assert_array_equal(self.cast(large, "u8", "--cast", "unsafe"),
+                                      np.array([2**63, 0, 0, 2**63, 2**63, 2**64 - 1], "u8"))
+        halves = np.arange(2**16, dtype="u2").view("f2")
+        for a, b in ("f2", "f4"), ("f2", "f8"), ("f4", "f2"), ("f8", "f2"):
+            values = halves.astype(a)
+            with self.subTest(a=a, b=b):
+                self.assertEqual(self.cast(values, b, "--cast", "unsafe").tobytes(), values.astype(b).tobytes())
+
     def test_round_and_clip(self):
         for a, b in ("f8", "u1"), ("f4", "i2"), ("f8", "i8"), ("f8", "u8"), ("i4", "u1"), ("u8", "i8"), ("i8", "?"), ("f2", "i1"):
             with self.subTest(a=a, b=b):

@@ -68,6 +68,8 @@ def test_reductions():
                                np.nanstd(values.astype("f8"), axis=(0, 2)), rtol=1e-6)
     assert tessera.reduce(values, how="count") == values.size - 1
     assert tessera.reduce(np.array([1, 2], "u1"), how="sum").dtype == np.uint64
+    truth = np.array([2, 0, 3, 0], "u1").view("?")  # any byte but 0 is True
+    assert tessera.reduce(truth, how="mean") == 0.5 and tessera.reduce(truth, how="sum") == 2
     with raises(tessera.InvalidArgument, "axis"):
         tessera.reduce(values, how="max", axis=3)
     with raises(tessera.InvalidArgument, "axis=()"):
