@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/cast.h>
 
 #include <algorithm>
@@ -316,8 +317,9 @@ void require_castable(const DType& from, const DType& to, Cast rule, std::string
     if (others.empty()) {
         throw unsupported("{}: there is no conversion from {} to {}", name, from.to_string(), to.to_string());
     }
-    throw invalid_argument("{}: the rule '{}' does not take {} to {}; other rules do (--cast): {}", name,
-                           cast_name(rule), from.to_string(), to.to_string(), others);
+    throw invalid_argument("{}: the rule '{}' does not take {} to {}", name, cast_name(rule), from.to_string(),
+                           to.to_string())
+        .advising(Action::cast, others.find(',') != std::string::npos ? "do" : "does", others);
 }
 
 std::optional<std::int64_t> cast_packed(const DType& from, const std::byte* elements, const DType& to, std::byte* out,
@@ -371,11 +373,12 @@ void CastSource::read_into(const Region& region, const MutableArrayView& out, co
         const auto bad = cast_packed(from, elements.bytes().data(), to, made.bytes().data(), elements.count(), rule_);
         if (bad) {
             const std::string value = element_to_text(from, elements.bytes().data() + *bad * from.size());
-            const char* advice = from.kind() == to.kind() && !is_same_text(from, to) ? "--cast clip or unsafe takes it"
-                                 : rule_ == Cast::clip                               ? "--cast unsafe takes it"
-                                                       : "--cast clip or unsafe may take it";
-            throw invalid_argument("{}: the value {} at {} does not fit {}; {}", name(), value,
-                                   place_text(slice, info.order, *bad), to.to_string(), advice);
+            const bool clips = from.kind() == to.kind() && !is_same_text(from, to);
+            const bool only_unsafe = !clips && rule_ == Cast::clip;
+            throw invalid_argument("{}: the value {} at {} does not fit {}", name(), value,
+                                   place_text(slice, info.order, *bad), to.to_string())
+                .advising(Action::cast, clips || only_unsafe ? "takes it" : "may take it",
+                          only_unsafe ? "unsafe" : "clip or unsafe");
         }
         copy_elements(made.view(), out.part(within(region, slice)));
     });

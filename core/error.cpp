@@ -1,11 +1,38 @@
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
 namespace tessera {
+
+Error Error::advising(Action action, std::string_view effect, std::string_view value) const {
+    Error more = *this;
+    more.advice_.push_back({action, std::string(effect), std::string(value)});
+    return more;
+}
+
+Error Error::reworded(ErrorCode code, const std::string& message) const {
+    Error other(code, message);
+    other.advice_ = advice_;
+    return other;
+}
+
+std::string advice_text(const std::vector<Advice>& advice, std::span<const ActionName> names) {
+    std::string text;
+    for (const Advice& one : advice) {
+        const auto* const row = std::to_address(std::ranges::find(names, one.action, &ActionName::action));
+        if (row == names.data() + names.size()) continue;
+        text += text.empty() ? "; " : ", ";
+        if (one.effect.empty()) text += "give ";
+        text += one.value.empty() ? std::string(row->name) : fmt::format(fmt::runtime(row->with_value), one.value);
+        if (!one.effect.empty()) text += " " + one.effect;
+    }
+    return text;
+}
 
 Error io_error(std::string_view doing, std::string_view path, int error_number) {
     std::string message = std::string(doing) + " " + std::string(path) + ": ";

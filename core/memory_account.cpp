@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/memory_account.h>
 
 #include <fmt/format.h>
@@ -62,9 +63,10 @@ void MemoryAccount::take(std::uint64_t bytes) {
     const std::uint64_t held = used();
     const std::uint64_t all = held + std::min(bytes, UINT64_MAX - held);
     constexpr std::uint64_t worth_saying = std::uint64_t{1} << 20;
-    throw over_budget("{} of memory are needed{}; --max-memory is {}; give --max-memory {}M", memory_text(bytes),
+    throw over_budget("{} of memory are needed{}; the limit is {}", memory_text(bytes),
                       held < worth_saying ? "" : fmt::format(" beside {} in use", memory_text(held)),
-                      memory_text(limit_), ((all - std::min(all, beside_)) >> 20U) + 1);
+                      memory_text(limit_))
+        .advising(Action::max_memory, "", fmt::format("{}M", ((all - std::min(all, beside_)) >> 20U) + 1));
 }
 
 MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account)

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/csv.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ void about_field(const CsvRows& rows, std::size_t i, const Body& body) {
         body();
     } catch (const Error& e) {
         if (e.code() != ErrorCode::invalid_argument) throw;
-        rows.refuse(i, e.what());
+        throw rows.error_at(i, e);
     }
 }
 
@@ -173,7 +174,7 @@ private:
     /// kind.
     void choose(const CsvRow& names) {
         if (count_ == 0) {
-            throw corrupt("{}: a header and no row; --dtype says what is in such rows", file_.name());
+            throw corrupt("{}: a header and no row", file_.name()).advising(Action::dtype, "says what is in such rows");
         }
         const bool alike = std::ranges::all_of(kinds_, [&](const CsvKind& k) { return k.same_kind(kinds_.front()); });
         in_context(
@@ -267,14 +268,14 @@ private:
     Table table_;
 };
 
-/// What picks so many dimensions of an array: "; --sel '0, :, :' picks two of them".
-std::string advised_selection(const Shape& shape, int rank) {
-    if (shape.rank() < rank) return {};
+/// The error with a selection that picks so many dimensions of an array.
+Error advise_selection(const Error& error, const Shape& shape, int rank) {
+    if (shape.rank() < rank) return error;
     std::string selection;
     for (int d = 0; d < shape.rank(); ++d) {
         selection += fmt::format("{}{}", d == 0 ? "" : ", ", d < shape.rank() - rank ? "0" : ":");
     }
-    return fmt::format("; a selection picks {} of them: --sel '{}'", rank == 1 ? "one" : "two", selection);
+    return error.advising(Action::selection, rank == 1 ? "picks one of them" : "picks two of them", selection);
 }
 
 class CsvSink final : public ArraySink {
@@ -282,8 +283,10 @@ public:
     CsvSink(std::unique_ptr<ByteSink> sink, DType dtype, const Shape& shape)
         : sink_(std::move(sink)), dtype_(std::move(dtype)), shape_(shape), columns_(csv_columns(dtype_)) {
         if (shape.rank() != 1 && (shape.rank() != 2 || dtype_.kind() == Kind::structure)) {
-            throw unsupported("a .csv holds one or two dimensions, and of structures one, but this has the shape {}{}",
-                              shape.to_string(), advised_selection(shape, dtype_.kind() == Kind::structure ? 1 : 2));
+            throw advise_selection(
+                unsupported("a .csv holds one or two dimensions, and of structures one, but this has the shape {}",
+                            shape.to_string()),
+                shape, dtype_.kind() == Kind::structure ? 1 : 2);
         }
         width_ = shape.rank() == 2 ? shape[1] : 1;
         alone_ = width_ == 1 && columns_.size() == 1;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>
@@ -307,7 +308,8 @@ void CsvKind::add(std::string_view text) {
         ++large_;
     } else if (number_of<double>(text)) {
         const bool digits_only = text.find_first_not_of("+-0123456789") == std::string_view::npos;
-        if (digits_only) throw invalid_argument("no integer type holds {}; --dtype f8 rounds it", text);
+        if (digits_only)
+            throw invalid_argument("no integer type holds {}", text).advising(Action::dtype, "rounds it", "f8");
         ++reals_;
     } else if (boolean_of(text)) {
         ++booleans_;
@@ -339,7 +341,8 @@ DType CsvKind::dtype() const {
     if (booleans_ > 0) return DType::scalar(Kind::boolean, 1, ByteOrder::none);
     if (reals_ > 0) return DType::scalar(Kind::real, 8, ByteOrder::little);
     if (large_ > 0 && negative_ > 0) {
-        throw invalid_argument("no integer type holds all of these numbers; --dtype f8 rounds them");
+        throw invalid_argument("no integer type holds all of these numbers")
+            .advising(Action::dtype, "rounds them", "f8");
     }
     return DType::scalar(large_ > 0 ? Kind::unsigned_integer : Kind::integer, 8, ByteOrder::little);
 }

@@ -1,5 +1,7 @@
 #include "csv_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include <tessera/error_text.h>
@@ -39,15 +41,16 @@ int CsvRows::take() {
     return c;
 }
 
-void CsvRows::refuse(std::size_t i, std::string_view why) const {
-    throw corrupt("{}: line {}, column {}: {}", file_.name(), row_.line, i + 1, why);
+Error CsvRows::error_at(std::size_t i, const Error& why) const {
+    return why.reworded(ErrorCode::corrupt,
+                        fmt::format("{}: line {}, column {}: {}", file_.name(), row_.line, i + 1, why.what()));
 }
 
 void CsvRows::quoted() {
     (void)take();
     for (;;) {
         const int c = take();
-        if (c < 0) refuse(fields_.size(), "a quote is opened and never closed");
+        if (c < 0) throw error_at(fields_.size(), corrupt("a quote is opened and never closed"));
         if (c == '"') {
             if (peek() != '"') break;
             (void)take();
@@ -56,7 +59,7 @@ void CsvRows::quoted() {
     }
     const int next = peek();
     if (next >= 0 && next != ',' && next != '\n' && next != '\r') {
-        refuse(fields_.size(), "there is text behind the closing quote");
+        throw error_at(fields_.size(), corrupt("there is text behind the closing quote"));
     }
 }
 

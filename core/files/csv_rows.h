@@ -6,6 +6,7 @@
 
 #include <tessera/byte_io.h>
 #include <tessera/counted.h>
+#include <tessera/error.h>
 
 namespace tessera {
 
@@ -39,8 +40,8 @@ public:
     [[nodiscard]] std::size_t size() const { return fields_.size(); }
     [[nodiscard]] std::string_view field(std::size_t i) const { return fields_.field(i); }
     [[nodiscard]] const CsvPlace& place() const { return row_; }  ///< of the row
-    /// Throws corrupt about column `i` of the row.
-    [[noreturn]] void refuse(std::size_t i, std::string_view why) const;
+    /// A corrupt error about column `i` of the row.
+    [[nodiscard]] Error error_at(std::size_t i, const Error& why) const;
 
 private:
     /// The next character, or -1 at the end; peek() leaves it there.

@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
@@ -343,10 +344,10 @@ void require_picture(const std::string& file, const DType& dtype, const Shape& s
     constexpr std::int64_t most = 0x7FFFFFFF;
     if (!picture || shape[0] < 1 || shape[1] < 1 || shape[0] > most || shape[1] > most) {
         throw unsupported(
-            "{}: a .png has the shape (height, width), or (height, width, 2 to 4) with alpha and colours, "
-            "not {}; --sel "
-            "picks a part, `tessera unstack` makes many",
-            file, shape.to_string());
+            "{}: a .png has the shape (height, width), or (height, width, 2 to 4) with alpha and colours, not {}", file,
+            shape.to_string())
+            .advising(Action::selection, "picks a part")
+            .advising(Action::unstack, "makes many");
     }
 }
 

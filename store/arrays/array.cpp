@@ -88,7 +88,7 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
 
 Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     auto found = find_array(*store, prefix);
-    if (!found) throw not_found(absence_message(*store, prefix, "array"));
+    if (!found) throw absence(*store, prefix, "array");
     return open_found(std::move(store), prefix, *found->dialect, std::move(found->document));
 }
 
@@ -107,7 +107,7 @@ Array ArrayAccess::create_whole(std::shared_ptr<KeyValueStore> store, std::strin
     Array array = Array::create(std::move(store), prefix, *choice.dialect, make_metadata(options), false);
     const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
     for (const auto& note : {choice.note, undefined}) {
-        if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), *note));
+        if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), note->text));
     }
     const Value attributes = new_attributes(options);
     if (!attributes.as_object().empty()) array.attributes().replace(attributes);

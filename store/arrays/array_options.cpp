@@ -1,6 +1,6 @@
 #include <tessera/array_options.h>
 
-#include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/element.h>
@@ -22,22 +22,21 @@ const Dialect& default_format(std::string_view preferred) {
     return dialect_named(preferred.empty() ? "zmeta" : preferred);
 }
 
-FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred, std::string_view option_prefix) {
+FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred) {
     if (!options.format.empty()) return {.dialect = &dialect_named(options.format)};
-    return chosen(options, !options.dimension_names.empty(), default_format(preferred), option_prefix);
+    return chosen(options, !options.dimension_names.empty(), default_format(preferred));
 }
 
 FillValue null_fill() {
     return {.bytes = std::nullopt, .spelling = Value(), .error = {}};
 }
 
-std::optional<std::string> undefined_note(const Dialect& dialect, const ArrayMetadata& m,
-                                          std::string_view option_prefix) {
+std::optional<Note> undefined_note(const Dialect& dialect, const ArrayMetadata& m) {
     if (!dialect.fill_is_missing || m.fill.bytes || !m.fill.error.empty()) return {};
-    return fmt::format(
+    return Note(
         "the fill value is null, so that elements that were never written have no value: zarr-python reads them as "
-        "whatever is in its memory; write all of them, or give them one with {}fill",
-        option_prefix);
+        "whatever is in its memory; write all of them",
+        {{Action::fill, "gives them one"}});
 }
 
 ArrayMetadata make_metadata(const ArrayOptions& options) {

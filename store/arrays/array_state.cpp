@@ -1,5 +1,6 @@
 #include "array_state.h"
 
+#include <tessera/action.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/error_text.h>
 #include <algorithm>
@@ -76,10 +77,8 @@ std::optional<Value> NodeState::attributes() const {
 
 void NodeState::save_attributes(const Value& attributes) {
     if (dialect == nullptr) {
-        throw unsupported(
-            "{}: a plain directory that holds arrays cannot have attributes; `tessera group {}` makes it a group that "
-            "can",
-            name, name);
+        throw unsupported("{}: a plain directory that holds arrays cannot have attributes", name)
+            .advising(Action::make_group, "makes it a group that can", name);
     }
     if (published) {
         dialect->save_attributes(*store, prefix, attributes);

@@ -1,6 +1,7 @@
 #include <tessera/copy_array.h>
 
 #include <stdlib.h>
+#include <tessera/action.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/error_text.h>
 #include <tessera/field.h>
@@ -176,8 +177,9 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         const std::int64_t needed = checked_multiply(least, options.held, "memory");
         throw over_budget(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
-            "{} bytes; give at least --max-memory {}M",
-            given, needed, ceil_div(needed, std::int64_t{1} << 20));
+            "{} bytes",
+            given, needed)
+            .advising(Action::max_memory, "", fmt::format("{}M", ceil_div(needed, std::int64_t{1} << 20)));
     }
     Plan plan{.block = {}, .unit = unit, .axes = {}, .sink_in_order = sink.in_order};
     // With a block for each thread, one thread reads while another writes; a file that serialises access prevents that.

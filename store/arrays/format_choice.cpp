@@ -1,6 +1,7 @@
 #include "format_choice.h"
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error.h>
 
 namespace tessera {
@@ -9,8 +10,8 @@ bool names_are_read(const Dialect& dialect) {
     return dialect.dimension_names || dialect.fill_is_missing;
 }
 
-std::string v3_note(std::string_view why, std::string_view option_prefix) {
-    return fmt::format("made in format v3, because {}; {}format chooses another", why, option_prefix);
+Note v3_note(std::string_view why) {
+    return {fmt::format("made in format v3, because {}", why), {{Action::format, "chooses another"}}};
 }
 
 std::string no_names_text(const Dialect& dialect) {
@@ -25,7 +26,7 @@ ArrayMetadata expressed(const ArrayOptions& options, const Dialect& dialect) {
     return metadata;
 }
 
-FormatChoice chosen(const ArrayOptions& options, bool names, const Dialect& own, std::string_view option_prefix) {
+FormatChoice chosen(const ArrayOptions& options, bool names, const Dialect& own) {
     std::string why;
     try {
         (void)expressed(options, own);
@@ -38,7 +39,7 @@ FormatChoice chosen(const ArrayOptions& options, bool names, const Dialect& own,
     try {
         const Dialect& v3 = dialect_named("v3");
         (void)expressed(options, v3);
-        return {.dialect = &v3, .note = v3_note(why, option_prefix)};
+        return {.dialect = &v3, .note = v3_note(why)};
     } catch (const Error&) {
         return {.dialect = &own};  // it is not the format
     }

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/group.h>
 
 #include <fmt/ranges.h>
@@ -130,10 +131,11 @@ void remove_node(KeyValueStore& store, std::string_view prefix, RemoveOptions op
             if (passed.why == PassedFolder::Why::nowhere || probe_node(store, place)) links.push_back(place);
         }
     }
-    if (!node && all.empty()) throw not_found(absence_message(store, prefix, "array or group"));
+    if (!node && all.empty()) throw absence(store, prefix, "array or group");
     if (all.size() + links.size() > 0 && !options.recursive) {
-        throw invalid_argument("{}: a group that holds {} arrays and groups; --recursive removes them too",
-                               name_of(store, prefix), all.size() + links.size());
+        throw invalid_argument("{}: a group that holds {} arrays and groups", name_of(store, prefix),
+                               all.size() + links.size())
+            .advising(Action::recursive, "removes them too");
     }
     for (Node& below : all) below.path = join_key(prefix, below.path);
     all.insert(all.begin(), node.value_or(Node{std::string(prefix)}));
@@ -213,7 +215,7 @@ Group Group::open(const fs::path& path, const StoreOptions& options) {
 Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
     const std::optional<Node> node = probe_node(*store, prefix);
     if ((node && node->kind == NodeKind::array) || (!node && child_nodes(*store, prefix).empty())) {
-        throw not_found(absence_message(*store, prefix, "group"));
+        throw absence(*store, prefix, "group");
     }
     // The removal of a group deletes its metadata before its last nodes. The rest is not a plain folder.
     if (!node) require_present({store, std::string(prefix)});

@@ -84,7 +84,7 @@ void Located::look_in_place() {
 
 Array Located::array() const {
     if (document_ == nullptr) {
-        if (place) throw not_found(absence_message(*place->store, place->prefix, "array"));
+        if (place) throw absence(*place->store, place->prefix, "array");
         (void)find_place(file.path);  // throws, naming what is there
         throw not_found("{}: no array is here", path);
     }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
 #include <tessera/no_text.h>
@@ -148,9 +149,9 @@ void require_text(const LoadedArray& loaded, const ArrayView& v, const Place& pl
         const std::string_view element = slot[n].view();
         if (!element.starts_with(no_text_mark)) continue;
         throw unsupported(
-            "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it; "
-            "`tessera set` gives it a text",
-            place(index_in(all, n)).to_string(), element.substr(1, 60));
+            "element {} is no text, but {} in JSON: Tessera neither reads it nor rewrites the chunk that holds it",
+            place(index_in(all, n)).to_string(), element.substr(1, 60))
+            .advising(Action::set_element, "gives it a text");
     }
 }
 

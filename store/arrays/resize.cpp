@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/copy_array.h>
 #include <tessera/copy_elements.h>
 #include <tessera/error_text.h>
@@ -241,8 +242,9 @@ void take_back(Append& append, ErrorCode code, std::string_view reason) {
         append.take_back();
     } catch (const std::exception& e) {
         throw Error(code, fmt::format("{}; chunks that were appended by then are left, because removing them failed "
-                                      "too: {}; they show nowhere, and `tessera repair` sets them aside",
-                                      reason, e.what()));
+                                      "too: {}; they show nowhere",
+                                      reason, e.what()))
+            .advising(Action::repair, "sets them aside");
     }
 }
 

@@ -43,6 +43,7 @@
 #include "batch.h"
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/parallel.h>
 #include <tessera/stop.h>
@@ -296,12 +297,13 @@ void record_batch(KeyValueStore& store, std::string_view prefix, Journal& journa
             try_to_forget(store, prefix, journal);
             throw;
         }
-        throw Error(
-            ErrorCode::recorded,
-            fmt::format("{0}: the batch is recorded and takes effect, do not repeat it; the next opening goes on "
-                        "with it, once this is mended: {1}; `tessera repair {0}` finishes it, with "
-                        "--give-up-batches it is taken back",
-                        join_key(store.name(), prefix), e.what()));
+        const std::string name = join_key(store.name(), prefix);
+        throw Error(ErrorCode::recorded,
+                    fmt::format("{}: the batch is recorded and takes effect, do not repeat it; the next opening goes "
+                                "on with it, once this is mended: {}",
+                                name, e.what()))
+            .advising(Action::repair, "finishes it", name)
+            .advising(Action::give_up_batches, "takes it back", name);
     }
 }
 
@@ -405,11 +407,12 @@ void finish_batch(KeyValueStore& store, std::string_view prefix, bool arrays_loc
         keep_old_values(store, prefix, *journal);
         apply(store, prefix, *journal, arrays_locked);
     } catch (const Error& e) {
+        const std::string name = join_key(store.name(), prefix);
         throw Error(e.code(),
-                    fmt::format("{0}: a batch of edits that was recorded before cannot be put in place: {1}; once that "
-                                "is mended the next opening finishes it; `tessera repair {0} --give-up-batches` takes "
-                                "it back",
-                                join_key(store.name(), prefix), e.what()));
+                    fmt::format("{}: a batch of edits that was recorded before cannot be put in place: {}; once that "
+                                "is mended the next opening finishes it",
+                                name, e.what()))
+            .advising(Action::give_up_batches, "takes it back", name);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "group_batch.h"
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
 #include <algorithm>
@@ -59,8 +60,9 @@ Fate fate_of(const KeyValueStore& store, std::string_view prefix, const Journal&
         if (!begun) {
             throw corrupt(
                 "{}: a part of a batch over a group is recorded here, and the group is not there, {} above; open the "
-                "array in its group, or `tessera repair` sets the part aside, and the array stays as it is",
-                join_key(store.name(), prefix), folders(journal.group_above));
+                "array in its group",
+                join_key(store.name(), prefix), folders(journal.group_above))
+                .advising(Action::repair, "sets the part aside, and the array stays as it is");
         }
     }
     return begun ? Fate::takes_effect : Fate::never;

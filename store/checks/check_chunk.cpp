@@ -93,7 +93,8 @@ Fault current_fault() {
         // A chunk that cannot be read now (no permission, too many open files) may be intact, and must not be repaired.
         const bool unknown =
             e.code() == ErrorCode::unsupported || e.code() == ErrorCode::budget || e.code() == ErrorCode::io;
-        return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what(), e.code() == ErrorCode::budget};
+        return {unknown ? FindingKind::unchecked : FindingKind::damage, e.what(), e.code() == ErrorCode::budget,
+                e.advice()};
     } catch (const std::bad_alloc&) {
         return {FindingKind::unchecked, "there is not enough memory for it"};
     } catch (const std::exception& e) {

@@ -16,6 +16,7 @@ struct Fault {
     FindingKind kind = FindingKind::damage;
     std::string text;
     bool over_budget = false;  ///< it took too much memory, beside others or alone
+    std::vector<Advice> advice = {};
 };
 
 /// The fault for the current exception. Rethrows a cancellation, which is not a fault of the data.

@@ -38,7 +38,7 @@ public:
         for (const Finding& f : findings_) {
             if (!may_be_edit(f) || f.remedy == Remedy::restore || !has_parity(f.node) || !is_broken(f.node)) continue;
             throw invalid_argument(
-                "--to-seal: the seal of {} was broken on purpose, so that only files that are named are "
+                "the seal of {} was broken on purpose, so that only files that are named are "
                 "restored, such as {}",
                 join_key(store_.name(), join_key(prefix_, f.node)), f.key);
         }
@@ -67,7 +67,7 @@ public:
                 return f.key == name && (may_be_edit(f) || f.remedy == Remedy::restore);
             });
             if (there) continue;
-            throw invalid_argument("--to-seal {}: no such file differs from a seal with parity", name);
+            throw invalid_argument("{}: no such file differs from a seal with parity", name);
         }
     }
 

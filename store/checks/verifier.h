@@ -61,6 +61,7 @@ private:
             Fault fault = current_fault();
             where.kind = fault.kind;
             where.text = std::move(fault.text);
+            where.advice = std::move(fault.advice);
             // A file that cannot be read now may be intact, and must not be repaired.
             if (where.kind == FindingKind::unchecked) where.remedy = Remedy::none;
             add(std::move(where));

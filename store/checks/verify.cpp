@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/verify.h>
 
 #include <fmt/format.h>
@@ -18,8 +19,8 @@
 #include "beside_store.h"
 #include "destination_lock_file.h"
 #include "metadata_json.h"
-#include "snapshot_record.h"
 #include "node_files.h"
+#include "snapshot_record.h"
 #include "verifier.h"
 
 namespace tessera {
@@ -297,14 +298,15 @@ bool Verifier::check_own(const std::string& path) {
     if (options_.seals && holds(listing.prefixes, manifest) && !holds(listing.prefixes, "parity")) {
         add({.node = path,
              .key = join_key(path, seal_key),
-             .text = "a directory in the place of a seal's list of files; `tessera seal` sets it aside and seals what "
-                     "is there now"});
+             .text = "a directory in the place of a seal's list of files",
+             .advice = {{Action::seal, "sets it aside and seals what is there now"}}});
     }
     if (!holds(listing.keys, unfinished_marker_key.substr(unfinished_marker_key.rfind('/') + 1))) return false;
     add({.kind = FindingKind::leftover,
          .node = path,
          .key = join_key(path, unfinished_marker_key),
-         .text = "an unfinished copy; the same command with --resume goes on with it, --overwrite starts afresh"});
+         .text = "an unfinished copy",
+         .advice = {{Action::resume, "goes on with it where it was begun"}, {Action::overwrite, "starts afresh"}}});
     return true;
 }
 
@@ -313,14 +315,17 @@ void Verifier::check_own_part(const std::string& node, const std::string& key, s
         check_temporaries(node, key);
         if (check_place(node, join_key(key, "journal"))) check_batch(node, key);
     } else if (name == "damaged") {
-        add({.kind = FindingKind::note, .node = node, .key = key, .text = set_aside_text(node)});
+        add({.kind = FindingKind::note,
+             .node = node,
+             .key = key,
+             .text = set_aside_text(node),
+             .advice = {{Action::drop_damaged, "deletes it"}}});
     }
 }
 
 std::string Verifier::set_aside_text(const std::string& node) const {
     const SetAside size = set_aside_in(*store_, place(node));
-    return fmt::format("what repair set aside: {} files, {} bytes; `tessera repair --drop-damaged` deletes it",
-                       size.files, size.bytes);
+    return fmt::format("what repair set aside: {} files, {} bytes", size.files, size.bytes);
 }
 
 void Verifier::check_batch(const std::string& node, const std::string& key) {
@@ -346,6 +351,7 @@ void Verifier::check_batch(const std::string& node, const std::string& key) {
             finding.kind = newer ? FindingKind::unchecked : FindingKind::damage;
             if (e.code() == ErrorCode::corrupt) finding.remedy = Remedy::set_aside_batch;
             finding.text = e.what();
+            finding.advice = e.advice();
         }
     }
     add(std::move(finding));
@@ -379,9 +385,9 @@ void Verifier::check_snapshot(const std::string& path) {
              .key = files,
              .text = fmt::format("not one of its {} files has the time that it had when the snapshot was made, though "
                                  "{} have their sizes: it was copied without the times (cp -r; cp -a keeps them), "
-                                 "and no sums tell whether they hold the same; `tessera snapshot PATH accept NAME` "
-                                 "takes them as they are",
-                                 state->files, state->untold.size())});
+                                 "and no sums tell whether they hold the same",
+                                 state->files, state->untold.size()),
+             .advice = {{Action::accept_snapshot, "takes them as they are", "NAME"}}});
     }
     if (state->moved > 0) {
         add({.kind = FindingKind::note,
@@ -422,7 +428,7 @@ VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     }
     VerifyReport report = Verifier(store, prefix, options).run();
     if (report.arrays == 0 && report.groups == 0 && report.findings.empty()) {
-        throw not_found(absence_message(*store, prefix, "array or group"));
+        throw absence(*store, prefix, "array or group");
     }
     return report;
 }

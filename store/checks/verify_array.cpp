@@ -1,5 +1,6 @@
 // For one array: the files in its directory, and whether its chunks decode.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/array_plan.h>
 #include <tessera/copy.h>
 #include <tessera/error.h>
@@ -133,9 +134,9 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
         add({.kind = FindingKind::unchecked,
              .node = path,
              .key = join_key(path, array.dialect->metadata_key),
-             .text = fmt::format("its chunks were not decoded: one takes {} bytes of memory, the budget is {}; give "
-                                 "at least --max-memory {}M",
-                                 need, memory, (need >> 20U) + 1)});
+             .text = fmt::format("its chunks were not decoded: one takes {} bytes of memory, the budget is {}", need,
+                                 memory),
+             .advice = {{Action::max_memory, "", fmt::format("{}M", (need >> 20U) + 1)}}});
         return;
     }
     IoOptions outer = options_.io;
@@ -191,7 +192,8 @@ void Verifier::add_chunk(const std::string& path, const ArrayState& array, const
          .key = below(array.chunk_key(loaded, index)),
          .chunk = index,
          .inner = bad.inner,
-         .text = bad.fault.text});
+         .text = bad.fault.text,
+         .advice = bad.fault.advice});
 }
 
 }  // namespace tessera

@@ -47,7 +47,11 @@ bool guarded(VerifyReport& report, const std::string& key, const Body& body) {
         return true;
     } catch (...) {
         Fault fault = current_fault();
-        report.findings.push_back({.kind = fault.kind, .node = key, .key = key, .text = std::move(fault.text)});
+        report.findings.push_back({.kind = fault.kind,
+                                   .node = key,
+                                   .key = key,
+                                   .text = std::move(fault.text),
+                                   .advice = std::move(fault.advice)});
         return false;
     }
 }

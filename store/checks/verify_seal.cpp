@@ -1,5 +1,6 @@
 // Findings of verify about seals, with or without parity.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/parity.h>
 #include <tessera/seal.h>
 
@@ -18,8 +19,8 @@ void Verifier::check_seal(const std::string& path) {
         add({.kind = FindingKind::leftover,
              .node = path,
              .key = join_key(path, parity_folder),
-             .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it; "
-                     "`tessera seal --parity` begins again"});
+             .text = "a first sealing with parity is at work or was interrupted, and so nothing is sealed with it",
+             .advice = {{Action::seal_with_parity, "begins again"}}});
     }
     SealState state;
     if (!guarded({.node = path, .key = manifest}, [&] { state = seal_state(*store_, place(path), options_.io); })) {
@@ -105,15 +106,15 @@ void Verifier::add_differing(const std::string& path, const Differing& file, con
     if (!file.solvable) {
         finding.text += "; more is lost than the parity can give back";
     } else if (state.broken) {
-        finding.text +=
-            fmt::format(", and the seal was broken on purpose; `tessera repair --to-seal {}` restores it", finding.key);
+        finding.text += ", and the seal was broken on purpose";
+        finding.advice.push_back({Action::repair_to_seal, "restores it", finding.key});
     } else if (file.kind == Differing::Kind::changed) {
-        finding.text += state.times_prove
-                            ? ", perhaps by an edit; `tessera repair --to-seal` restores it"
-                            : "; most files have lost the times of the seal, so that an edit cannot be told "
-                              "from damage; `tessera repair --to-seal` restores it";
+        finding.text += state.times_prove ? ", perhaps by an edit"
+                                          : "; most files have lost the times of the seal, so that an edit cannot be "
+                                            "told from damage";
+        finding.advice.push_back({Action::repair_to_seal, "restores it"});
     } else {
-        finding.text += "; `tessera repair` restores it from parity";
+        finding.advice.push_back({Action::repair, "restores it from parity"});
         finding.remedy = Remedy::restore;
     }
     add(std::move(finding));
@@ -130,9 +131,8 @@ void Verifier::add_parity(const std::string& path, const ParityArchive& archive,
         finding.kind = FindingKind::leftover;
         finding.remedy = Remedy::restore;
         finding.text = fmt::format(
-            "a sealing is at work or was interrupted: the files are sealed, and their {} is complete; `tessera seal` "
-            "writes the rest of the seal",
-            about);
+            "a sealing is at work or was interrupted: the files are sealed, and their {} is complete", about);
+        finding.advice.push_back({Action::seal, "writes the rest of the seal"});
     } else {
         finding.kind = FindingKind::damage;
         finding.remedy = Remedy::restore;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/cast.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
@@ -127,8 +128,8 @@ private:
         }
         const Function* function = find_function(node.name);
         if (function == nullptr) {
-            throw error(node,
-                        fmt::format("unknown function '{}'; `tessera calc --help` lists those there are", node.name));
+            throw error(node, fmt::format("unknown function '{}'", node.name))
+                .advising(Action::calc_functions, "lists those there are");
         }
         require_arguments(node, function->arguments);
         std::vector<Term> terms;

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/coarsen.h>
 
 #include <algorithm>
@@ -226,8 +227,9 @@ private:
         (void)element_count(by_);
         const bool complex_order = dtype_.kind() == Kind::complex && with_ != Coarsening::mean;
         if (with_ != Coarsening::nearest && ((!is_number(dtype_) && !is_time(dtype_)) || complex_order)) {
-            throw unsupported("{}: there is no {} of elements of {}; --with nearest takes any", array_->name(),
-                              coarsening_name(with_), dtype_.to_string());
+            throw unsupported("{}: there is no {} of elements of {}", array_->name(), coarsening_name(with_),
+                              dtype_.to_string())
+                .advising(Action::coarsening, "takes any", "nearest");
         }
     }
 

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/coarsen.h>
 
 #include <algorithm>
@@ -150,14 +151,13 @@ Value multiscales_attributes(const Pyramid& p, bool v3) {
     return attributes;
 }
 
-void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
-                           std::string_view option_prefix) {
+void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite) {
     if (!(is_local(path) ? std::filesystem::is_directory(path) : is_anything_at(path))) return;
     if (occupant(path) == Occupant::array) throw already_exists("{} is an array", path);
     const std::optional<Group> there = group_at(locate(path));
     if (!there) return;
     if (!overwrite) {
-        throw already_exists("{}: a group is there already; {}overwrite replaces its levels", path, option_prefix);
+        throw already_exists("{}: a group is there already", path).advising(Action::overwrite, "replaces its levels");
     }
     if (there->dialect() == nullptr && holds_only_levels(path, levels)) return;
     if (there->dialect() != &dialect) {
@@ -165,8 +165,8 @@ void require_pyramid_place(const std::string& path, std::size_t levels, const Di
                              there->dialect() == nullptr ? "no format" : there->dialect()->name, dialect.name);
     }
     if (is_anything_at(std::filesystem::path(path) / fmt::format("{}", levels))) {
-        throw already_exists("{} has a level {} that the new pyramid lacks; remove it first with `tessera rm`", path,
-                             levels);
+        throw already_exists("{} has a level {} that the new pyramid lacks", path, levels)
+            .advising(Action::remove, "removes it");
     }
 }
 

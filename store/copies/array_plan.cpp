@@ -1,4 +1,5 @@
 // The metadata of a copied array in another format, or with other chunks, codecs and fill.
+#include <tessera/action.h>
 #include <tessera/array_plan.h>
 
 #include <fmt/format.h>
@@ -27,23 +28,22 @@ FillValue parse_fill(const Dialect& from, const DType& dtype, const ArrayWishes&
     const Value& value = *o.fill;
     FillValue fill{.bytes = std::nullopt, .spelling = value, .error = {}};
     if (!value.is_null()) {
-        fill.bytes = in_context([&] { return o.option_prefix + "fill"; },
-                                [&] { return element_from_value(dtype, value, Assign::exact); });
+        fill.bytes = in_context([] { return "fill"; }, [&] { return element_from_value(dtype, value, Assign::exact); });
     }
     if (fill.bytes && !from.default_fill(dtype).spelling) fill.spelling.reset();  // as make_metadata does
     return fill;
 }
 
-/// A fill in the syntax of --fill.
+/// A fill as JSON.
 std::string fill_text(const DType& dtype, const FillValue& fill) {
     if (!fill.bytes) return "null";
     const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
     const auto* element = dtype.is_variable() ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data();
-    return fmt::format("'{}'", element_to_value(dtype, element).dump());
+    return element_to_value(dtype, element).dump();
 }
 
 void add_masking_note(PlannedArray& plan, const ArrayWishes& o) {
-    if (const auto note = masking_note(*plan.dialect, plan.metadata, o.option_prefix)) plan.changes.push_back(*note);
+    if (const auto note = masking_note(*plan.dialect, plan.metadata)) plan.changes.push_back(*note);
 }
 
 void add_zstd_note(PlannedArray& plan) {
@@ -95,7 +95,7 @@ void select(ArrayMetadata& m, const Selection& selection) {
 }
 
 /// Applies the options for chunks and codecs. Returns whether any is about codecs.
-bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std::vector<std::string>& changes) {
+bool apply_layout(ArrayMetadata& m, const ArrayWishes& o, const Dialect& to, std::vector<Note>& changes) {
     if (!o.chunks && !o.shards && !o.codec && !o.order) return false;
     ChunkLayout layout = chunk_layout(m);
     if (o.chunks && !o.shards && !layout.shards.empty() && !to.shards) {
@@ -138,8 +138,7 @@ Conversion convert(const ArrayMetadata& m, const std::optional<Value>& attribute
             } catch (const Error&) {
                 continue;
             }
-            throw Error(e.code(),
-                        fmt::format("{}; {}fill {} works", e.what(), o.option_prefix, fill_text(m.dtype, fill)));
+            throw e.advising(Action::fill, "works", fill_text(m.dtype, fill));
         }
         throw;
     }
@@ -150,8 +149,8 @@ void set_dimensions(PlannedArray& plan, const ArrayWishes& o) {
     std::vector<std::optional<std::string>> names = *o.dimension_names;
     const Shape& shape = plan.metadata.shape;
     if (std::cmp_not_equal(names.size(), shape.rank())) {
-        throw invalid_argument("{}dims: {} names were given for {} dimensions", o.option_prefix, names.size(),
-                               shape.rank());
+        throw invalid_argument("{} names were given for {} dimensions", names.size(), shape.rank())
+            .advising(Action::dimension_names, "takes one for each");
     }
     if (plan.attributes) plan.attributes->erase(dimensions_attribute);
     if (plan.dialect->dimension_names) {
@@ -166,29 +165,30 @@ bool names_dimensions(const std::optional<Value>& attributes) {
     return attributes && attributes->find(dimensions_attribute) != nullptr;
 }
 
-/// " (format v3 can)" for the newest dialect for which takes(dialect) is true, else "".
+/// The error with the advice to take the newest format for which takes(dialect) is true.
 template <class Takes>
-std::string advised_format(std::string_view option_prefix, const Takes& takes) {
+Error advise_format(const Error& error, const Takes& takes) {
     for (std::size_t n = dialect_table().size(); n-- > 0;) {
         const Dialect& dialect = dialect_table()[n];
         try {
-            if (takes(dialect)) return fmt::format(" ({}format {} can)", option_prefix, dialect.name);
+            if (takes(dialect)) return error.advising(Action::format, "can", dialect.name);
         } catch (const Error&) {
             continue;
         }
     }
-    return {};
+    return error;
 }
 
 /// Casts the fill to another dtype. It must fit, as elements must.
-void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view option_prefix) {
+void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule) {
     if (!m.fill.bytes || m.dtype.is_variable()) return;
     NDArray fill(native_dtype(m.dtype), {1});
     fill_elements(fill.view(), m.dtype, m.fill.bytes->data());
     NDArray made(native_dtype(dtype), {1});
     if (cast_packed(fill.dtype(), fill.bytes().data(), made.dtype(), made.bytes().data(), 1, rule)) {
-        throw invalid_argument("the fill value {} does not fit {}; {}fill gives another",
-                               element_to_text(fill.dtype(), fill.bytes().data()), dtype.to_string(), option_prefix);
+        throw invalid_argument("the fill value {} does not fit {}", element_to_text(fill.dtype(), fill.bytes().data()),
+                               dtype.to_string())
+            .advising(Action::fill, "gives another");
     }
     NDArray stored(dtype, {1});
     copy_elements(made.view(), stored.view());
@@ -196,9 +196,9 @@ void cast_fill(ArrayMetadata& m, const DType& dtype, Cast rule, std::string_view
 }
 
 /// Changes the dtype of the metadata: keeps compressors, and removes codecs that depend on the elements.
-void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o, std::vector<std::string>& changes) {
+void change_dtype(ArrayMetadata& m, const CastSource& cast, const ArrayWishes& o, std::vector<Note>& changes) {
     const DType dtype = cast.info().dtype;
-    if (!o.fill) cast_fill(m, dtype, cast.rule(), o.option_prefix);
+    if (!o.fill) cast_fill(m, dtype, cast.rule());
     ChunkLayout layout = chunk_layout(m);
     const Order order = order_of(layout.codecs);
     std::vector<CodecConfig> kept;
@@ -223,7 +223,7 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
                           const CastSource* cast) {
     const ArrayMetadata before = from.metadata();
     ArrayMetadata wanted = before;
-    std::vector<std::string> changes;
+    std::vector<Note> changes;
     const Dialect& dialect = o.format ? dialect_named(*o.format) : from.dialect();
     if (cast != nullptr) change_dtype(wanted, *cast, o, changes);
     if (selection) select(wanted, *selection);
@@ -234,9 +234,9 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         if (attributes) attributes->erase(null_fill_attribute);
     }
     const bool named = names_dimensions(attributes);
-    const auto advice = [&]() -> std::string {
-        if (o.format) return {};
-        return advised_format(o.option_prefix, [&](const Dialect& d) {
+    const auto refused = [&](const Error& error) {
+        if (o.format) return error;
+        return advise_format(error, [&](const Dialect& d) {
             return convert_metadata(wanted, attributes, from.dialect(), d, true).metadata.codecs == wanted.codecs;
         });
     };
@@ -246,10 +246,10 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
         dialect.require_expressible(made.metadata);
     } catch (const Error& e) {
         if (!codecs_chosen || e.code() != ErrorCode::unsupported) throw;
-        throw Error(e.code(), e.what() + advice());
+        throw refused(e);
     }
     if (codecs_chosen && made.metadata.codecs != wanted.codecs) {
-        throw unsupported("{} cannot store this as asked: {}{}", dialect.name, made.changes.back(), advice());
+        throw refused(unsupported("{} cannot store this as asked: {}", dialect.name, made.changes.back()));
     }
     if (o.structures) name_structures(dialect, made.metadata, *o.structures);
     if (o.separator) made.metadata.keys = dialect.default_keys().with_separator(*o.separator);
@@ -277,7 +277,7 @@ PlannedArray plan_copy(const Array& from, const ArrayWishes& o, const std::optio
         ArrayWishes wishes = o;
         wishes.format = "v3";
         PlannedArray plan = plan_copy_as(from, wishes, selection, cast);
-        plan.changes.insert(plan.changes.begin(), v3_note(why, o.option_prefix));
+        plan.changes.insert(plan.changes.begin(), v3_note(why));
         return plan;
     };
     std::optional<PlannedArray> plan;
@@ -346,13 +346,13 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         options.format = *o.format;
     } else if (o.may_take_v3) {
         const bool names = o.dimension_names.has_value() && !o.like_format;
-        choice = chosen(options, names, usual_format(o), o.option_prefix);
+        choice = chosen(options, names, usual_format(o));
         options.format = choice.dialect->name;
     } else {
         options.format = usual_format(o).name;
     }
     PlannedArray plan{&dialect_named(options.format),
-                      metadata_of_new(options, o.format.has_value(), o.option_prefix),
+                      metadata_of_new(options, o.format.has_value()),
                       stored_attributes(from),
                       {},
                       "it is no array yet"};
@@ -380,37 +380,34 @@ bool asks_for_a_format(const ArrayWishes& wishes) {
     return wishes.codec || wishes.structures || wishes.dimension_names || (wishes.shards && !wishes.shards->empty());
 }
 
-ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen, std::string_view option_prefix) {
+ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen) {
     const auto made = [&](const Dialect& dialect) { return expressed(options, dialect); };
     try {
-        return made(*choose_format(options, "", option_prefix).dialect);
+        return made(*choose_format(options).dialect);
     } catch (const Error& e) {
         if (format_chosen) throw;
-        const std::string advice = advised_format(option_prefix, [&](const Dialect& dialect) {
+        throw advise_format(e, [&](const Dialect& dialect) {
             (void)made(dialect);
             return true;
         });
-        if (advice.empty()) throw;
-        throw Error(e.code(), e.what() + advice);
     }
 }
 
-std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& m,
-                                        std::string_view option_prefix) {
+std::optional<Note> masking_note(const Dialect& dialect, const ArrayMetadata& m) {
     if (!dialect.fill_is_missing || !m.fill.bytes || *m.fill.bytes != zero_element(m.dtype)) return {};
-    return fmt::format("xarray shows elements that equal the fill_value {} as missing; {}fill null keeps them",
-                       fill_text(m.dtype, m.fill), option_prefix);
+    return Note(
+        fmt::format("xarray shows elements that equal the fill_value {} as missing", fill_text(m.dtype, m.fill)),
+        {{Action::fill, "keeps them", "null"}});
 }
 
-std::optional<std::string> large_chunk_note(const ArrayMetadata& m, std::uint64_t max_memory,
-                                            std::string_view option_prefix) {
+std::optional<Note> large_chunk_note(const ArrayMetadata& m, std::uint64_t max_memory) {
     const Shape chunks = chunk_layout(m).chunks;
     const auto bytes = static_cast<std::uint64_t>(byte_count(chunks, m.dtype.size()));
     if (max_memory == 0 || bytes <= max_memory / 2) return {};
-    return fmt::format(
-        "a chunk of {} holds {}, and to write one takes twice that, more than the {} of memory allowed: "
-        "choose smaller {}chunks, or more memory each time",
-        chunks.to_string(), memory_text(bytes), memory_text(max_memory), option_prefix);
+    return Note(
+        fmt::format("a chunk of {} holds {}, and to write one takes twice that, more than the {} of memory allowed",
+                    chunks.to_string(), memory_text(bytes), memory_text(max_memory)),
+        {{Action::chunks, "makes smaller ones"}, {Action::max_memory, "allows more each time"}});
 }
 
 bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& m) {

@@ -214,8 +214,8 @@ void avoid_zstd(ArrayMetadata& m, const Dialect& to, std::vector<std::string>& c
         if (cname == nullptr || *cname != Value("zstd")) continue;
         const std::string before = codec_text(codec);
         codec.configuration.set("cname", "zlib");
-        changes.push_back(fmt::format("the codec {} becomes {} ({} cannot read zstd; --codec keeps it anyway)", before,
-                                      codec_text(codec), to.cannot_read_zstd));
+        changes.push_back(fmt::format("the codec {} becomes {} ({} cannot read zstd)", before, codec_text(codec),
+                                      to.cannot_read_zstd));
     }
 }
 

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/copy_hierarchy.h>
 
 #include <fmt/format.h>
@@ -104,8 +105,8 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
 void require_free_group(const HierarchyCopy& o) {
     if (o.overwrite || o.resume) return;
     if (const std::optional<Group> there = group_at(locate(o.destination))) {
-        throw already_exists("{} is already a group; {}overwrite replaces those of its arrays that {} has too",
-                             there->name(), o.arrays.option_prefix, o.source);
+        throw already_exists("{} is already a group", there->name())
+            .advising(Action::overwrite, fmt::format("replaces those of its arrays that {} has too", o.source));
     }
 }
 
@@ -118,7 +119,9 @@ enum class Outcome : std::uint8_t {
 
 Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& destination, HierarchyPlan& plan) {
     const std::shared_ptr<const ArraySource> source = plan.only ? plan.only : open_copied(o, job.source);
-    for (const std::string& change : job.plan.changes) o.tell(fmt::format("{}: {}", place_of(o, job), change));
+    for (const Note& change : job.plan.changes) {
+        o.tell({fmt::format("{}: {}", place_of(o, job), change.text), change.advice});
+    }
     Array& array = destination.add(job.node, job.plan, made_from(*source, o, selection_of(o, *source)));
     try {
         run_job(o, job, source.get(), array, destination.resumed());
@@ -126,7 +129,7 @@ Outcome make_array(const HierarchyCopy& o, const PlannedCopy& job, Destination& 
     } catch (const Error& e) {
         // A copy holds a chunk of either side, decoded and encoded.
         if (e.code() == ErrorCode::budget && large_chunk_note(job.plan.metadata, o.io.max_memory / 2)) {
-            throw e.within(fmt::format("{}: {}chunks of {} are large", place_of(o, job), o.arrays.option_prefix,
+            throw e.within(fmt::format("{}: chunks of {} are large", place_of(o, job),
                                        chunk_layout(job.plan.metadata).chunks.to_string()));
         }
         if (!plan.hierarchy || !is_unreadable(e) || o.resume) throw;
@@ -196,8 +199,7 @@ CopiedHierarchy copy_planned(const HierarchyCopy& o, HierarchyPlan& plan, const 
         return copy_planned(beside, plan, building_beside);
     }
     std::unique_ptr<Destination> destination = open_destination(
-        o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = o.store, .lock = &building},
-        o.arrays.option_prefix);
+        o.destination, {.overwrite = o.overwrite, .resume = o.resume, .store = o.store, .lock = &building});
     Attempt attempt;
     try {
         attempt = make_all(o, plan, *destination);
@@ -243,8 +245,8 @@ void follow_group_above(HierarchyCopy& o) {
     o.arrays.format = above->name;
     const bool is_node = o.at && (o.at->kind == PathKind::array || o.at->kind == PathKind::group);
     if (!is_node || o.at->dialect != above) {
-        o.tell(fmt::format("{} is made in format {}, like the group around it; {}format chooses another", o.destination,
-                           above->name, o.arrays.option_prefix));
+        o.tell({fmt::format("{} is made in format {}, like the group around it", o.destination, above->name),
+                {{Action::format, "chooses another"}}});
     }
 }
 
@@ -273,8 +275,8 @@ HierarchyPlan plan_taking_v3(HierarchyCopy& o) {
         o.arrays.format = "v3";
         try {
             HierarchyPlan plan = plan_hierarchy(o);
-            o.tell(fmt::format("{} is made in format v3, because {}; {}format chooses another", o.destination, e.what(),
-                               o.arrays.option_prefix));
+            o.tell({fmt::format("{} is made in format v3, because {}", o.destination, e.what()),
+                    {{Action::format, "chooses another"}}});
             return plan;
         } catch (const Error&) {
             o.arrays.format.reset();  // it is not the format
@@ -343,7 +345,7 @@ CopiedHierarchy copy_hierarchy(const std::string& source, const std::string& des
     const bool to_file = named_array_file_format(destination) != nullptr;
     std::vector<PassedFolder> passed;
     const std::vector<std::string> bundle = to_file ? bundled(o, passed) : std::vector<std::string>{};
-    if (to_file) require_free_file(split_array_path(destination).path, o.overwrite, o.arrays.option_prefix);
+    if (to_file) require_free_file(split_array_path(destination).path, o.overwrite);
     const bool existed = is_anything_at(split_array_path(destination).path);
     try {
         if (!to_file) return copy_to_arrays(o, building);

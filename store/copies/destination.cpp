@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/destination.h>
 
 #include <sys/resource.h>
@@ -29,8 +30,8 @@ std::unique_ptr<NewArray> begin_array(const fs::path& place, const std::string& 
 /// Arrays in a directory. Each is written in place or beside the one it replaces, and all appear at the end.
 class DirectoryDestination final : public Destination {
 public:
-    DirectoryDestination(fs::path root, Existing existing, std::string_view option_prefix)
-        : root_(std::move(root)), existing_(existing), option_prefix_(option_prefix), existed_(fs::exists(root_)) {}
+    DirectoryDestination(fs::path root, Existing existing)
+        : root_(std::move(root)), existing_(existing), existed_(fs::exists(root_)) {}
 
     ~DirectoryDestination() override {
         if (committed_) return;
@@ -129,9 +130,9 @@ private:
             place /= part;
             if (!fs::is_symlink(place, ignored)) continue;
             throw invalid_argument(
-                "{} is a symbolic link: nothing is written or deleted through it; name what it leads to, or "
-                "allow it by {}follow-links",
-                place.string(), option_prefix_);
+                "{} is a symbolic link: nothing is written or deleted through it; name what it leads to",
+                place.string())
+                .advising(Action::follow_links, "allows it");
         }
     }
 
@@ -170,7 +171,6 @@ private:
 
     fs::path root_;
     Existing existing_;
-    std::string option_prefix_;
     bool existed_;
     bool committed_ = false;
     std::vector<std::string> nodes_;
@@ -229,13 +229,13 @@ private:
 /// A new zip, which appears at once.
 class ZipDestination final : public Destination {
 public:
-    ZipDestination(const fs::path& path, const Existing& existing, std::string_view option_prefix) {
+    ZipDestination(const fs::path& path, const Existing& existing) {
         const bool there = fs::exists(path);
         if (existing.resume) {
-            throw invalid_argument("{}resume: {} is a zip, which is written afresh", option_prefix, path.string());
+            throw invalid_argument("{}: a zip is written afresh, never resumed", path.string());
         }
         if (there && !existing.overwrite) {
-            throw already_exists("{} exists; {}overwrite replaces it", path.string(), option_prefix);
+            throw already_exists("{} exists", path.string()).advising(Action::overwrite, "replaces it");
         }
         store_ = zip_store(path, there ? ZipMode::replace : ZipMode::create);
     }
@@ -269,12 +269,11 @@ void require_destination(const std::string& path) {
     if (fs::path(path).extension() == ".zip") require_local(path, "a zip");
 }
 
-std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
-                                              std::string_view option_prefix) {
+std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing) {
     require_destination(path);
     if (!is_local(path)) return std::make_unique<PlaceDestination>(path, existing);
-    if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing, option_prefix);
-    return std::make_unique<DirectoryDestination>(path, existing, option_prefix);
+    if (fs::path(path).extension() == ".zip") return std::make_unique<ZipDestination>(path, existing);
+    return std::make_unique<DirectoryDestination>(path, existing);
 }
 
 DestinationLock lock_destination(const std::string& path, const StoreOptions& options) {
@@ -286,12 +285,12 @@ DestinationLock lock_destination(const std::string& path, const StoreOptions& op
     return DestinationLock(place, options);
 }
 
-void require_free_file(const fs::path& path, bool overwrite, std::string_view option_prefix) {
+void require_free_file(const fs::path& path, bool overwrite) {
     if (fs::is_directory(path)) {
         throw invalid_argument("{} is a directory; choose another name for the file", path.string());
     }
     if (fs::exists(path) && !overwrite) {
-        throw already_exists("{} exists; {}overwrite replaces it", path.string(), option_prefix);
+        throw already_exists("{} exists", path.string()).advising(Action::overwrite, "replaces it");
     }
 }
 

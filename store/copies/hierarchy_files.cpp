@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/copy.h>
 #include <tessera/element.h>
@@ -83,8 +84,8 @@ std::vector<CopiedArray> write_bundle(const HierarchyCopy& o, const std::vector<
                                extensions_of_bundles());
     }
     if (o.selection) {
-        throw invalid_argument("{}sel: {} holds {} arrays; export one of them", o.arrays.option_prefix, o.source,
-                               names.size());
+        throw invalid_argument("{} holds {} arrays; export one of them", o.source, names.size())
+            .advising(Action::selection, "takes a part of one array");
     }
     const ArrayFileOptions options{.deflate_level = o.deflate_level,
                                    .durable = o.store.durability != Durability::none,

@@ -1,4 +1,5 @@
 #include "hierarchy_plan.h"
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
 #include <fmt/format.h>
@@ -146,7 +147,7 @@ PlannedCopy plan_job(const HierarchyCopy& o, const ArraySource& opened, std::str
         }
     }();
     if (plan.recode && o.dry_run) {  // the copy itself is refused, which says the same
-        if (auto note = large_chunk_note(plan.metadata, o.io.max_memory, wishes.option_prefix)) {
+        if (auto note = large_chunk_note(plan.metadata, o.io.max_memory)) {
             plan.changes.push_back(*std::move(note));
         }
     }
@@ -254,7 +255,7 @@ void plan_member_groups(const HierarchyCopy& o, const std::vector<std::string>& 
 void require_named(const HierarchyCopy& o, const HierarchyPlan& plan) {
     for (const auto& [name, value] : o.fills) {
         if (std::ranges::find(plan.jobs, name, &PlannedCopy::node) != plan.jobs.end()) continue;
-        throw invalid_argument("{}fill {}={}: {} holds no array {}", o.arrays.option_prefix, name,
+        throw invalid_argument("fill {}={}: {} holds no array {}", name,
                                value.is_string() ? value.as_string() : value.dump(), o.source, name);
     }
 }
@@ -297,13 +298,13 @@ HierarchyPlan plan_hierarchy(const HierarchyCopy& o) {
     }
     plan.hierarchy = root.has_value() || (o.at && o.at->format != nullptr && o.at->format->groups != nullptr);
     if (root) plan_group_below(o, *root, plan);
-    for (const char* option : {o.selection ? "sel" : nullptr, o.arrays.dimension_names ? "dims" : nullptr}) {
-        if (option == nullptr) continue;
+    if (o.selection || o.arrays.dimension_names) {
         const std::string one = members.empty()
                                     ? join_key(o.source, plan.jobs.empty() ? "NAME" : plan.jobs.front().node)
                                     : o.source + "::" + members.front();
-        throw invalid_argument("{}{}: {} holds several arrays; name one of them: {}", o.arrays.option_prefix, option,
-                               o.source, one);
+        const Error several = invalid_argument("{} holds several arrays; name one of them: {}", o.source, one);
+        throw o.selection ? several.advising(Action::selection, "takes a part of one array")
+                          : several.advising(Action::dimension_names, "names those of one array");
     }
     if (occupant(o.destination) == Occupant::array) {
         throw already_exists("{} is an array, and {} holds several, which need a directory", o.destination, o.source);

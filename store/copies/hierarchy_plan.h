@@ -22,7 +22,7 @@ struct HierarchyCopy : HierarchyOptions {
     std::optional<Located> at = std::nullopt;  ///< the source; nullopt if `open` is given
     std::vector<std::string> members = {};     ///< of the source, if that is a file of several arrays
 
-    void tell(const std::string& text) const {
+    void tell(const Note& text) const {
         if (note) note(text);
     }
 };

@@ -20,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/new_array.h>
 #include <tessera/place.h>
@@ -30,8 +31,8 @@
 
 #include "array_state.h"
 #include "directory_store.h"
-#include "node_files.h"
 #include "move_aside.h"
+#include "node_files.h"
 #include "replace_directory.h"
 
 namespace tessera {
@@ -152,8 +153,7 @@ Value make_marker(const Dialect& dialect, const ArrayMetadata& metadata, std::st
     Buffer text;
     (void)store->get(dialect.metadata_key, text);
     Value marker = Value::object();
-    marker.set("about",
-               "an unfinished copy by tessera: no array yet; --resume goes on with it, --overwrite replaces it");
+    marker.set("about", "an unfinished copy by tessera: no array yet; resume goes on with it, overwrite replaces it");
     marker.set("format", dialect.name);
     marker.set("made_from", made_from);
     marker.set("metadata", Value::parse({reinterpret_cast<const char*>(text.data()), text.size()}));
@@ -220,11 +220,12 @@ void require_may_replace(const fs::path& path, Occupant there, const Existing& e
             "{}: something that is no array is there, and is left alone; choose another name or move it away", name);
     }
     if (there == Occupant::array && !existing.overwrite) {
-        throw already_exists("{}: an array is there already; --overwrite replaces it", name);
+        throw already_exists("{}: an array is there already", name).advising(Action::overwrite, "replaces it");
     }
     if (there == Occupant::unfinished && !existing.overwrite && !existing.resume) {
-        throw already_exists("{}: an unfinished copy is there; --resume goes on with it, --overwrite starts afresh",
-                             name);
+        throw already_exists("{}: an unfinished copy is there", name)
+            .advising(Action::resume, "goes on with it")
+            .advising(Action::overwrite, "starts afresh");
     }
 }
 
@@ -337,8 +338,9 @@ void require_same_copy(const fs::path& path, const Value& wanted) {
         if (there != nullptr && *there == *wanted.find(member)) continue;
         throw invalid_argument(
             "{}: the unfinished copy there is another one: its {} is {}, this one's is {}; use the same "
-            "options and source, or --overwrite to start afresh",
-            place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump());
+            "options and source",
+            place, member, there == nullptr ? "missing" : there->dump(), wanted.find(member)->dump())
+            .advising(Action::overwrite, "starts afresh");
     }
 }
 

@@ -1,4 +1,5 @@
 #include "metadata_json.h"
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
 #include <fmt/ranges.h>
@@ -91,11 +92,13 @@ void require_numpy_dtype(const DType& dtype, std::string_view dialect) {
         case Kind::object:
             throw unsupported("{} has no elements of type {}", dialect, dtype.to_string());
         case Kind::bfloat16:
-            throw unsupported("{} has no elements of type {}; v3 has (--format v3)", dialect, dtype.to_string());
+            throw unsupported("{} has no elements of type {}", dialect, dtype.to_string())
+                .advising(Action::format, "has", "v3");
         case Kind::variable_text:
         case Kind::variable_bytes:
-            throw unsupported("{} has no elements of type {}; v2 and v3 have (--format v2 or --format v3)", dialect,
-                              dtype.to_string());
+            throw unsupported("{} has no elements of type {}", dialect, dtype.to_string())
+                .advising(Action::format, "has", "v3")
+                .advising(Action::format, "has, too", "v2");
         case Kind::structure:
             for (const Field& field : dtype.fields()) require_numpy_dtype(field.dtype, dialect);
             break;

@@ -28,7 +28,7 @@ decltype(auto) reading(std::string_view where, Body&& body) {
         return std::forward<Body>(body)();
     } catch (const Error& e) {
         const bool about_content = e.code() == ErrorCode::invalid_argument || e.code() == ErrorCode::not_found;
-        throw Error(about_content ? ErrorCode::corrupt : e.code(), fmt::format("{}: {}", where, e.what()));
+        throw e.reworded(about_content ? ErrorCode::corrupt : e.code(), fmt::format("{}: {}", where, e.what()));
     }
 }
 

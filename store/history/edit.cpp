@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "array_state.h"
-#include "group_access.h"
 #include "batch.h"
+#include "group_access.h"
 #include "group_batch.h"
 #include "replace_directory.h"
 #include "staged_store.h"
@@ -126,7 +126,7 @@ Array& Edit::array(std::string_view path) {
     }
     if (!state_->arrays.contains(place)) {
         if (probe_dialect(*state_->store, place) == nullptr) {
-            throw not_found(absence_message(*state_->store, place, "array"));
+            throw absence(*state_->store, place, "array");
         }
         throw invalid_argument(
             "{}: a batch over {} changes only arrays that lay in it when it began, and none behind a symbolic link",

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/snapshot.h>
 
 #include <fmt/chrono.h>
@@ -77,8 +78,8 @@ void require_name(std::string_view name) {
 DestinationLock lock_folder(const fs::path& path, const StoreOptions& options) {
     std::error_code ignored;
     if (!options.follow_links && fs::is_symlink(path, ignored)) {
-        throw invalid_argument(
-            "{} is a symbolic link: nothing is written or deleted through it; --follow-links allows it", path.string());
+        throw invalid_argument("{} is a symbolic link: nothing is written or deleted through it", path.string())
+            .advising(Action::follow_links, "allows it");
     }
     return DestinationLock(path, options);
 }
@@ -260,7 +261,7 @@ SnapshotInfo build_snapshot(KeyValueStore& from, KeyValueStore& built, const Whe
     std::string made;
     {
         const LockedNodes locked = lock_settled_nodes(from);
-        if (locked.nodes.empty()) throw not_found(absence_message(from, "", "array or group"));
+        if (locked.nodes.empty()) throw absence(from, "", "array or group");
         made = utc_now();
         sharer.share(locked.nodes, [&](const FileRecord& file) {
             const std::string line = line_of(file);
@@ -292,19 +293,18 @@ std::vector<std::string> within(const std::string& prefix, const std::vector<std
 }
 
 /// Why a snapshot is not restored.
-std::string damage_text(const SnapshotInfo& info, const SnapshotState& state, std::string_view advice) {
+Error damaged(const SnapshotInfo& info, const SnapshotState& state) {
     if (!state.untold.empty()) {
-        return fmt::format(
-            "{}: not one of its {} files has the time that it had when it was made, though all have their sizes: it "
-            "was copied without them (cp -r; cp -a keeps them), and whether they hold the same cannot be told; "
-            "`tessera "
-            "snapshot PATH accept {}` takes them as they are",
-            info.path.string(), state.files, info.name);
+        return corrupt(
+                   "{}: not one of its {} files has the time that it had when it was made, though all have their "
+                   "sizes: it "
+                   "was copied without them (cp -r; cp -a keeps them), and whether they hold the same cannot be told",
+                   info.path.string(), state.files)
+            .advising(Action::accept_snapshot, "takes them as they are", info.name);
     }
     const std::size_t count = state.changed.size() + state.missing.size();
-    return fmt::format("{}: {} of its files are not as they were when it was made, the first being {}{}",
-                       info.path.string(), count, (state.changed.empty() ? state.missing : state.changed).front(),
-                       advice);
+    return corrupt("{}: {} of its files are not as they were when it was made, the first being {}", info.path.string(),
+                   count, (state.changed.empty() ? state.missing : state.changed).front());
 }
 
 /// The files to leave out when a part of a snapshot is restored, as paths below the part. Throws if there are any
@@ -315,8 +315,9 @@ std::vector<std::string> damaged_files(const KeyValueStore& folder, const Snapsh
     for (auto* paths : {&state.changed, &state.missing, &state.untold}) *paths = within(part, *paths);
     if (state.intact()) return {};
     if (!state.untold.empty() || !skip_damaged) {
-        throw corrupt(
-            damage_text(info, state, "; --skip-damaged restores all others, `tessera copy` takes it as it is"));
+        const Error error = damaged(info, state);
+        if (!state.untold.empty()) throw error;
+        throw error.advising(Action::skip_damaged, "restores all others").advising(Action::copy, "takes it as it is");
     }
     std::vector<std::string> damaged = std::move(state.changed);
     damaged.insert(damaged.end(), state.missing.begin(), state.missing.end());
@@ -335,10 +336,9 @@ std::vector<std::string> leave_out_nodes(std::vector<Node>& nodes, const std::ve
         const std::string key = join_key(node.path, is_array ? node.dialect->metadata_key : node.dialect->group_key);
         if (!std::ranges::binary_search(damaged, key)) return false;
         if (!is_array || node.path.empty()) {
-            throw corrupt(
-                "{}: {} is not as it was when the snapshot was made, and without it nothing can be "
-                "restored; `tessera copy` takes the snapshot as it is",
-                info.path.string(), key);
+            throw corrupt("{}: {} is not as it was when the snapshot was made, and without it nothing can be restored",
+                          info.path.string(), key)
+                .advising(Action::copy, "takes the snapshot as it is");
         }
         lost.push_back(node.path);
         return true;
@@ -431,7 +431,7 @@ SnapshotInfo create_snapshot(const fs::path& path, std::string_view name, const 
     const Where where = where_of(path);
     at_place(where.path, {.read_only = true}, [](const Place& from) {
         if (probe_node(*from.store, "") || !child_nodes(*from.store, "").empty()) return;
-        throw not_found(absence_message(*from.store, "", "array or group"));
+        throw absence(*from.store, "", "array or group");
     });
     const DestinationLock one_at_a_time = lock_folder(where.folder, options);
     const auto folder = directory_store(where.folder, options);
@@ -482,7 +482,7 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     const auto from = directory_store(info.path / part, {.read_only = true});
     std::vector<Node> nodes = all_nodes(*from);
     std::vector<std::string> lost = leave_out_nodes(nodes, damaged, info);
-    if (nodes.empty()) throw not_found(absence_message(*from, "", "array or group"));
+    if (nodes.empty()) throw absence(*from, "", "array or group");
     fs::path built = where.path;
     built.replace_filename(hidden_name(where.path, "new"));
     rescue_set_aside(built, where.path, options);
@@ -511,7 +511,7 @@ void accept_snapshot(const fs::path& path, std::string_view name, const StoreOpt
     const SnapshotInfo info = load_record(*folder, std::string(name));
     const SnapshotState state = snapshot_state(*folder, name, io).value();
     // If only some files have another time, they are among `changed`, because another program changed them.
-    if (!state.changed.empty() || !state.missing.empty()) throw corrupt(damage_text(info, state, ""));
+    if (!state.changed.empty() || !state.missing.empty()) throw damaged(info, state);
     std::string files;
     for_each_record(*folder, name, [&](const FileRecord& file, const std::optional<ValueStamp>& now) {
         files += line_of({file.path, file.size, now ? now->modified : file.modified});

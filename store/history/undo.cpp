@@ -8,6 +8,7 @@
 // to be copied to another file system, it compares the bytes. Changes of an interrupted command may also not have
 // happened; then the old value is still in place, and stays.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/edit.h>
 #include <tessera/error_text.h>
 #include <tessera/group.h>
@@ -19,10 +20,10 @@
 #include <vector>
 
 #include "array_state.h"
-#include "group_access.h"
 #include "batch.h"
 #include "dialects.h"
 #include "directory_store.h"
+#include "group_access.h"
 #include "group_batch.h"
 #include "journal_check.h"
 #include "replace_directory.h"
@@ -203,10 +204,9 @@ void require_own_batch(const KeyValueStore& store, std::string_view prefix, cons
             if (e.code() == ErrorCode::not_found) return;  // the array has left the group
             throw;
         }
-        throw invalid_argument(
-            "{}: the last change was a batch over several arrays of the group {}; `tessera undo` of the group "
-            "takes it back in all of them",
-            name, last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above));
+        throw invalid_argument("{}: the last change was a batch over several arrays of the group {}", name,
+                               last.group_above == 1 ? "around it" : fmt::format("{} folders above", last.group_above))
+            .advising(Action::undo, "of the group takes it back in all of them");
     }
 }
 

@@ -32,6 +32,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <tessera/action.h>
 #include <tessera/byte_io.h>
 #include <tessera/caller.h>
 #include <tessera/error_text.h>
@@ -192,10 +193,9 @@ private:
         if (set(type, byte) == 0) return true;
         if (errno == EAGAIN || errno == EACCES) return false;
         if (errno == ENOLCK || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP) {
-            throw io_error(
-                "this file system has no locks that would keep other writers away (--no-locks goes on without, if you "
-                "know that there are none):",
-                fmt::format("{}/{}", name_, lock_file), errno);
+            throw io_error("this file system has no locks that would keep other writers away:",
+                           fmt::format("{}/{}", name_, lock_file), errno)
+                .advising(Action::no_locks, "goes on without, if you know that there are none");
         }
         throw io_error("locking", fmt::format("{}/{}", name_, lock_file), errno);
     }

@@ -18,6 +18,7 @@
 // Threads that take destinations in the order of their real paths, a folder before its content, may wait: no cycle is
 // possible. A thread that requests one before another that it holds does not wait. Waiting is polling, a few dozen
 // times a second, so that it can be cancelled, and each attempt resolves folders and links anew.
+#include <tessera/action.h>
 #include <tessera/destination_lock.h>
 
 #include <fcntl.h>
@@ -132,10 +133,8 @@ bool try_flock(int file, const fs::path& name) {
     while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (errno == EINTR) continue;
         if (errno == EWOULDBLOCK) return false;
-        throw io_error(
-            "this file system has no locks that would keep other runs away (--no-locks goes on without, if you know "
-            "that there are none):",
-            name.string(), errno);
+        throw io_error("this file system has no locks that would keep other runs away:", name.string(), errno)
+            .advising(Action::no_locks, "goes on without, if you know that there are none");
     }
     return true;
 }

@@ -18,6 +18,7 @@
 // Folders stay open until sync(), which ends an operation. This costs no extra calls, because sync() uses the same
 // descriptor.
 #include "directory_tree.h"
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
 #include <fmt/format.h>
@@ -166,17 +167,15 @@ Error DirectoryTree::blocked(std::string_view path, std::size_t from) const {
         return io_error("opening", path_of(path), ELOOP);
     }
     if (in_the_way.size() > own) return not_ours(path_of(in_the_way), status.st_mode);
-    return invalid_argument(
-        "{} is {}: nothing is written or deleted through it; name what it leads to, or allow it by "
-        "--follow-links",
-        path_of(in_the_way), kind_text(status.st_mode));
+    return invalid_argument("{} is {}: nothing is written or deleted through it; name what it leads to",
+                            path_of(in_the_way), kind_text(status.st_mode))
+        .advising(Action::follow_links, "allows it");
 }
 
 Error DirectoryTree::not_ours(const std::string& path, mode_t mode) {
-    return corrupt(
-        "{} is {}, in a place where Tessera keeps files of its own and follows no links; "
-        "remove it (`tessera repair` removes what is no file and no directory)",
-        path, kind_text(mode));
+    return corrupt("{} is {}, in a place where Tessera keeps files of its own and follows no links; remove it", path,
+                   kind_text(mode))
+        .advising(Action::repair, "removes what is no file and no directory");
 }
 
 Descriptor DirectoryTree::open_value(std::string_view key) const {
@@ -203,8 +202,8 @@ Descriptor DirectoryTree::open_value(std::string_view key) const {
     if (!fd || !leads_out(fd.get())) return fd;
     const std::string_view name = key.substr(key.rfind('/') + 1);
     if (!looks_like_chunk(name) && name != "c") return Descriptor();
-    throw unsupported("{} leads out of {} by a symbolic link; --follow-links lets it", path_of(key),
-                      options_.within.string());
+    throw unsupported("{} leads out of {} by a symbolic link", path_of(key), options_.within.string())
+        .advising(Action::follow_links, "lets it");
 }
 
 bool DirectoryTree::leads_out(int fd) const {

@@ -16,8 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view no_locks =
-    "it has no locks: nothing keeps other writers away (--no-locks goes on, if you know that there are none)";
+constexpr std::string_view no_locks = "it has no locks: nothing keeps other writers away";
 constexpr std::string_view local_locks =
     "its locks reach only this machine: writers on other machines can lose each other's changes";
 constexpr std::string_view late_readers =

@@ -31,6 +31,7 @@
 #include "journal.h"
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/little_endian.h>
 
@@ -64,10 +65,8 @@ Sha256 hash_of(ByteSpan bytes) {
 }
 
 [[noreturn]] void damaged(std::string_view name, std::string_view what) {
-    throw corrupt(
-        "{}: the journal of a batch of edits is damaged: {}; `tessera repair` sets the batch aside, and the array "
-        "stays as it is",
-        name, what);
+    throw corrupt("{}: the journal of a batch of edits is damaged: {}", name, what)
+        .advising(Action::repair, "sets the batch aside, and the array stays as it is");
 }
 
 Journal::Entry decode_entry(ByteSpan& rest, bool of_group, std::string_view name) {
@@ -121,8 +120,9 @@ Header decode_header(ByteSpan first, std::uint64_t size, std::string_view name) 
     if (major < 1 || major > major_version) {
         throw unsupported(
             "{}: the journal of a batch of edits has version {}, this program knows 1 to {}; finish the batch with "
-            "the program that began it, or `tessera repair --give-up-batches` sets it aside",
-            name, major, major_version);
+            "the program that began it",
+            name, major, major_version)
+            .advising(Action::give_up_batches, "sets it aside");
     }
     const Header header{.entries_at = load_little<std::uint32_t>(p + 12),
                         .count = load_little<std::uint64_t>(p + 24),

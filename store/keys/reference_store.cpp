@@ -5,6 +5,7 @@
 // followed, not even one that appears meanwhile. Only regular files are read.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/reference_store.h>
@@ -127,9 +128,9 @@ private:
                 return below.string();
             }
         }
-        refuse(fmt::format("does not lie below {}, the folder of the references; --allow-outside lets it",
-                           folder_.string()));
-        return {};
+        throw unsupported("\"{}\" does not lie below {}, the folder of the references", path.substr(0, 200),
+                          folder_.string())
+            .advising(Action::allow_outside, "lets it");
     }
 
     [[nodiscard]] std::shared_ptr<const ByteSource> open_path(const std::string& path) const {
@@ -138,7 +139,8 @@ private:
         Descriptor fd(outside_ ? open_at(AT_FDCWD, path.c_str(), flags)
                                : open_beneath(directory_.get(), path.c_str(), flags));
         if (!fd && errno == ELOOP && !outside_) {
-            throw unsupported("{}: references do not lead through symbolic links; --allow-outside lets them", full);
+            throw unsupported("{}: references do not lead through symbolic links", full)
+                .advising(Action::allow_outside, "lets them");
         }
         if (!fd && is_absent(errno)) {
             throw corrupt("{}: references lead to this file, and it is not there", full);
@@ -232,9 +234,8 @@ public:
 private:
     [[noreturn]] void refuse(std::string_view key) const {
         require_prefix(key);
-        throw unsupported(
-            "{}: references are never changed; copy the array (`tessera copy {} DIRECTORY`) and change the copy",
-            join_key(name_, key), name_);
+        throw unsupported("{}: references are never changed; copy the array and change the copy", join_key(name_, key))
+            .advising(Action::copy, "copies it", name_);
     }
 
     [[nodiscard]] std::uint64_t size_of(const Reference& at) const {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error.h>
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ std::string mark_text() {
 }
 
 [[noreturn]] void refuse_change(std::string_view sealed) {
-    throw Error(ErrorCode::sealed, fmt::format("{}: is sealed, and a change would make its seal void", sealed));
+    throw Error(ErrorCode::sealed, fmt::format("{}: is sealed, and a change would make its seal void", sealed))
+        .advising(Action::break_seal, "permits changes until the next seal");
 }
 
 /// Durable even if nothing else is: a broken seal must never look whole.

@@ -1,5 +1,6 @@
 #include "staged_store.h"
 
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 
 #include <algorithm>
@@ -90,10 +91,9 @@ bool StagedStore::counts() const {
 
 void StagedStore::require_recorded(std::string_view key, const Change& change, const ValueStamp& found) const {
     if (!pending_ || may_be_recorded(change.stamp, found)) return;
-    throw corrupt(
-        "{}: the new value of {} is not the one that the journal of its batch records; `tessera "
-        "verify` says more",
-        join_key(name(), staged_key(change.number)), name_below(prefix_, key));
+    throw corrupt("{}: the new value of {} is not the one that the journal of its batch records",
+                  join_key(name(), staged_key(change.number)), name_below(prefix_, key))
+        .advising(Action::verify, "says more");
 }
 
 std::string StagedStore::staged_key(std::uint64_t number) const {

@@ -25,6 +25,7 @@
 // - Any thread may put values; they take turns. A value written piece by piece (create) keeps the archive to itself
 //   until its finish(). If it is abandoned before, the archive has a torn member and can no longer be finished.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/key_value_store.h>
 #include <tessera/zip.h>
@@ -122,9 +123,10 @@ private:
     [[noreturn]] void refuse(std::string_view key) const {
         require_prefix(key);
         throw unsupported(
-            "{}: a zip archive is never changed in place; repack it: copy it out (`tessera copy {} "
-            "DIRECTORY`), change what is there, and copy that to a new zip",
-            join_key(name_, key), name_);
+            "{}: a zip archive is never changed in place; repack it: copy it to a directory, change what is there, and "
+            "copy that to a new zip",
+            join_key(name_, key))
+            .advising(Action::copy, "copies it out", name_);
     }
 
     /// A folder in the place of a chunk is damage, as in a directory store.

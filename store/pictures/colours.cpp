@@ -83,7 +83,7 @@ Bound parse_bound(std::string_view text, std::string_view whole) {
     const bool good = error == std::errc() && end == number.data() + number.size() && std::isfinite(bound.number) &&
                       (!bound.percent || (bound.number >= 0 && bound.number <= 100));
     if (good) return bound;
-    throw invalid_argument("--range: expected LOW,HIGH, each a number or a percentile as in 2%,98%, found '{}'", whole);
+    throw invalid_argument("range: expected LOW,HIGH, each a number or a percentile as in 2%,98%, found '{}'", whole);
 }
 
 /// As numpy.percentile: linear between the two nearest of the sorted values.
@@ -120,7 +120,7 @@ ColourMap parse_colour_map(std::string_view word) {
     if (word == "viridis") return ColourMap::viridis;
     if (word == "grey" || word == "gray") return ColourMap::grey;
     if (word == "diverging") return ColourMap::diverging;
-    throw invalid_argument("--map: expected viridis, grey or diverging, found '{}'", word);
+    throw invalid_argument("map: expected viridis, grey or diverging, found '{}'", word);
 }
 
 Rgb map_colour(ColourMap map, double at) {
@@ -154,7 +154,7 @@ std::pair<double, double> picture_range(const Picture& picture, std::string_view
     if (bounds) {
         const std::pair<double, double> ends{end_of(bounds->first), end_of(bounds->second)};
         if (ends.first <= ends.second) return ends;
-        throw invalid_argument("--range: the lower end {} is above the upper end {}", python_float_repr(ends.first),
+        throw invalid_argument("range: the lower end {} is above the upper end {}", python_float_repr(ends.first),
                                python_float_repr(ends.second));
     }
     if (values.empty()) return {0, 1};

@@ -35,7 +35,7 @@ struct Layout {
           bottom(tick + 3 * (text + gap) + gap) {
         for (const int size : {options.width, options.height}) {
             if (size >= least_drawing && size <= most_drawing) continue;
-            throw invalid_argument("--size: expected a width and a height from {} to {} pixels, found {}×{}",
+            throw invalid_argument("size: expected a width and a height from {} to {} pixels, found {}×{}",
                                    least_drawing, most_drawing, options.width, options.height);
         }
     }

@@ -29,14 +29,14 @@ std::vector<double> missing_values(const ArraySource& source, const std::string&
         if (const auto bytes = array->metadata().fill.bytes) fill = element_number(dtype, *bytes);
     }
     if (missing == "fill") {
-        if (!fill) throw invalid_argument(source.name() + ": it has no fill value that --missing could name");
+        if (!fill) throw invalid_argument(source.name() + ": it has no fill value that missing could name");
         return {*fill};
     }
     if (missing != "auto") {
         try {
             return {Value::parse(missing).as_double()};
         } catch (const Error&) {
-            throw invalid_argument("--missing: expected auto, fill, none or a number, found '{}'", missing);
+            throw invalid_argument("missing: expected auto, fill, none or a number, found '{}'", missing);
         }
     }
     std::vector<double> values;

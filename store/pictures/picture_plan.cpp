@@ -34,12 +34,12 @@ int parse_axis(const std::string& word, const std::vector<std::optional<std::str
         if (error != std::errc() || end != word.data() + word.size() || d < -rank || d >= rank) {
             std::string known;
             for (int k = 0; k < rank; ++k) known += (k == 0 ? "" : ", ") + axis_name(names, k);
-            throw invalid_argument("--axes: expected dimensions by name or number, of {}, found '{}'", known, word);
+            throw invalid_argument("axes: expected dimensions by name or number, of {}, found '{}'", known, word);
         }
         if (d < 0) d += rank;
     }
     if (axes[static_cast<std::size_t>(d)].dropped) {
-        throw invalid_argument("--axes: the selection has one index of {}; a slice such as ':' shows it",
+        throw invalid_argument("axes: the selection has one index of {}; a slice such as ':' shows it",
                                axis_name(names, d));
     }
     return d;
@@ -51,7 +51,7 @@ std::vector<int> shown_axes(const PictureOptions& options, const std::vector<std
     std::vector<int> shown;
     for (const std::string& word : options.axes) shown.push_back(parse_axis(word, names, axes));
     if (shown.size() > 2 || (shown.size() == 2 && shown[0] == shown[1])) {
-        throw invalid_argument("--axes: expected one dimension or two different ones, as in 'y,x' or 0,2");
+        throw invalid_argument("axes: expected one dimension or two different ones, as in 'y,x' or 0,2");
     }
     if (!shown.empty()) return shown;
     std::vector<int> all;

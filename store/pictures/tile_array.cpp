@@ -115,8 +115,7 @@ TileBox TileArray::block_of(const TileSlice& slice) const {
     const TileBox all = elements_of(slice);
     if (checked_multiply(checked_multiply(all.rows, all.columns, "slice"), native.size(), "slice") > most_streamed) {
         throw unsupported(
-            "{}: a slice of this compressed stream is too large to be looked at; copy the "
-            "array into chunks first, with `tessera copy`",
+            "{}: a slice of this compressed stream is too large to be looked at; copy the array into chunks first",
             source->name());
     }
     return {0, 0, std::max<std::int64_t>(1, all.rows), std::max<std::int64_t>(1, all.columns)};

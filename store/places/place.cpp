@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/place.h>
 
 #include <fmt/format.h>
@@ -144,27 +145,26 @@ bool is_n5(const KeyValueStore& store, std::string_view prefix) {
 
 }  // namespace
 
-std::string absence_message(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
+Error absence(const KeyValueStore& store, std::string_view prefix, std::string_view wanted) {
     const std::string name = join_key(store.name(), prefix);
     const std::string_view article = wanted.starts_with('a') ? "an" : "a";
     if (store.open(join_key(prefix, unfinished_marker_key)) != nullptr) {
-        return fmt::format(
-            "{}: an unfinished copy, not {} {} yet; the same command with --resume goes on with it, --overwrite "
-            "starts afresh",
-            name, article, wanted);
+        return not_found("{}: an unfinished copy, not {} {} yet", name, article, wanted)
+            .advising(Action::resume, "goes on with it where it was begun")
+            .advising(Action::overwrite, "starts afresh");
     }
     if (const Dialect* there = probe_dialect(store, prefix)) {
-        return fmt::format("{}: an array ({}), not {} {}", name, there->name, article, wanted);
+        return not_found("{}: an array ({}), not {} {}", name, there->name, article, wanted);
     }
     if (const Dialect* there = probe_group_dialect(store, prefix)) {
-        return fmt::format("{}: a group ({}), not {} {}", name, there->name, article, wanted);
+        return not_found("{}: a group ({}), not {} {}", name, there->name, article, wanted);
     }
     const Listing below = store.list(prefix);
     if (below.keys.empty() && below.prefixes.empty()) {
-        return fmt::format("{}: no {} here: there is nothing, or an empty directory", name, wanted);
+        return not_found("{}: no {} here: there is nothing, or an empty directory", name, wanted);
     }
     if (is_n5(store, prefix)) {
-        return fmt::format(
+        return not_found(
             "{}: N5 (attributes.json), which Tessera does not read; zarr-python 2 with N5Store copies it "
             "to v2",
             name);
@@ -178,8 +178,8 @@ std::string absence_message(const KeyValueStore& store, std::string_view prefix,
     }
     const Hierarchy all = hierarchy_below(store, prefix);
     const auto deep = std::ranges::count(all.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
-    return fmt::format("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
-                       names_text(below), deep == 0 ? "" : too_deep_text(deep));
+    return not_found("{}: no {} here: looked for {}, found {}{}", name, wanted, fmt::join(looked_for, ", "),
+                     names_text(below), deep == 0 ? "" : too_deep_text(deep));
 }
 
 bool is_anything_at(const fs::path& path) {

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/error_text.h>
 #include <tessera/place.h>
 
@@ -145,9 +146,9 @@ LockedNodes lock_settled_nodes(KeyValueStore& store, std::string_view prefix) {
             finish_batch(store, node.path);
         } else if (batch_pending(store, node.path)) {
             throw invalid_argument(
-                "{}: a batch of edits is pending, and a link leads there; open the array by its own name "
-                "first, or allow it by --follow-links",
-                join_key(store.name(), node.path));
+                "{}: a batch of edits is pending, and a link leads there; open the array by its own name first",
+                join_key(store.name(), node.path))
+                .advising(Action::follow_links, "allows it");
         }
     }
     return locked;

@@ -354,7 +354,7 @@ private:
             if (was != nullptr && was->sum != now) damaged.push_back(record->path);
         }
         if (damaged.empty()) return;
-        throw corrupt("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged));
+        throw advise_damaged(corrupt("{}: {}", join_key(store_.name(), prefix_), damaged_text(damaged)));
     }
 
     /// What the manifest lists.

@@ -1,3 +1,4 @@
+#include <tessera/action.h>
 #include <tessera/seal.h>
 
 #include <fmt/format.h>
@@ -89,7 +90,7 @@ PathSet accepted_of(const SealOptions& options, const FileList& files, const Fil
     PathSet accepted(options.accept.begin(), options.accept.end());
     for (const std::string& name : accepted) {
         if (sealed.find(name) || files.find(name)) continue;
-        throw invalid_argument("--accept {}: no file of that name is there, or was sealed", name);
+        throw invalid_argument("{}: no file of that name is there, or was sealed, to be accepted", name);
     }
     return accepted;
 }
@@ -102,7 +103,7 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
         return names;
     };
     if (const auto damaged = refused(changes.damaged); !damaged.empty()) {
-        throw already_exists("{}: {}", place, damaged_text(damaged));
+        throw advise_damaged(already_exists("{}: {}", place, damaged_text(damaged)));
     }
     if (options.overwrite) return;
     std::vector<std::string> others = changes.changed;
@@ -110,10 +111,10 @@ void require_accepted(const std::string& place, const SealChanges& changes, cons
     if (!broken) others.insert(others.end(), changes.added.begin(), changes.added.end());
     others = refused(std::move(others));
     if (others.empty()) return;
-    throw already_exists(
-        "{}: sealed before, and since then changed, lost or added{}: {}; if that is as it should be, "
-        "--accept NAMES or, for all of it, --overwrite seals it anew",
-        place, broken ? ", other than by writing after the seal was broken" : "", names_text(others));
+    throw already_exists("{}: sealed before, and since then changed, lost or added{}: {}", place,
+                         broken ? ", other than by writing after the seal was broken" : "", names_text(others))
+        .advising(Action::accept, "seals files anew that are as they should be", "NAMES")
+        .advising(Action::overwrite, "all of it");
 }
 
 /// Seals data that may have a seal already.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tessera/action.h>
 #include <tessera/error.h>
 
 #include <algorithm>
@@ -100,10 +101,12 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 std::string damaged_text(const std::vector<std::string>& names) {
-    return fmt::format(
-        "damaged since it was sealed, with the size and time of the seal: {}; `tessera repair` restores "
-        "what parity gives, --accept NAMES seals it as it is",
-        names_text(names));
+    return fmt::format("damaged since it was sealed, with the size and time of the seal: {}", names_text(names));
+}
+
+Error advise_damaged(const Error& error) {
+    return error.advising(Action::repair, "restores what parity gives")
+        .advising(Action::accept, "seals it as it is", "NAMES");
 }
 
 std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix) {

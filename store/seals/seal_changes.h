@@ -20,6 +20,8 @@ namespace tessera {
 
 /// What is wrong with files that have the size and time of the seal and another content, and what to do.
 [[nodiscard]] std::string damaged_text(const std::vector<std::string>& names);
+/// An error about such files, with what to do.
+[[nodiscard]] Error advise_damaged(const Error& error);
 
 /// When the seal at `prefix` was broken on purpose, in nanoseconds since 1970; nullopt if it was not.
 [[nodiscard]] std::optional<std::int64_t> seal_broken(const KeyValueStore& store, std::string_view prefix);

@@ -1,6 +1,7 @@
 // One array of many files, by references alone. Its chunks are cut so that each lies in one file and is contiguous
 // there: whole along all dimensions that are faster than the one that it cuts.
 #include <fmt/format.h>
+#include <tessera/action.h>
 #include <tessera/array_file.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/error_text.h>
@@ -44,10 +45,9 @@ std::string named_from(const fs::path& file, const JoinedReferences& o) {
     const fs::path below = real.lexically_relative(folder);
     if (!below.empty() && *below.begin() != "..") return below.string();
     if (o.allow_outside) return real.string();
-    throw unsupported(
-        "{}: lies outside of {}, where the references are to lie; put them above all files, or let "
-        "--allow-outside name it by its absolute path",
-        file.string(), folder.string());
+    throw unsupported("{}: lies outside of {}, where the references are to lie; put them above all files",
+                      file.string(), folder.string())
+        .advising(Action::allow_outside, "names it by its absolute path");
 }
 
 std::vector<Part> parts_of(std::span<const std::string> files, const JoinedReferences& o) {
@@ -73,9 +73,9 @@ std::vector<Part> parts_of(std::span<const std::string> files, const JoinedRefer
 
 [[noreturn]] void refuse(const Part& part, std::string_view what, std::string_view found, const Part& other,
                          std::string_view expected) {
-    throw invalid_argument(
-        "{}: its {} is {}, but that of {} is {}; references cannot convert it: stack without --virtual", part.name,
-        what, found, other.name, expected);
+    throw invalid_argument("{}: its {} is {}, but that of {} is {}; references cannot convert it", part.name, what,
+                           found, other.name, expected)
+        .advising(Action::without_references, "does");
 }
 
 /// Throws invalid_argument unless a part can follow the first one.
@@ -196,10 +196,9 @@ Value joined_references(std::span<const std::string> files, const JoinedReferenc
     std::int64_t count = 0;
     for (const Part& part : parts) count += ChunkGrid(part.packed.shape, pieces).chunk_count();
     if (count > most_references) {
-        throw unsupported(
-            "{} references would be needed, more than {}: stack without --virtual, or along "
-            "an axis that is slower in memory",
-            count, most_references);
+        throw unsupported("{} references would be needed, more than {}; join along an axis that is slower in memory",
+                          count, most_references)
+            .advising(Action::without_references, "needs none");
     }
     const MemoryHold memory(static_cast<std::uint64_t>(count) * reference_memory);
     Value::Object refs;

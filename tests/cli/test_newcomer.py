@@ -146,7 +146,7 @@ class Newcomer(ProgramTest):
             plan = self.tessera(command, "rows.npy", "rows.zarr", "--chunks", "600,1000", "--max-memory", "8M", "--dry-run")
             self.assertIn("a chunk of (600, 1000) holds 5 MiB", plan)
             self.refused(command, "rows.npy", "rows.zarr", "--chunks", "600,1000", "--max-memory", "8M",
-                         says=["rows.zarr: --chunks of (600, 1000) are large", "--max-memory"])
+                         says=["rows.zarr: chunks of (600, 1000) are large", "--max-memory"])
         self.assertNotIn("holds", self.tessera("import", "rows.npy", "rows.zarr", "--chunks", "60,1000", "--max-memory", "8M",
                                                "--dry-run"))
 

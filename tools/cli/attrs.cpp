@@ -38,7 +38,7 @@ Value parse_attribute(const std::string& text) {
 Group group_of(const Located& at) {
     if (std::optional<Group> group = group_at(at)) return *std::move(group);
     if (at.place && !at.file.member) {
-        throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
+        throw absence(*at.place->store, at.place->prefix, "array or group");
     }
     (void)find_place(at.path);  // throws, naming what is there
     throw not_found("{}: no array or group is here", at.path);

@@ -175,7 +175,7 @@ void require_place(const PyramidCommand& o, std::size_t levels, const std::strin
     }
     require_no_other_file(path);
     require_apart({o.out.source}, path);
-    if (!o.out.dry_run) require_pyramid_place(path, levels, dialect_named(format), o.out.overwrite, "--");
+    if (!o.out.dry_run) require_pyramid_place(path, levels, dialect_named(format), o.out.overwrite);
 }
 
 /// The plan of one level: its source and its metadata.
@@ -215,9 +215,9 @@ Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t le
 void make_levels(Session& session, const PyramidCommand& o, std::vector<Level>& levels, Value attributes,
                  const std::string& format) {
     const DestinationLock building = lock_destination(o.out.destination, session.store());
-    const auto destination = open_destination(
-        o.out.destination, {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building},
-        "--");
+    const auto destination =
+        open_destination(o.out.destination,
+                         {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building});
     destination->add_group({"", &dialect_named(format), std::move(attributes)});
     IoOptions io = session.io();
     io.max_memory /= 2;

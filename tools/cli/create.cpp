@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "advice.h"
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
@@ -58,23 +59,23 @@ int create(Session& session, const CreateOptions& o) {
     }
     require_no_other_file(o.path);
     ArrayOptions options = array_options(o);
-    const FormatChoice choice = choose_format(options, "", "--");
+    const FormatChoice choice = choose_format(options);
     options.format = choice.dialect->name;
-    const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty(), "--"); });
+    const ArrayMetadata planned = about_path(o.path, [&] { return metadata_of_new(options, !o.format.empty()); });
     const Array array =
         o.overwrite
             ? NewArray(o.path, options, {.overwrite = true, .store = session.store()}, "tessera create").commit()
             : Array::create(o.path, options, session.store());
-    const auto undefined = o.fill_given ? std::nullopt : undefined_note(array.dialect(), array.metadata(), "--");
+    const auto undefined = o.fill_given ? std::nullopt : undefined_note(array.dialect(), array.metadata());
     for (const auto& note : {choice.note, undefined}) {
-        if (note) session.note(o.path + ": " + *note);
+        if (note) session.note(o.path + ": " + advised(note->text, note->advice));
     }
     if (uses_unknown_zstd(array.dialect(), array.metadata())) {
         session.note(
             fmt::format("{}: {} cannot read chunks compressed with zstd", o.path, array.dialect().cannot_read_zstd));
     }
-    if (const auto note = large_chunk_note(planned, session.options().max_memory, "--")) {
-        session.note(o.path + ": " + *note);
+    if (const auto note = large_chunk_note(planned, session.options().max_memory)) {
+        session.note(o.path + ": " + advised(note->text, note->advice));
     }
 
     const bool chosen = o.chunks.empty() && !array.shape().empty();

@@ -34,7 +34,7 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
     } catch (const Error& e) {
         const std::string_view text = e.what();
         if (keeping.has_kept() && e.code() == ErrorCode::io && text.find("No space left") != text.npos) {
-            throw Error(e.code(), fmt::format("{}; --no-undo saves room by keeping no old values", text));
+            throw e.reworded(e.code(), fmt::format("{}; --no-undo saves room by keeping no old values", text));
         }
         if (e.code() != ErrorCode::cancelled) throw;
         throw cancelled("interrupted; {}{}", left,

@@ -1,5 +1,7 @@
 #include "findings.h"
 
+#include "advice.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -61,7 +63,7 @@ Value finding_value(const Finding& finding) {
     value.set("key", path_value(finding.key));
     value.set("chunk", finding.chunk ? shape_value(*finding.chunk) : Value());
     if (finding.inner) value.set("inner", shape_value(*finding.inner));
-    value.set("text", path_value(finding.text));
+    value.set("text", path_value(advised(finding.text, finding.advice)));
     value.set("repairable", finding.remedy != Remedy::none);
     return value;
 }
@@ -90,8 +92,8 @@ Value report_value(const std::string& path, const VerifyReport& report) {
 void print_findings(const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
         const std::string about = subject(finding);
-        print(printable(
-                  fmt::format("{}: {}{}{}", kind_name(finding.kind), about, about.empty() ? "" : ": ", finding.text)) +
+        print(printable(fmt::format("{}: {}{}{}", kind_name(finding.kind), about, about.empty() ? "" : ": ",
+                                    advised(finding.text, finding.advice))) +
               "\n");
     }
 }

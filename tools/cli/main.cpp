@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "advice.h"
 #include "command.h"
 #include "help.h"
 #include "interrupt.h"
@@ -171,11 +172,6 @@ int complain(bool json, std::string_view code, int exit_code, std::string messag
     return exit_code;
 }
 
-/// The program's addition to the message of a library error.
-std::string advice(ErrorCode code) {
-    return code == ErrorCode::sealed ? "; --break-seal permits changes until the next seal" : "";
-}
-
 int exit_code_of(ErrorCode code) {
     if (code == ErrorCode::recorded) return exit_recorded;
     return code == ErrorCode::cancelled ? exit_interrupted : exit_error;
@@ -246,7 +242,7 @@ int run_command(Session& session, const Run& command, const MadeFolder& folder, 
             Value value = Value::object();
             value.set("recorded", true);
             value.set("in_place", false);
-            value.set("message", path_value(e.what()));
+            value.set("message", path_value(message_of(e)));
             print_json(value);
             flush_output();
         }
@@ -343,7 +339,7 @@ int main(int argc, char** argv) {
     } catch (const ClosedPipe&) {
         return exit_done;
     } catch (const Error& e) {
-        return complain(json, code_name(e.code()), exit_code_of(e.code()), e.what() + advice(e.code()));
+        return complain(json, code_name(e.code()), exit_code_of(e.code()), message_of(e));
     } catch (const std::bad_alloc&) {
         return complain(json, "no_memory", exit_error,
                         "not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "advice.h"
 #include "command.h"
 #include "findings.h"
 #include "report.h"
@@ -95,8 +96,10 @@ std::string lost_text(const RepairReport& report, bool dry_run) {
 
 void print_repair(const std::string& path, const RepairReport& report, bool dry_run) {
     for (const Repaired& one : report.actions) {
-        print(fmt::format("{}\n  {}\n", printable(fmt::format("{}: {}", subject(one.finding), one.finding.text)),
-                          printable(one.text)));
+        print(fmt::format(
+            "{}\n  {}\n",
+            printable(fmt::format("{}: {}", subject(one.finding), advised(one.finding.text, one.finding.advice))),
+            printable(one.text)));
     }
     print_findings(report.remaining);
     std::string line = fmt::format("{}: {} {}mended{}{}", path, report.done, dry_run ? "would be " : "",

@@ -322,7 +322,7 @@ int join_virtually(Session& session, const TransferOptions& t, const std::vector
     if (!t.dry_run && fs::is_directory(fs::absolute(t.destination).parent_path())) {
         building = DestinationLock(t.destination, session.store());
     }
-    require_free_file(t.destination, t.overwrite, "--");
+    require_free_file(t.destination, t.overwrite);
     options.folder = fs::path(t.destination).parent_path();
     options.allow_outside = outside_references_allowed();
     if (t.dimensions) {

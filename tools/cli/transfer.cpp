@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "advice.h"
 #include "options.h"
 #include "points.h"
 #include "transfer_report.h"
@@ -86,8 +87,7 @@ ArrayWishes wishes_of(const TransferOptions& o, bool to_file) {
                        .format = o.format,
                        .like_format = o.like_format,
                        .separator = o.separator,
-                       .structures = o.structures,
-                       .option_prefix = "--"};
+                       .structures = o.structures};
     const auto parse = [&] {
         if (o.chunks) wishes.chunks = parse_shape_option("--chunks", *o.chunks);
         if (o.shards) wishes.shards = *o.shards == "none" ? Shape() : parse_shape_option("--shard", *o.shards);
@@ -151,7 +151,7 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .reverse_dims = o.reverse_dims,
                              .io = session.io(),
                              .store = session.store(),
-                             .note = [&session](const std::string& text) { session.note(text); },
+                             .note = [&session](const Note& note) { session.note(advised(note.text, note.advice)); },
                              .list_hint = fmt::format(" (`tessera tree {}` lists them)", o.source)};
     if (o.deflate) options.deflate_level = parse_number("--deflate", *o.deflate, 0, 9);
     if (o.points || o.dtype) {

@@ -6,6 +6,7 @@
 #include <tessera/key_value_store.h>
 #include <utility>
 
+#include "advice.h"
 #include "report.h"
 #include "tree.h"
 
@@ -60,7 +61,7 @@ Value planned_value(const TransferOptions& o, const PlannedCopy& job) {
     value.set("chunks_copied_as_they_are", !job.plan.recode);
     value.set("because", job.plan.recode ? Value(*job.plan.recode) : Value());
     Value changes = Value::array();
-    for (const std::string& change : job.plan.changes) changes.push_back(change);
+    for (const Note& change : job.plan.changes) changes.push_back(advised(change.text, change.advice));
     value.set("changes", std::move(changes));
     return value;
 }
@@ -75,7 +76,7 @@ std::string planned_text(const TransferOptions& o, const PlannedCopy& job) {
     text += "\n";
     text += job.plan.recode ? printable(fmt::format("  chunks are encoded anew: {}", *job.plan.recode))
                             : fmt::format("  chunk files are {} as they are", o.link ? "linked" : "copied");
-    for (const std::string& change : job.plan.changes) text += "\n" + printable("  " + change);
+    for (const Note& change : job.plan.changes) text += "\n" + printable("  " + advised(change.text, change.advice));
     return text + "\n";
 }
 

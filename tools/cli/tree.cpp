@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 
+#include "advice.h"
 #include "command.h"
 #include "report.h"
 
@@ -33,7 +34,7 @@ TreeNode array_node(std::string name, const KeyValueStore& store, const tessera:
         leaf.chunks = layout.chunks;
         leaf.shards = layout.shards;
     } catch (const Error& e) {
-        leaf.error = e.what();
+        leaf.error = message_of(e);
     }
     return {.name = std::move(name), .leaf = std::move(leaf)};
 }
@@ -45,7 +46,7 @@ GroupFacts group_facts(const std::shared_ptr<KeyValueStore>& store, const tesser
         facts.attributes = group.attributes().all().as_object().size();
         facts.consolidated = group.consolidated_state();
     } catch (const Error& e) {
-        facts.error = e.what();
+        facts.error = message_of(e);
     }
     return facts;
 }
@@ -57,7 +58,7 @@ TreeNode file_array_node(std::string name, const ArrayFileFormat& format, const 
         leaf.dtype = source->info().dtype;
         leaf.shape = source->info().shape;
     } catch (const Error& e) {
-        leaf.error = e.what();
+        leaf.error = message_of(e);
     }
     return {.name = std::move(name), .leaf = std::move(leaf)};
 }
@@ -67,7 +68,7 @@ TreeNode file_node(std::string name, const ArrayFileFormat& format, const ArrayP
     try {
         members = array_members(format, path);
     } catch (const Error& e) {
-        return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = e.what()}};
+        return {.name = std::move(name), .leaf = Leaf{.format = std::string(format.name), .error = message_of(e)}};
     }
     if (members.empty()) return file_array_node(std::move(name), format, path);
     TreeNode node{.name = std::move(name), .is_file = true};
@@ -113,7 +114,8 @@ std::optional<TreeNode> found_file(const std::string& name, const fs::path& file
         const ArrayFileFormat* format = array_file_format_of(*path.opened);
         return format == nullptr ? std::nullopt : std::optional(file_node(name, *format, path));
     } catch (const Error& e) {
-        return TreeNode{.name = name, .leaf = Leaf{.format = file.extension().string().substr(1), .error = e.what()}};
+        return TreeNode{.name = name,
+                        .leaf = Leaf{.format = file.extension().string().substr(1), .error = message_of(e)}};
     }
 }
 
@@ -322,7 +324,7 @@ TreeNode scan(const Located& at) {
         node.is_file = local && !at.is_directory();
         if (!node.leaf) require_present(*at.place);
         if (!(at.place->prefix.empty() && local) && !node.leaf && !node.group && node.children.empty()) {
-            throw not_found(absence_message(*at.place->store, at.place->prefix, "array or group"));
+            throw absence(*at.place->store, at.place->prefix, "array or group");
         }
         return node;
     }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "advice.h"
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
@@ -246,7 +247,8 @@ private:
         if (!to_file_) {
             const PlannedArray plan = planned(path, one);
             if (format_.empty()) {  // the first; the others are like it
-                for (const std::string& change : plan.changes) session_.note(fmt::format("{}: {}", path, change));
+                for (const Note& change : plan.changes)
+                    session_.note(path + ": " + advised(change.text, change.advice));
             }
             format_ = plan.dialect->name;
             auto made = std::make_unique<NewArray>(

@@ -80,7 +80,8 @@ PictureOptions picture_options(const ViewOptions& o) {
 }
 
 DrawOptions draw_options(const ViewOptions& o) {
-    DrawOptions draw{.map = parse_colour_map(o.map), .range = o.range};
+    DrawOptions draw{.map = in_context([] { return "--map"; }, [&] { return parse_colour_map(o.map); }),
+                     .range = o.range};
     if (const auto size = parse_size(o.size)) {
         draw.width = size->first;
         draw.height = size->second;

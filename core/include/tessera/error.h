@@ -5,10 +5,12 @@
 // error propagates.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tessera {
 
@@ -27,6 +29,24 @@ enum class ErrorCode {
     sealed,            ///< a change to a sealed array or group, without permission to break the seal
 };
 
+/// A setting to give, or an operation to call: the list is in <tessera/action.h>.
+enum class Action : std::uint8_t;
+
+/// What a person can do. The library names no option, function or command: whoever shows the message says it in the
+/// words of its own interface.
+struct Advice {
+    Action action;
+    std::string effect = {};  ///< what it does, to stand after its name: "replaces it"; may be empty
+    std::string value = {};   ///< what the setting or the operation takes: "71M", a path; may be empty
+};
+
+/// Something that a person should know, but that stops nothing.
+struct Note {
+    Note(std::string what, std::vector<Advice> todo = {}) : text(std::move(what)), advice(std::move(todo)) {}
+    std::string text;
+    std::vector<Advice> advice;
+};
+
 /// The one exception class of Tessera.
 /// Thread rule: a value type; copies share nothing mutable.
 class Error : public std::runtime_error {
@@ -34,12 +54,21 @@ public:
     Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
     [[nodiscard]] ErrorCode code() const noexcept { return code_; }
+    /// In the order in which it is best said; usually empty.
+    [[nodiscard]] const std::vector<Advice>& advice() const noexcept { return advice_; }
 
+    /// The same error with one more advice.
+    [[nodiscard]] Error advising(Action action, std::string_view effect = {}, std::string_view value = {}) const;
+    /// An error of another code and message with the advice of this one.
+    [[nodiscard]] Error reworded(ErrorCode code, const std::string& message) const;
     /// The same error with `where` and ": " before its message.
-    [[nodiscard]] Error within(std::string_view where) const { return {code_, std::string(where) + ": " + what()}; }
+    [[nodiscard]] Error within(std::string_view where) const {
+        return reworded(code_, std::string(where) + ": " + what());
+    }
 
 private:
     ErrorCode code_;
+    std::vector<Advice> advice_;
 };
 
 // Named makers, so that call sites read as sentences: `throw corrupt("...")`.

@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tessera/action.h>
 #include <tessera/buffer.h>
 #include <tessera/error.h>
 #include <tessera/memory_account.h>
 #include <tessera/ndarray.h>
 #include <tessera/parallel.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -13,9 +15,6 @@
 
 namespace tessera {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 
@@ -28,7 +27,8 @@ std::string refusal(std::size_t bytes) {
         const Buffer buffer(bytes);
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::budget);
-        return e.what();
+        constexpr std::array names{ActionName{Action::max_memory, "max_memory", "max_memory={}"}};
+        return e.what() + advice_text(e.advice(), names);
     }
     return "";
 }
@@ -43,8 +43,8 @@ TEST(MemoryAccount, CountsBuffersUntilTheyAreFreed) {
         a.reset(5 * mib);  // the old memory goes first
         EXPECT_EQ(account->used(), 5 * mib);
         outer = std::move(a);
-        EXPECT_THAT(refusal(4 * mib), AllOf(HasSubstr("4 MiB of memory are needed beside 5 MiB in use"),
-                                            HasSubstr("--max-memory is 8 MiB"), HasSubstr("give --max-memory 10M")));
+        EXPECT_EQ(refusal(4 * mib),
+                  "9 MiB of memory are needed beside 5 MiB in use; the limit is 8 MiB; give max_memory=10M");
         EXPECT_EQ(account->used(), 5 * mib);
     }
     EXPECT_EQ(MemoryAccount::current(), nullptr);

@@ -1,6 +1,7 @@
 // Copying whatever a path names: hierarchies, files of several arrays, and what is told of what was left out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tessera/action.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/element.h>
 #include <tessera/group.h>
@@ -18,6 +19,8 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::EndsWith;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class CopyHierarchy : public testing::Test {
@@ -54,7 +57,7 @@ TEST_F(CopyHierarchy, groups_arrays_and_attributes_arrive_in_the_format_chosen) 
     std::vector<std::string> notes;
     const CopiedHierarchy copied = copy_hierarchy(source, to,
                                                   {.arrays = {.chunks = Shape{3}, .format = "v2"},
-                                                   .note = [&](const std::string& text) { notes.push_back(text); }});
+                                                   .note = [&](const Note& note) { notes.push_back(note.text); }});
     EXPECT_EQ(copied.path, to);
     EXPECT_THAT(paths_of(copied.made), testing::UnorderedElementsAre(to + "/a", to + "/g/b", to + "/g-c"));
     EXPECT_THAT(copied.left_out, IsEmpty());
@@ -132,13 +135,28 @@ TEST_F(CopyHierarchy, an_array_that_is_open_goes_anywhere) {
     expect_error(ErrorCode::already_exists, "c.npy", [&] { copy_hierarchy(*computed, path("c.npy")); });
 }
 
-TEST_F(CopyHierarchy, messages_name_options_as_the_caller_types_them) {
-    expect_error(ErrorCode::invalid_argument, "sel: " + source + " holds several arrays",
-                 [&] { copy_hierarchy(source, path("to"), {.selection = "0:2"}); });
+TEST_F(CopyHierarchy, errors_state_facts_and_advise_beside_them) {
+    const std::vector<ActionName> names{{Action::overwrite, "--overwrite"}, {Action::selection, "--sel", "--sel {}"}};
+    const auto error_of = [&](const HierarchyOptions& options) {
+        try {
+            copy_hierarchy(source, path("to"), options);
+        } catch (const Error& e) {
+            return e.within("twice");
+        }
+        ADD_FAILURE() << "no error";
+        return Error(ErrorCode::io, "");
+    };
+    const Error several = error_of({.selection = "0:2"});
+    EXPECT_THAT(several.what(), HasSubstr(source + " holds several arrays"));
+    EXPECT_EQ(advice_text(several.advice(), names), "; --sel takes a part of one array");
     copy_hierarchy(source, path("to"));
-    expect_error(ErrorCode::already_exists, "; overwrite replaces", [&] { copy_hierarchy(source, path("to")); });
-    expect_error(ErrorCode::already_exists, "; --overwrite replaces",
-                 [&] { copy_hierarchy(source, path("to"), {.arrays = {.option_prefix = "--"}}); });
+    const Error there = error_of({});
+    EXPECT_THAT(there.what(), EndsWith("to is already a group"));
+    EXPECT_EQ(advice_text(there.advice(), names),
+              "; --overwrite replaces those of its arrays that " + source + " has too");
+    EXPECT_EQ(advice_text(there.advice(), {}), "");
+    EXPECT_EQ(advice_text({{Action::selection, "", "0, :"}, {Action::overwrite, "replaces it"}}, names),
+              "; give --sel 0, :, --overwrite replaces it");
 }
 
 TEST_F(CopyHierarchy, a_copy_that_is_stopped_leaves_nothing) {

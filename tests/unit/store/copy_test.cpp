@@ -20,7 +20,6 @@ namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 class Copy : public testing::Test {
 protected:
@@ -181,7 +180,9 @@ TEST_F(Copy, ABudgetBelowOneChunkIsAnErrorThatNamesTheLeast) {
         FAIL();
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::budget);
-        EXPECT_THAT(e.what(), HasSubstr("--max-memory 17M"));
+        ASSERT_EQ(e.advice().size(), 1U);
+        EXPECT_EQ(e.advice()[0].action, Action::max_memory);
+        EXPECT_EQ(e.advice()[0].value, "17M");
     }
     copy_array(*view_source(data.view(), "memory"), a, {.io = {.max_memory = 17 << 20}, .selection = {}});
     EXPECT_TRUE(elements_equal(a.read("").view(), data.view()));

@@ -35,7 +35,7 @@ py::dict finding_to_python(const Finding& finding) {
     value["key"] = text(finding.key);
     value["chunk"] = finding.chunk ? py::object(shape_to_python(*finding.chunk)) : py::none();
     if (finding.inner) value["inner"] = shape_to_python(*finding.inner);
-    value["text"] = text(finding.text);
+    value["text"] = text(advised(finding.text, finding.advice));
     value["repairable"] = finding.remedy != Remedy::none;
     return value;
 }

@@ -272,7 +272,7 @@ std::vector<std::string> make_pyramid(const py::object& array, const py::object&
             throw already_exists("{}: something lies there already", path);
         }
         const auto destination =
-            open_destination(path, {.overwrite = way.overwrite, .store = store, .lock = &building}, "");
+            open_destination(path, {.overwrite = way.overwrite, .store = store, .lock = &building});
         destination->add_group({"", &dialect, attributes});
         IoOptions half = io;
         half.max_memory /= 2;

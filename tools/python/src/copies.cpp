@@ -55,7 +55,7 @@ std::vector<std::string> changes_of(const CopiedHierarchy& copied, const CopyWay
     std::vector<std::string> changes;
     for (const PlannedCopy& job : copied.planned) {
         const std::string place = job.node.empty() ? "" : job.node + ": ";
-        for (const std::string& change : job.plan.changes) changes.push_back(place + change);
+        for (const Note& change : job.plan.changes) changes.push_back(place + advised(change.text, change.advice));
         if (!way.dry_run) continue;
         changes.push_back(place + (job.plan.recode ? fmt::format("chunks are encoded anew: {}", *job.plan.recode)
                                    : way.link      ? "chunks are linked as they are"

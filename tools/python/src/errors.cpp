@@ -1,7 +1,9 @@
 // One Python exception for each ErrorCode; the classes are those of tessera/_errors.py.
-#include <tessera/error.h>
+#include <tessera/action.h>
 
-#include "handle.h"
+#include <array>
+
+#include "work.h"
 
 namespace tessera::python {
 
@@ -35,30 +37,42 @@ const char* class_name(ErrorCode code) {
     return "Error";
 }
 
-/// What to do in Python's words; the library's messages state facts.
-std::string advice(ErrorCode code) {
-    return code == ErrorCode::sealed ? "; break_seal=True, where it is opened or given to what changes it, allows it"
-                                     : "";
-}
-
-/// The message in Python's words: 'give --max-memory 71M' becomes 'give max_memory="71M"'.
-std::string text_of(const Error& error) {
-    constexpr std::string_view option = "--max-memory";
-    std::string text = error.what() + advice(error.code());
-    if (error.code() != ErrorCode::budget) return text;
-    for (std::size_t at = text.find(option); at != std::string::npos; at = text.find(option, at)) {
-        text.replace(at, option.size(), "max_memory");
-        at += std::string_view("max_memory").size();
-        const std::size_t end = std::min(text.find_first_not_of("0123456789", at + 1), text.size());
-        if (text.compare(at, 1, " ") != 0 || end == at + 1 || text.compare(end, 1, "M") != 0) continue;
-        text.insert(end + 1, "\"");
-        text.replace(at, 1, "=\"");
-    }
-    return text;
-}
+/// What the library advises, in Python's keywords and functions.
+constexpr std::array names{
+    ActionName{Action::accept, "accept=[...]", "accept={}"},
+    ActionName{Action::break_seal, "break_seal=True"},
+    ActionName{Action::cast, "cast", "cast=\"{}\""},
+    ActionName{Action::chunks, "chunks"},
+    ActionName{Action::coarsening, "how", "how=\"{}\""},
+    ActionName{Action::copy, "tessera.copy", "tessera.copy(\"{}\", …)"},
+    ActionName{Action::drop_damaged, "tessera.repair(…, drop_damaged=True)"},
+    ActionName{Action::dimension_names, "dims"},
+    ActionName{Action::dtype, "dtype", "dtype=\"{}\""},
+    ActionName{Action::fill, "fill_value", "fill_value={}"},
+    ActionName{Action::follow_links, "follow_links=True"},
+    ActionName{Action::format, "format", "format=\"{}\""},
+    ActionName{Action::give_up_batches, "tessera.repair(…, give_up_batches=True)",
+               "tessera.repair(\"{}\", give_up_batches=True)"},
+    ActionName{Action::make_group, "tessera.create_group", "tessera.create_group(\"{}\")"},
+    ActionName{Action::max_memory, "max_memory", "max_memory=\"{}\""},
+    ActionName{Action::no_locks, "locks=False"},
+    ActionName{Action::overwrite, "overwrite=True"},
+    ActionName{Action::recursive, "recursive=True"},
+    ActionName{Action::remove, "Group.remove"},
+    ActionName{Action::repair, "tessera.repair", "tessera.repair(\"{}\")"},
+    ActionName{Action::repair_to_seal, "tessera.repair(…, to_seal=True)", "tessera.repair(…, to_seal=[\"{}\"])"},
+    ActionName{Action::resume, "resume=True"},
+    ActionName{Action::seal, "tessera.seal"},
+    ActionName{Action::seal_with_parity, "tessera.seal(…, parity=…)"},
+    ActionName{Action::selection, "sel"},
+    ActionName{Action::skip_damaged, "skip_damaged=True"},
+    ActionName{Action::undo, "tessera.undo"},
+    ActionName{Action::unstack, "tessera.unstack"},
+    ActionName{Action::verify, "tessera.verify"},
+};
 
 void raise(const Error& error) {
-    const std::string text = text_of(error);
+    const std::string text = advised(error.what(), error.advice());
     const py::object type = py::module_::import("tessera._errors").attr(class_name(error.code()));
     const auto message = py::reinterpret_steal<py::object>(
         PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
@@ -66,6 +80,10 @@ void raise(const Error& error) {
 }
 
 }  // namespace
+
+std::string advised(const std::string& message, const std::vector<Advice>& advice) {
+    return message + advice_text(advice, names);
+}
 
 void bind_errors(py::module_& /*module*/) {
     py::register_local_exception_translator([](std::exception_ptr thrown) {

@@ -11,12 +11,17 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace tessera::python {
 
 namespace py = pybind11;
+
+/// A message and what can be done, in Python's words: "…; overwrite=True replaces it".
+[[nodiscard]] std::string advised(const std::string& message, const std::vector<Advice>& advice);
 
 /// Options of the module's calls: threads, memory and progress.
 struct WorkOptions {

@@ -22,6 +22,7 @@
 #include <tessera/chunk_grid.h>
 #include <tessera/dialect.h>
 #include <tessera/element.h>
+#include <tessera/error.h>
 #include <tessera/key_value_store.h>
 #include <tessera/metadata.h>
 #include <tessera/ndarray.h>

@@ -35,12 +35,11 @@ struct ArrayOptions {
 
 struct FormatChoice {
     const Dialect* dialect = nullptr;
-    std::optional<std::string> note = std::nullopt;  ///< why it is not the default one, as a sentence
+    std::optional<Note> note = std::nullopt;  ///< why it is not the default one, as a sentence
 };
 /// The format of a new array: the one that the options name; else the default one; else v3, if the default one cannot
 /// express what is asked (codecs, shards, names of dimensions, …) and v3 can.
-[[nodiscard]] FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred = "",
-                                         std::string_view option_prefix = "");
+[[nodiscard]] FormatChoice choose_format(const ArrayOptions& options, std::string_view preferred = "");
 
 /// The metadata that these options describe, in the dialect that they name (or that choose_format() chooses). If that
 /// dialect has no dimension names, new_attributes() returns them. Throws as Array::create.
@@ -52,7 +51,6 @@ struct FormatChoice {
 [[nodiscard]] FillValue null_fill();
 /// A warning if elements that were never written have no value in a new array, because its fill, which nobody chose, is
 /// null: in formats whose fill xarray takes for missing.
-[[nodiscard]] std::optional<std::string> undefined_note(const Dialect& dialect, const ArrayMetadata& metadata,
-                                                        std::string_view option_prefix = "");
+[[nodiscard]] std::optional<Note> undefined_note(const Dialect& dialect, const ArrayMetadata& metadata);
 
 }  // namespace tessera

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <tessera/error.h>
 #include <tessera/key_value_store.h>
 #include <tessera/parallel.h>
 #include <tessera/shape.h>
@@ -56,6 +57,7 @@ struct Finding {
     std::optional<Index> chunk = std::nullopt;  ///< index in the grid of chunks; with shards, of shards
     std::optional<Index> inner = std::nullopt;  ///< of a chunk within the shard
     std::string text = {};                      ///< what is wrong
+    std::vector<Advice> advice = {};            ///< what to do
     bool by_seal = false;                       ///< found by comparison with a seal that has parity
 };
 

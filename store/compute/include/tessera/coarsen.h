@@ -49,7 +49,6 @@ struct Pyramid {
 
 /// Throws already_exists if a pyramid of so many levels, as a group of this dialect, cannot be made in a directory:
 /// without `overwrite` if a group is there, with it if anything but the levels of such a group would be replaced.
-void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite,
-                           std::string_view option_prefix = "");
+void require_pyramid_place(const std::string& path, std::size_t levels, const Dialect& dialect, bool overwrite);
 
 }  // namespace tessera

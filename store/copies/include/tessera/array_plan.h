@@ -10,6 +10,7 @@
 #include <tessera/array.h>
 #include <tessera/array_io.h>
 #include <tessera/convert.h>
+#include <tessera/error.h>
 #include <tessera/selection.h>
 
 namespace tessera {
@@ -33,8 +34,6 @@ struct ArrayWishes {
     std::optional<std::string> structures = std::nullopt;  ///< as ArrayOptions::structures
     std::optional<Order> order = std::nullopt;             ///< of the elements in a chunk
     std::optional<std::vector<std::optional<std::string>>> dimension_names = std::nullopt;
-    /// Prefix of option names in messages: "--" in the program.
-    std::string option_prefix = {};
 };
 
 /// The complete metadata of an array to be made.
@@ -42,7 +41,7 @@ struct PlannedArray {
     const Dialect* dialect = nullptr;
     ArrayMetadata metadata;
     std::optional<Value> attributes;
-    std::vector<std::string> changes;  ///< sentences about what differs from the source
+    std::vector<Note> changes;  ///< sentences about what differs from the source
     /// Why chunks are encoded anew; nullopt if those of the source are copied as they are.
     std::optional<std::string> recode;
 };
@@ -53,13 +52,11 @@ struct PlannedArray {
                                       const std::optional<Selection>& selection = std::nullopt);
 
 /// make_metadata(). If the format was not chosen and cannot express the options, the error names one that can.
-[[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen,
-                                            std::string_view option_prefix = "");
+[[nodiscard]] ArrayMetadata metadata_of_new(const ArrayOptions& options, bool format_chosen);
 
 /// A warning if xarray would show elements as missing because they equal a default fill. Given only for arrays with
 /// dimension names, because xarray opens no others.
-[[nodiscard]] std::optional<std::string> masking_note(const Dialect& dialect, const ArrayMetadata& metadata,
-                                                      std::string_view option_prefix = "");
+[[nodiscard]] std::optional<Note> masking_note(const Dialect& dialect, const ArrayMetadata& metadata);
 
 /// The same for an array of which `missing` chunks are not stored; nullopt if there are none.
 [[nodiscard]] std::optional<std::string> undefined_chunks_note(const ArrayMetadata& metadata, std::int64_t missing);
@@ -68,8 +65,7 @@ struct PlannedArray {
 
 /// A warning if a chunk (of a shard: an inner one) is too large to be written within `max_memory` bytes: decoded and
 /// encoded, it takes twice its size. 0: no limit is known, and there is no warning.
-[[nodiscard]] std::optional<std::string> large_chunk_note(const ArrayMetadata& metadata, std::uint64_t max_memory,
-                                                          std::string_view option_prefix = "");
+[[nodiscard]] std::optional<Note> large_chunk_note(const ArrayMetadata& metadata, std::uint64_t max_memory);
 
 /// Whether chunks are compressed with a zstd that the dialect's original program cannot read.
 [[nodiscard]] bool uses_unknown_zstd(const Dialect& dialect, const ArrayMetadata& metadata);

@@ -64,7 +64,7 @@ struct HierarchyOptions {
     IoOptions io = {};
     StoreOptions store = {};  ///< how the destination is opened
     /// Called with a sentence for each difference from the source; may be null.
-    std::function<void(const std::string& text)> note = nullptr;
+    std::function<void(const Note& note)> note = nullptr;
     /// How to list the arrays, for the error that several of them cannot become one file.
     std::string list_hint = {};
 };

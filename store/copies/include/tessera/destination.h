@@ -42,9 +42,7 @@ public:
 /// A new zip, by its extension, or else a directory, or a place in another kind of store, with an array in it or arrays
 /// below it. `existing.lock` is held.
 /// Nodes must be added in the order of their paths, a group before its members, as DestinationLock requires.
-/// `option_prefix` as in ArrayWishes.
-[[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing,
-                                                            std::string_view option_prefix);
+[[nodiscard]] std::unique_ptr<Destination> open_destination(const std::string& path, Existing existing);
 
 /// Throws unsupported for a zip or an array file, by its extension, that would not lie on this machine.
 void require_destination(const std::string& path);
@@ -54,6 +52,6 @@ void require_destination(const std::string& path);
 [[nodiscard]] DestinationLock lock_destination(const std::string& path, const StoreOptions& options);
 
 /// Throws already_exists if a file is there and `overwrite` is false, and invalid_argument for a directory.
-void require_free_file(const std::filesystem::path& path, bool overwrite, std::string_view option_prefix = "");
+void require_free_file(const std::filesystem::path& path, bool overwrite);
 
 }  // namespace tessera
