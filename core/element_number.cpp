@@ -137,9 +137,10 @@ std::optional<double> double_from_text(std::string_view text) {
     return d;
 }
 
-double real_from(const DType& dtype, const Value& v, Assign rule) {
+/// `size` is that of the float. Python's numbers are doubles before NumPy assigns them.
+double real_from(const DType& dtype, const Value& v, Assign rule, std::int64_t size) {
     if (v.is_number()) {
-        const double d = v.as_double();
+        const double d = rule == Assign::exact && size < 8 ? v.as_double_to_round() : v.as_double();
         if (v.is_big_integer() && std::isinf(d)) cannot(dtype, v, "it is beyond what a float holds");
         return d;
     }
@@ -283,20 +284,20 @@ Value integer_value(const DType& dtype, const std::byte* p) {
 }
 
 void assign_real(const DType& dtype, const Value& v, Assign rule, std::byte* out) {
-    put_real(dtype, v, rule, dtype.size(), real_from(dtype, v, rule), out);
+    put_real(dtype, v, rule, dtype.size(), real_from(dtype, v, rule, dtype.size()), out);
 }
 
 void assign_complex(const DType& dtype, const Value& v, Assign rule, std::byte* out) {
+    const auto half = dtype.size() / 2;
     std::complex<double> c;
     if (v.is_array()) {
         if (v.as_array().size() != 2) cannot(dtype, v, "it takes a number or [real, imaginary]");
-        c = {real_from(dtype, v.as_array()[0], rule), real_from(dtype, v.as_array()[1], rule)};
+        c = {real_from(dtype, v.as_array()[0], rule, half), real_from(dtype, v.as_array()[1], rule, half)};
     } else if (const auto parsed = v.is_string() ? complex_from_text(v.as_string()) : std::nullopt) {
         c = *parsed;
     } else {
-        c = real_from(dtype, v, rule);
+        c = real_from(dtype, v, rule, half);
     }
-    const auto half = dtype.size() / 2;
     put_real(dtype, v, rule, half, c.real(), out);
     put_real(dtype, v, rule, half, c.imag(), out + half);
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -69,6 +70,55 @@ double read_double(std::string_view text) {
     stream >> v;
     if (std::abs(v) > 1) v = std::copysign(std::numeric_limits<double>::infinity(), v);
     return v;
+}
+
+/// Decimal digits without zeros at either end, and the exponent of the first one: 0.0120 is {"12", -2}.
+struct Decimal {
+    std::string digits;
+    std::int64_t exponent = 0;
+
+    explicit Decimal(std::string_view number) {
+        const std::size_t e = number.find_first_of("eE");
+        if (e != std::string_view::npos) {
+            const std::string_view text = number.substr(e + (number[e + 1] == '+' ? 2 : 1));
+            std::from_chars(text.data(), text.data() + text.size(), exponent);
+        }
+        std::int64_t whole = 0;
+        bool in_fraction = false;
+        for (const char c : number.substr(0, e)) {
+            in_fraction = in_fraction || c == '.';
+            if (c < '0' || c > '9') continue;
+            digits += c;
+            if (!in_fraction) ++whole;
+        }
+        const std::size_t first = digits.find_first_not_of('0');
+        if (first == std::string::npos) {
+            digits.clear();
+            return;
+        }
+        exponent += whole - 1 - static_cast<std::int64_t>(first);
+        digits = digits.substr(first, digits.find_last_not_of('0') + 1 - first);
+    }
+};
+
+/// Whether a double may be halfway between two smaller floats. All others are rounded as any number nearest to them.
+bool may_be_halfway(double v) {
+    constexpr std::uint64_t beyond_float = (std::uint64_t{1} << 28) - 1;
+    return v != 0 && std::isfinite(v) && (std::bit_cast<std::uint64_t>(v) & beyond_float) == 0;
+}
+
+/// Whether a JSON number lies below (-1), at (0) or above (1) the double nearest to it; 0 unless that may be halfway.
+int side_of(std::string_view number, double nearest) {
+    if (!may_be_halfway(nearest)) return 0;
+    constexpr int most_digits = 767;  // of any double
+    char text[most_digits + 16];
+    const auto end =
+        std::to_chars(std::begin(text), std::end(text), std::abs(nearest), std::chars_format::scientific, most_digits);
+    const Decimal is(number);
+    const Decimal there({text, end.ptr});
+    const int side =
+        is.exponent != there.exponent ? (is.exponent < there.exponent ? -1 : 1) : is.digits.compare(there.digits);
+    return std::signbit(nearest) ? (side < 0) - (side > 0) : (side > 0) - (side < 0);
 }
 
 bool is_plain_integer(std::string_view number) {
@@ -188,7 +238,7 @@ public:
             return add(next_special_ < specials_.size() ? std::move(specials_[next_special_++]) : Value(v));
         }
         if (is_plain_integer(raw)) return add(Value::BigInteger{raw});
-        return add(v);
+        return add(may_be_halfway(v) ? Value::from_digits(raw) : Value(v));
     }
     bool string(std::string& v) override { return add(std::move(v)); }
     bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON text has none
@@ -383,11 +433,28 @@ std::uint64_t Value::as_uint64() const {
 }
 
 double Value::as_double() const {
-    if (const auto* v = std::get_if<double>(&data_)) return *v;
+    if (const auto* v = std::get_if<Double>(&data_)) return v->value;
     if (const auto* v = std::get_if<std::int64_t>(&data_)) return static_cast<double>(*v);
     if (const auto* v = std::get_if<std::uint64_t>(&data_)) return static_cast<double>(*v);
     if (const auto* v = std::get_if<BigInteger>(&data_)) return read_double(v->digits);
     fail_kind("a number", *this);
+}
+
+double Value::as_double_to_round() const {
+    const double nearest = as_double();
+    int side = 0;
+    if (const auto* v = std::get_if<Double>(&data_)) side = v->side;
+    if (is_big_integer()) side = side_of(as_big_integer().digits, nearest);
+    if (is_integer()) side = side_of(dump(), nearest);
+    if (side == 0 || std::isinf(nearest)) return nearest;
+    return std::nextafter(nearest, side * std::numeric_limits<double>::infinity());
+}
+
+Value Value::from_digits(std::string_view number) {
+    const double nearest = read_double(number);
+    Value v(nearest);
+    v.data_ = Double{nearest, side_of(number, nearest)};
+    return v;
 }
 
 const std::string& Value::as_string() const {

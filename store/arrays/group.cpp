@@ -11,6 +11,7 @@
 #include <set>
 
 #include "batch.h"
+#include "dialects.h"
 #include "group_access.h"
 #include "keys.h"
 #include "node_files.h"
@@ -186,6 +187,7 @@ void move_node(KeyValueStore& store, std::string_view from, std::string_view to)
 }
 
 void make_parent_groups(KeyValueStore& store, std::string_view prefix) {
+    require_node_names(prefix);
     std::vector<std::string_view> missing;
     while (!prefix.empty()) {
         prefix = parent_of(prefix);
@@ -224,6 +226,7 @@ Group Group::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
 
 Group Group::create(const fs::path& path, const Dialect& dialect, const Value& attributes,
                     const StoreOptions& options) {
+    require_node_names(path.string());
     if (auto place = probe_place(path, options)) {
         if (place->store->read_only()) return create(std::move(place->store), place->prefix, dialect, attributes);
     }

@@ -30,6 +30,7 @@
 #include <span>
 
 #include "array_state.h"
+#include "dialects.h"
 #include "directory_store.h"
 #include "move_aside.h"
 #include "node_files.h"
@@ -412,6 +413,7 @@ NewArray::NewArray(const fs::path& path, const ArrayOptions& options, Existing e
 NewArray::NewArray(const fs::path& path, const Dialect& dialect, ArrayMetadata metadata, Existing existing,
                    std::string_view made_from)
     : state_(std::make_unique<State>()) {
+    require_node_names(path.string());
     dialect.require_expressible(metadata);
     if (existing.lock == nullptr) state_->own_lock = DestinationLock(path, existing.store);
     state_->lock = existing.lock == nullptr ? &state_->own_lock : existing.lock;
@@ -522,6 +524,7 @@ Array Array::create(const std::filesystem::path& path, const ArrayOptions& optio
     if (!new_attributes(options).as_object().empty()) {
         return NewArray(path, options, {.store = store}, "Array::create").commit();
     }
+    require_node_names(path.string());
     const DestinationLock building(path, store);
     require_may_replace(path, occupant(path), {});
     Place place = store_kind_of(path).place(path, store);

@@ -50,6 +50,19 @@ const Dialect* probe_dialect(const KeyValueStore& store, std::string_view prefix
     return newest([&](const Dialect& d) { return d.probe(store, prefix); });
 }
 
+void require_node_names(std::string_view path) {
+    constexpr std::string_view reserved = "zarr.json";
+    for (std::size_t start = 0; start <= path.size();) {
+        const std::size_t end = std::min(path.find('/', start), path.size());
+        if (path.substr(start, end - start) == reserved) {
+            throw invalid_argument(
+                "{}: no array or group can be named {}, as the metadata of v3 are; choose another name", path,
+                reserved);
+        }
+        start = end + 1;
+    }
+}
+
 std::optional<FoundArray> find_array(const KeyValueStore& store, std::string_view prefix) {
     FoundArray found;
     found.dialect = newest([&](const Dialect& d) {

@@ -21,6 +21,9 @@ struct FoundArray {
 [[nodiscard]] ArrayMetadata parse_metadata(const Dialect& dialect, const KeyValueStore& store, std::string_view prefix,
                                            const Buffer& document);
 
+/// Throws invalid_argument if a part of a path to a new node has the name of v3's metadata, which no node may have.
+void require_node_names(std::string_view path);
+
 /// Sets the name of v3's data type for structures: "struct", or "structured", which zarr-python before 3.3 reads. Does
 /// nothing for other elements. Throws invalid_argument for other names, and unsupported for other dialects.
 void name_structures(const Dialect& dialect, ArrayMetadata& metadata, std::string_view name);

@@ -43,6 +43,17 @@ class Groups(ProgramTest):
         for name, values in expected.items():
             np.testing.assert_array_equal(self.exported(f"{path}/{name}"), values)
 
+    def test_nothing_is_named_as_the_metadata_of_v3(self):
+        self.tessera("group", "g", "--format", "v3")
+        self.tessera("group", "g/b")
+        before = digest(self.folder)
+        for command in (["group", "g/b/zarr.json/c"], ["group", "g/zarr.json"], ["group", "zarr.json/k", "--format", "v3"],
+                        ["create", "g/c/zarr.json/", "--shape", "3", "--dtype", "i4", "--format", "v3"],
+                        ["create", "x/zarr.json/y", "--shape", "3", "--dtype", "i4"],
+                        ["mv", "g/b", "g/zarr.json/b"]):
+            self.refused(*command, says="no array or group can be named zarr.json")
+        self.assertEqual(digest(self.folder), before)
+
     def test_a_hierarchy_of_zarr_python_is_shown(self):
         make_hierarchy(self.path("h.zarr"))
         tree = self.tessera_json("tree", "h.zarr")

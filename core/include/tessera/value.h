@@ -46,7 +46,7 @@ public:
     Value(unsigned v) : data_(std::int64_t{v}) {}
     Value(unsigned long v) { set_unsigned(v); }
     Value(unsigned long long v) { set_unsigned(v); }
-    Value(double v) : data_(v) {}
+    Value(double v) : data_(Double{v}) {}
     Value(const char* v) : data_(std::string(v)) {}
     Value(std::string v) : data_(std::move(v)) {}
     Value(std::string_view v) : data_(std::string(v)) {}
@@ -58,6 +58,8 @@ public:
 
     [[nodiscard]] static Value array() { return Value(Array{}); }
     [[nodiscard]] static Value object() { return Value(Object{}); }
+    /// The double nearest to a JSON number, which may have a fraction or an exponent.
+    [[nodiscard]] static Value from_digits(std::string_view number);
 
     [[nodiscard]] bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
     [[nodiscard]] bool is_bool() const { return std::holds_alternative<bool>(data_); }
@@ -66,7 +68,7 @@ public:
         return std::holds_alternative<std::int64_t>(data_) || std::holds_alternative<std::uint64_t>(data_);
     }
     [[nodiscard]] bool is_big_integer() const { return std::holds_alternative<BigInteger>(data_); }
-    [[nodiscard]] bool is_double() const { return std::holds_alternative<double>(data_); }
+    [[nodiscard]] bool is_double() const { return std::holds_alternative<Double>(data_); }
     [[nodiscard]] bool is_number() const { return is_integer() || is_big_integer() || is_double(); }
     [[nodiscard]] bool is_string() const { return std::holds_alternative<std::string>(data_); }
     [[nodiscard]] bool is_array() const { return std::holds_alternative<Array>(data_); }
@@ -77,6 +79,9 @@ public:
     [[nodiscard]] std::int64_t as_int64() const;    ///< an integer in range; 3.0 is refused
     [[nodiscard]] std::uint64_t as_uint64() const;  ///< an integer in range
     [[nodiscard]] double as_double() const;         ///< any number, rounded to nearest
+    /// A double that rounds to any smaller float as the number itself does: as_double(), or its neighbour on the side
+    /// where the number lies. Rounding as_double() would round twice.
+    [[nodiscard]] double as_double_to_round() const;
     [[nodiscard]] const std::string& as_string() const;
     [[nodiscard]] const Array& as_array() const;
     [[nodiscard]] Array& as_array();
@@ -117,8 +122,14 @@ private:
         }
     }
 
+    struct Double {
+        double value;
+        int side = 0;  ///< where the number lies that this was read from: -1 below, 0 here, 1 above
+        bool operator==(const Double& other) const { return value == other.value; }
+    };
+
     // uint64_t holds only values beyond int64_t.
-    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, BigInteger, Array, Object>
+    std::variant<std::monostate, bool, std::int64_t, std::uint64_t, Double, std::string, BigInteger, Array, Object>
         data_;
 };
 

@@ -116,6 +116,37 @@ TEST(Element, ExactKeepsTheValueOrRefuses) {
     EXPECT_THAT(exact("u1", "256"), HasSubstr("256 cannot be an element of dtype |u1: it is not between 0 and 255"));
 }
 
+// The number itself is rounded, not the double nearest to it, which may lie halfway between two smaller floats.
+TEST(Element, JsonNumbersAreRoundedOnce) {
+    const auto exact = [](const DType& dtype, std::string_view json) { return assigned(dtype, json, Assign::exact); };
+    const DType f4 = little("f4");
+    EXPECT_EQ(exact(f4, "1.000000059604644775390625"), "0000803f") << "halfway: to even";
+    EXPECT_EQ(exact(f4, "1.00000005960464477539062500000000000000000000000001"), "0100803f");
+    EXPECT_EQ(exact(f4, "1.0000000596046448"), "0100803f");
+    EXPECT_EQ(exact(f4, "-1.0000000596046448"), "010080bf");
+    EXPECT_EQ(exact(f4, "1.00000017881393432617187499999999999999"), "0100803f");
+    EXPECT_EQ(exact(f4, "1.000000178813934326171875"), "0200803f") << "halfway: to even";
+    EXPECT_EQ(exact(f4, "100000005.9604644775390625e-8"), "0000803f");
+    EXPECT_EQ(exact(f4, "0.0000000010000000596046448E+9"), "0100803f");
+    EXPECT_EQ(exact(f4, "1.00000005960464477539062500000000000000000000000001e0"), "0100803f");
+    EXPECT_EQ(exact(f4, "9007199791611905"), "0100005a") << "an integer beyond a double";
+    EXPECT_EQ(exact(f4, "9007199791611904"), "0000005a");
+    EXPECT_EQ(exact(f4, "36893490346442358785"), "01000060") << "an integer beyond 64 bits";
+    EXPECT_EQ(exact(f4, "7.006492321624086e-46"), "01000000") << "half the least float, and a little more";
+    EXPECT_EQ(exact(f4, "7.0064923216240853e-46"), "00000000");
+    EXPECT_EQ(exact(f4, "3.4028235677973366e38"), "ffff7f7f") << "below halfway to what no float holds";
+    EXPECT_THAT(exact(f4, "3.4028235677973367e38"), HasSubstr("beyond what that float holds"));
+    EXPECT_EQ(exact(little("f2"), "1.000488281250000000000000000001"), "013c");
+    EXPECT_EQ(exact(little("f2"), "1.00048828125"), "003c");
+    EXPECT_EQ(exact("bfloat16", "1.003906250000000000000000000001"), "813f");
+    EXPECT_EQ(exact("bfloat16", "1.00390625"), "803f");
+    EXPECT_EQ(exact(little("c8"), "[1.0000000596046448, 1.000000059604644775390625]"), "0100803f0000803f");
+    EXPECT_EQ(exact(little("f8"), "1.0000000596046448"), exact(little("f8"), "1.000000059604644775390625"));
+    EXPECT_EQ(assigned(f4, "1.0000000596046448", Assign::numpy), "0000803f") << "as Python's float becomes a float32";
+    EXPECT_EQ(Value::parse("1.0000000596046448").dump(), "1.0000000596046448");
+    EXPECT_EQ(Value::parse("1.0000000596046448"), Value::parse("1.000000059604644775390625"));
+}
+
 TEST(Element, NumPysRuleKeepsItsLimits) {
     EXPECT_EQ(assigned("[('a', '>i4'), ('b', 'S2', (2,))]", "0", Assign::numpy), "0000000030003000");
     EXPECT_THAT(assigned("V4", "0", Assign::numpy), HasSubstr("error: 0 cannot be an element of dtype |V4"));
