@@ -351,11 +351,16 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
     } else {
         options.format = usual_format(o).name;
     }
-    PlannedArray plan{&dialect_named(options.format),
-                      metadata_of_new(options, o.format.has_value()),
-                      stored_attributes(from),
-                      {},
-                      "it is no array yet"};
+    const Dialect& dialect = dialect_named(options.format);
+    std::vector<Note> changes;
+    if (dialect.adapt != nullptr) {
+        ArrayMetadata elements;
+        elements.dtype = options.dtype;
+        dialect.adapt(elements, changes);
+        options.dtype = elements.dtype;
+    }
+    PlannedArray plan{&dialect, metadata_of_new(options, o.format.has_value()), stored_attributes(from),
+                      std::move(changes), "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
     if (!o.fill) take_fill(plan);

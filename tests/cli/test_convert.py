@@ -59,6 +59,16 @@ class Convert(ProgramTest):
                          says='codec "zstd": level is 100')
             self.assertFalse((self.folder / "new").exists())
 
+    def test_structures_become_little_endian_in_v3_from_files_too(self):
+        table = np.array([(1, 2.5), (3, 4.5)], [("a", ">i4"), ("b", ">f8")])
+        note = "the fields become little-endian"
+        self.save("q.npy", table)
+        self.assertIn(note, self.run_program("import", "q.npy", "imported", "--format", "v3").stderr)
+        self.make("v2", table, "--format", "v2")
+        self.assertIn(note, self.run_program("copy", "v2", "copied", "--format", "v3").stderr)
+        self.assertEqual(self.content("imported"), self.content("copied"))
+        np.testing.assert_array_equal(self.exported("imported"), table)
+
     def test_every_format_becomes_every_other_and_comes_back(self):
         for start in FORMATS:
             first = self.make(f"{start}_first", GRID, "--format", start, "--chunks", "5,4", "--fill", "7")
