@@ -162,8 +162,10 @@ struct CodecPipeline::State {
                            if (!array_to_bytes.codec) {
                                throw invalid_argument("a codec that turns the array into bytes must come before it");
                            }
-                           bytes_to_bytes.push_back(
-                               {config.name, made(config, row, row.bytes_to_bytes, innermost().dtype.size())});
+                           // Texts, bits and shards have no items of the dtype's size.
+                           const std::int64_t item =
+                               array_to_bytes.name == "bytes" ? innermost().dtype.size() : std::int64_t{1};
+                           bytes_to_bytes.push_back({config.name, made(config, row, row.bytes_to_bytes, item)});
                            sizes.push_back(bytes_to_bytes.back().codec->encoded_bound(sizes.back()));
                            return;
                        }

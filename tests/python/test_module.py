@@ -188,6 +188,14 @@ def tessera_is_plain():
     return int(os.environ.get("TESSERA_FEWER_CASES", "1")) == 1
 
 
+def test_text_in_blosc_has_items_of_one_byte():
+    # zarr's numcodecs writes 1; zarrs drops the bytes after the last whole item.
+    for format, key in (("v2", "0"), ("v3", "c/0")):
+        tessera.save(f"{format}.zarr", np.array(["a", "bcd"] * 30, object), codec="blosc:lz4:5:noshuffle", format=format, chunks=(60,))
+        with open(f"{format}.zarr/{key}", "rb") as file:
+            assert file.read(4)[3] == 1, format
+
+
 def test_text_and_bytes_of_any_length():
     words = np.array([["a", "", "ünïcode"], ["\U0001f600", "b" * 1000, "c"]], dtype=object)
     for format in ("v2", "v3"):
