@@ -11,10 +11,14 @@ from module import tessera
 try:
     import numcodecs
     import xarray
-    import zarr  # noqa: F401
+    import zarr
 except ImportError:
     print("skipped: no xarray or no zarr")
     sys.exit(77)
+
+
+MODERN = not zarr.__version__.startswith("2.")
+V2 = {"zarr_format": 2} if MODERN else {}
 
 
 def dataset():
@@ -31,10 +35,10 @@ def dataset():
         {"y": [10, 20, 30, 40], "x": np.arange(6.0), "label": ("y", [1, 0, 1, 0])}, {"title": "everything"})
 
 
-def write(path):
+def write(path, **options):
     data = dataset()
     packing = {"packed": {"dtype": "i2", "scale_factor": 0.5, "add_offset": 1.0, "_FillValue": -9}}
-    data.to_zarr(path, encoding=packing)
+    data.to_zarr(path, encoding=packing, **(options or V2))
     return data
 
 
@@ -46,6 +50,9 @@ def test_each_format():
     data = write("v2.zarr")
     assert opened("v2.zarr").load().identical(xarray.open_zarr("v2.zarr").load())
     assert opened("v2.zarr").load().identical(data), opened("v2.zarr").load()
+    if MODERN:
+        write("v3.zarr", zarr_format=3, consolidated=False)
+        assert opened("v3.zarr").load().identical(data), opened("v3.zarr").load()
     for format in ("v3", "v2"):
         subprocess.run([os.environ["TESSERA_PROGRAM"], "copy", "v2.zarr", f"new.{format}", "--format", format, "--quiet"],
                        check=True)
@@ -77,7 +84,26 @@ def test_is_lazy_and_indexes():
     assert found["t"].encoding["preferred_chunks"] == {"y": 4, "x": 6}
 
 
+def test_encoding_keeps_how_zarr_3_stores():
+    if not MODERN:
+        return
+    tessera.create_group("a.zarr")
+    for name, codec in (("t", "zstd:3"), ("n", "none"), ("when", "gzip:1,crc32c")):
+        tessera.create(f"a.zarr/{name}", (4, 6), "f4", (3, 4), codec=codec, dims=("y", "x"), data=np.arange(24).reshape(4, 6), format="v3",
+                       shards=(6, 8) if name == "n" else None)
+    ours, theirs = opened("a.zarr"), xarray.open_zarr("a.zarr", chunks=None, consolidated=False)
+    for name in theirs.variables:
+        for kept in "chunks", "preferred_chunks", "compressors", "filters", "serializer", "shards":
+            assert ours[name].encoding[kept] == theirs[name].encoding[kept], (name, kept, ours[name].encoding)
+    ours.to_zarr("b.zarr", consolidated=False)
+    for name in theirs.variables:
+        a, b = tessera.open(f"a.zarr/{name}"), tessera.open(f"b.zarr/{name}")
+        assert (a.codec, a.chunks, a.shards) == (b.codec, b.chunks, b.shards) and (a[:] == b[:]).all()
+
+
 def test_encoding_keeps_how_it_is_stored():
+    if MODERN:
+        return
     coding = {"t": {"chunks": (3, 4), "compressor": numcodecs.Zstd(3)},
               "n": {"compressor": None, "filters": [numcodecs.Delta("i2")]}}
     dataset().to_zarr("a.zarr", encoding=coding)
@@ -97,7 +123,7 @@ def test_encoding_keeps_how_it_is_stored():
 
 def test_groups_files_and_names():
     data = write("g.zarr")
-    data[["t"]].to_zarr("g.zarr", group="sub", mode="a")
+    data[["t"]].to_zarr("g.zarr", group="sub", mode="a", **V2)
     assert opened("g.zarr", group="sub").load().identical(data[["t"]])
     np.save("plain.npy", np.arange(6).reshape(2, 3))
     assert opened("plain.npy")["plain"].dims == ("plain_dim_0", "plain_dim_1")

@@ -72,12 +72,18 @@ def _numcodecs(configuration: Optional[dict[str, Any]]) -> Any:
 
 
 def _codecs(array: Array) -> dict[str, Any]:
-    """Codecs and shards as xarray's engine for Zarr keeps them beside zarr-python 2, so that `to_zarr` writes the same.
+    """Codecs and shards as xarray's engine for Zarr keeps them, so that `to_zarr` writes the same.
 
-    zarr-python 3 refuses these codecs in its default format, and gets only the shards.
+    zarr-python 3 writes v3 by default, and refuses codecs of v2 there: beside it only arrays of v3 keep their codecs.
     """
-    stored = _tessera.ZarrKeys(array._handle, 2).document()
     modern = "zarr" in sys.modules and not sys.modules["zarr"].__version__.startswith("2.")
+    if modern and array.format == "v3":
+        try:
+            shown = array.as_zarr()
+            return {name: getattr(shown, name) for name in ("compressors", "filters", "serializer", "shards")}
+        except (ImportError, KeyError, TypeError, ValueError):  # codecs that zarr lacks
+            return {"shards": array.shards}
+    stored = _tessera.ZarrKeys(array._handle, 2).document()
     decoded = stored["compressor"] is None and not stored["filters"] and array.codec != "none"  # Zarr v2 lacks a codec
     if decoded or modern:
         return {"shards": array.shards}
