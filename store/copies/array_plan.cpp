@@ -352,7 +352,7 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         options.format = usual_format(o).name;
     }
     const Dialect& dialect = dialect_named(options.format);
-    std::vector<Note> changes;
+    std::vector<std::string> changes;
     if (dialect.adapt != nullptr) {
         ArrayMetadata elements;
         elements.dtype = options.dtype;
@@ -360,7 +360,7 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         options.dtype = elements.dtype;
     }
     PlannedArray plan{&dialect, metadata_of_new(options, o.format.has_value()), stored_attributes(from),
-                      std::move(changes), "it is no array yet"};
+                      {changes.begin(), changes.end()}, "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
     if (!o.fill) take_fill(plan);
