@@ -286,6 +286,13 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
         if (!joins) begins.push_back(n);
     }
     begins.push_back(wanted.size());
+    if (bytes_->mapped().empty()) {
+        std::vector<ByteSource::Extent> extents;
+        for (const auto& [i, at] : wanted) {
+            if (at.present()) extents.push_back({at.offset, at.offset + at.size});
+        }
+        bytes_->expect(extents);
+    }
     parallel_in_memory(std::ssize(begins) - 1, io, [&](std::int64_t g) {
         const auto first = begins[static_cast<std::size_t>(g)];
         const auto last = begins[static_cast<std::size_t>(g) + 1] - 1;

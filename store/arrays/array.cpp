@@ -205,6 +205,10 @@ void Array::store_fill() {
 StoredSize Array::stored_size(std::int64_t exactly) const {
     const auto l = state_->loaded();
     StoredSize size{.chunks_possible = l->grid.chunk_count()};
+    if (!state_->store->lists() && exactly != INT64_MAX) {
+        size.known = false;
+        return size;
+    }
     constexpr std::int64_t sample = 64;
     const auto count = [&](const Index& chunk, const std::string&, const KeyValueStore::ValueSize& bytes) {
         if (!in_grid(l->grid, chunk)) {

@@ -61,6 +61,21 @@ bool holds_nothing(const Place& place) {
     return listing.keys.empty() && listing.prefixes.empty();
 }
 
+/// Opens a file of another kind of store, which lies at the path and not below it.
+void look_for_file(Located& at, const StoreOptions& options) {
+    const std::string& text = at.file.path.native();
+    const std::size_t slash = text.rfind('/');
+    if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return;
+    const Place folder = find_place(text.substr(0, slash), options);
+    if (!folder.store->is_far()) return;
+    std::shared_ptr<const ByteSource> file = folder.store->open(join_key(folder.prefix, text.substr(slash + 1)));
+    if (file == nullptr) return;
+    at.file.opened = std::move(file);
+    at.format = array_file_format_of(*at.file.opened);
+    at.kind = at.format == nullptr ? PathKind::other : at.file.member ? PathKind::part : PathKind::array_file;
+    at.place = std::nullopt;
+}
+
 }  // namespace
 
 void Located::look_in_place() {
@@ -111,6 +126,8 @@ Located locate(std::string_view path, const StoreOptions& options) {
         }
         if (at.place) {
             at.look_in_place();
+            if (at.kind == PathKind::nothing && !is_local(at.file.path)) look_for_file(at, options);
+            if (!at.place) return at;
             if (at.document_ == nullptr && tries < most && tessera::was_replaced(*at.place)) continue;
             return at;
         }

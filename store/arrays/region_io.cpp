@@ -6,6 +6,7 @@
 #include <tessera/error.h>
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "chunk_changes.h"
@@ -64,6 +65,32 @@ void for_each_picked(const ArrayState& array, const LoadedArray& loaded, const S
 }
 
 // ---- reading
+
+/// A chunk of which a part is wanted comes whole from a store far away, if it is no larger: a second request takes
+/// longer than so many bytes.
+constexpr std::uint64_t best_whole = std::uint64_t{16} << 20;
+
+/// Announces the values that read_selected() will ask for; null for stores of this machine.
+std::unique_ptr<ReadAhead> announce(const ArrayState& array, const LoadedArray& loaded, const Selection& selection) {
+    if (!array.store->is_far()) return nullptr;
+    require_inside(array, loaded, selection.bounds());
+    if (selection.bounds().empty()) return nullptr;
+    const std::uint64_t limit = loaded.pipeline.encoded_limit();
+    const bool shards = loaded.pipeline.shard() != nullptr;
+    return array.store->read_ahead(
+        shards ? 0 : limit, [&array, &loaded, &selection, limit, shards, chunks = PickedChunks(selection, loaded.grid),
+                             n = std::int64_t{0}](ReadWish& wish) mutable {
+            while (n < chunks.count()) {
+                const Index index = chunks.index(n++);
+                const Picked part = picked_from(selection, loaded.grid.chunk_region(index));
+                if (part.in_request.empty()) continue;
+                wish.key = array.chunk_key(loaded, index);
+                wish.whole = !shards && (limit <= best_whole || part.in_request.extent == loaded.grid.chunks());
+                return true;
+            }
+            return false;
+        });
+}
 
 void read_chunk(const ArrayState& array, const LoadedArray& loaded, const std::string& key, const Picked& part,
                 const Request<MutableArrayView>& request) {
@@ -162,6 +189,7 @@ SharedThreads share_threads(const LoadedArray& loaded, std::int64_t count, const
 void read_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
                    const MutableArrayView& out, const IoOptions& io) {
     const Request<MutableArrayView> request{selection, fitted(array, loaded, out, selection.full_shape())};
+    const auto ahead = announce(array, loaded, selection);
     const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },

@@ -8,6 +8,7 @@
 // those reached without links.
 #include <fmt/format.h>
 #include <tessera/error.h>
+#include <tessera/stop.h>
 
 #include <algorithm>
 #include <optional>
@@ -127,9 +128,26 @@ private:
     std::optional<std::set<FolderId>> ids_;  ///< of the visited folders, once a link was found
 };
 
+/// Asks for every chunk, where nothing can be listed.
+void ask_for_each(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor) {
+    const std::int64_t count = loaded.grid.chunk_count();
+    const auto ahead = array.store->read_ahead(0, [&, n = std::int64_t{0}](ReadWish& wish) mutable {
+        if (n == count) return false;
+        wish = {.key = array.chunk_key(loaded, loaded.grid.index(n++))};
+        return true;
+    });
+    for (std::int64_t n = 0; n < count; ++n) {
+        require_not_stopped();
+        const Index index = loaded.grid.index(n);
+        const std::string key = array.chunk_key(loaded, index);
+        if (const auto value = array.store->open(key)) visitor.each(index, key, [&] { return value->size(); });
+    }
+}
+
 }  // namespace
 
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor) {
+    if (!array.store->lists()) return ask_for_each(array, loaded, visitor);
     StoredWalk(array, loaded, visitor).run();
 }
 

@@ -41,6 +41,7 @@ public:
     [[nodiscard]] bool contains(std::string_view key) const override;
     bool erase(std::string_view key) override;
     void erase_below(std::string_view prefix) override;
+    [[nodiscard]] bool lists() const override { return beneath_->lists(); }
     [[nodiscard]] Listing list(std::string_view prefix) const override;
     void for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const override;
     [[nodiscard]] StoreLock lock(std::string_view prefix, std::uint64_t slot, LockMode mode) override;

@@ -16,12 +16,23 @@ namespace tessera {
 
 // Each is defined at the end of its own file.
 extern const StoreKind folder_kind;
+#ifdef TESSERA_REMOTE
+extern const StoreKind http_kind;
+extern const StoreKind https_kind;
+extern const StoreKind s3_kind;
+extern const StoreKind anonymous_s3_kind;
+#endif
 
 namespace {
 
 /// The library's own. Those of this machine first.
 std::span<const StoreKind> own_kinds() {
-    static const std::array table{folder_kind};
+    static const std::array table{
+        folder_kind,
+#ifdef TESSERA_REMOTE
+        http_kind,   https_kind, s3_kind, anonymous_s3_kind,
+#endif
+    };
     return table;
 }
 

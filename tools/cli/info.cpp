@@ -91,7 +91,8 @@ void add_attributes(Facts& facts, const Value& attributes) {
 /// Limits of the array's dialect and of its file system, and elements without a value.
 std::vector<std::string> remarks_of(const std::string& path, const Array& array, const StoredSize& stored) {
     std::vector<std::string> remarks = array.dialect().remarks(array.metadata());
-    if (auto note = undefined_chunks_note(array.metadata(), stored.chunks_possible - stored.chunks)) {
+    if (auto note = !stored.known ? std::nullopt
+                                  : undefined_chunks_note(array.metadata(), stored.chunks_possible - stored.chunks)) {
         remarks.push_back(*std::move(note));
     }
     const FileSystem file_system = file_system_of(path);
@@ -122,11 +123,11 @@ Value info_array_value(const std::string& path, const Array& array, const Stored
         report.set("dimension_names", dimension_names_json(metadata.dimension_names));
     report.set("fill_value", serve::fill_json(metadata));
     report.set("fill_spelling", metadata.fill.spelling ? Value(metadata.fill.spelling->dump()) : Value());
-    report.set("chunks_stored", stored.chunks);
+    report.set("chunks_stored", stored.known ? Value(stored.chunks) : Value());
     report.set("chunks_possible", stored.chunks_possible);
-    const bool exact = stored.sized == stored.chunks;
+    const bool exact = stored.known && stored.sized == stored.chunks;
     report.set("stored_bytes", exact ? Value(stored.bytes) : Value());
-    if (!exact) report.set("stored_bytes_about", stored.bytes);
+    if (stored.known && !exact) report.set("stored_bytes_about", stored.bytes);
     report.set("logical_bytes", logical);
     report.set("ratio", exact ? Value(ratio(logical, stored.bytes)) : Value());
     report.set("stray_files", stored.strays);
@@ -155,6 +156,12 @@ void add_layout(Facts& facts, const ArrayMetadata& metadata) {
 }
 
 void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, bool sharded) {
+    if (!stored.known) {
+        facts.add(sharded ? "shards stored" : "chunks stored",
+                  "not known: the server lists nothing (--exact asks for each)");
+        facts.add("logical", bytes_exactly(logical));
+        return;
+    }
     const double percent = stored.chunks_possible == 0 ? 100.0
                                                        : 100.0 * static_cast<double>(stored.chunks) /
                                                              static_cast<double>(stored.chunks_possible);

@@ -16,9 +16,11 @@ foreach(tessera_package blosc libcrypto libdeflate libisal liblz4 liblzma libzip
   endif()
 endforeach()
 # What a library may have been built with, or not: core/CMakeLists.txt says what is missing then.
-if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::libpng)
-  pkg_check_modules(libpng QUIET IMPORTED_TARGET GLOBAL libpng)
-endif()
+foreach(tessera_package libcurl libpng)
+  if(PKG_CONFIG_FOUND AND NOT TARGET PkgConfig::${tessera_package})
+    pkg_check_modules(${tessera_package} QUIET IMPORTED_TARGET GLOBAL ${tessera_package})
+  endif()
+endforeach()
 # minizip's headers are included as <minizip/zip.h>. Its own include folder would hide libzip's <zip.h>.
 if(TARGET PkgConfig::minizip)
   set_property(TARGET PkgConfig::minizip PROPERTY INTERFACE_INCLUDE_DIRECTORIES)

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,9 @@ public:
         std::uint64_t begin = 0, end = 0;
     };
     [[nodiscard]] virtual Extent next_stored(std::uint64_t offset) const { return {offset, size()}; }
+    /// A hint that these bytes will be read soon, in this order: where each read is a request over the network, they
+    /// are asked for together. Does nothing elsewhere.
+    virtual void expect(std::span<const Extent> /*extents*/) const {}
     /// A hint that [offset, offset+length) was read and need not be kept in any cache.
     virtual void drop_cache(std::uint64_t offset, std::uint64_t length) const;
 };

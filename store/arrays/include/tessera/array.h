@@ -33,6 +33,7 @@ namespace tessera {
 
 /// How much of an array is stored. With shards each shard counts as one chunk here.
 struct StoredSize {
+    bool known = true;  ///< false: the store lists nothing, and no chunk was asked for; chunks_possible alone holds
     std::int64_t chunks = 0;  ///< chunk values that exist inside the grid
     std::int64_t chunks_possible = 0;
     std::uint64_t bytes = 0;  ///< of those chunk values; an estimate unless all were `sized`

@@ -1,5 +1,5 @@
 // KeyValueStore: maps `/`-separated keys to bytes. Implemented by a directory, memory and a zip, and by other kinds of
-// stores as store_kind.h says; later by HTTP and S3.
+// stores as store_kind.h says, among them HTTP and S3.
 #pragma once
 
 #include <cstdint>
@@ -171,6 +171,19 @@ public:
     virtual bool remove_temporary(std::string_view /*prefix*/, std::string_view /*name*/) { return false; }
 };
 
+/// A value that will be read soon.
+struct ReadWish {
+    std::string key;
+    bool whole = false;  ///< by get(); else by open()
+};
+/// Gives the next one; false when there is none.
+using NextWish = std::function<bool(ReadWish& wish)>;
+/// While it lives, values are fetched before they are asked for (KeyValueStore::read_ahead).
+class ReadAhead {
+public:
+    virtual ~ReadAhead() = default;
+};
+
 /// Maps keys to bytes. Keys are UTF-8: parts joined by '/', none of them empty, "." or ".."; any other key throws
 /// invalid_argument. Thread rule: every member may be called from several threads at once.
 class KeyValueStore {
@@ -182,6 +195,16 @@ public:
     /// Reads a whole value into `out` (reusing its memory); false if the key is absent. For a value of more than
     /// `limit` bytes, throws corrupt before allocating memory.
     [[nodiscard]] virtual bool get(std::string_view key, Buffer& out, std::uint64_t limit = UINT64_MAX) const;
+    /// Whether each read is a request over the network, so that it pays to announce them.
+    [[nodiscard]] virtual bool is_far() const { return false; }
+    /// Whether list() and for_each() name everything that is there; a server of files over HTTP does not say it.
+    [[nodiscard]] virtual bool lists() const { return true; }
+    /// Announces values that get() and open() will be asked for in about this order, each once. Values for get() have
+    /// at most `limit` bytes. next() is called as requests become free, in any thread, one call at a time; it must not
+    /// use the store. Null unless is_far(). The store must outlive the result.
+    [[nodiscard]] virtual std::unique_ptr<ReadAhead> read_ahead(std::uint64_t /*limit*/, NextWish /*next*/) const {
+        return nullptr;
+    }
     /// Sets a value atomically: a reader sees the old bytes or the new ones.
     virtual void put(std::string_view key, ByteSpan value) = 0;
     /// The same unless the key has a value; false if it has. In a directory only one of several callers succeeds,

@@ -1,0 +1,89 @@
+// HttpClient: many HTTP requests at once over libcurl's multi interface, with retries, by one thread of its own.
+// Private to the store module. Facts: libcurl 7.88's documentation; RFC 9110 (ranges, conditions, Retry-After).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/buffer.h>
+
+namespace tessera {
+
+/// Bytes [first, first + length) of a value, or its last `length` bytes.
+struct HttpRange {
+    std::uint64_t first = 0;
+    std::uint64_t length = 0;
+    bool suffix = false;
+};
+
+struct HttpRequest {
+    std::string method = "GET";  ///< GET or HEAD
+    std::string url;
+    std::string name;  ///< for messages: the URL without secrets
+    std::optional<HttpRange> range = std::nullopt;
+    std::string if_match = {};         ///< an ETag that the value must still have; empty: any
+    std::uint64_t limit = UINT64_MAX;  ///< bytes of the body; more is an error, and not read
+    /// More header lines, made anew for every try, because signatures hold the time. Called in the client's thread.
+    std::function<std::vector<std::string>(const HttpRequest&)> headers = nullptr;
+    bool follow = true;  ///< redirections, which get none of `headers` on another host
+};
+
+struct HttpResponse {
+    int status = 0;
+    std::map<std::string, std::string, std::less<>> headers;  ///< by names in lower case
+    Buffer body;
+    std::uint64_t first = 0;  ///< of the value: where the body begins
+    std::uint64_t total = 0;  ///< of the value: its size
+    [[nodiscard]] std::string_view header(std::string_view name) const;
+    [[nodiscard]] std::string_view etag() const { return header("etag"); }
+};
+
+/// A request under way. Destroying it abandons the request.
+class HttpTransfer;
+struct AbandonTransfer {
+    void operator()(HttpTransfer* transfer) const noexcept;
+};
+using HttpTicket = std::unique_ptr<HttpTransfer, AbandonTransfer>;
+
+struct HttpCounts {
+    std::uint64_t requests = 0;  ///< tries, as a server sees them
+    std::uint64_t bytes = 0;     ///< of bodies
+};
+
+/// Thread rule: every member may be called from any thread. After a fork the child begins with connections of its own.
+class HttpClient {
+public:
+    /// The one of this process.
+    static HttpClient& shared();
+
+    /// Begins a request; it may wait until others are done (at most `most_in_flight` run at once).
+    [[nodiscard]] HttpTicket start(HttpRequest request);
+    /// Waits for the answer, of any status but those that are tried again. A GET's body is just the range that was
+    /// asked for, or all of the value. Throws io if there is no whole answer after all tries, corrupt for an answer to
+    /// another question, cancelled when a StopScope of this thread is asked to stop.
+    [[nodiscard]] HttpResponse wait(HttpTicket ticket);
+    [[nodiscard]] HttpResponse send(HttpRequest request) { return wait(start(std::move(request))); }
+
+    [[nodiscard]] HttpCounts counts() const;
+
+    static constexpr int most_in_flight = 256;
+
+    HttpClient(const HttpClient&) = delete;
+    HttpClient& operator=(const HttpClient&) = delete;
+
+private:
+    HttpClient();
+    ~HttpClient() = default;
+    friend class HttpTransfer;
+    class Loop;
+    struct Process;
+    std::shared_ptr<Loop> loop_;
+};
+
+}  // namespace tessera

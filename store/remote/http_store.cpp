@@ -1,0 +1,121 @@
+// Arrays behind HTTP and HTTPS, read only. A server of files lists nothing: what is there is learnt from the documents,
+// and below a group from its consolidated metadata.
+#include <fmt/format.h>
+#include <tessera/error_text.h>
+#include <tessera/store_kind.h>
+#include <tessera/value.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "keys.h"
+#include "remote_store.h"
+#include "sorted_keys.h"
+#include "url.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t longest_document = std::uint64_t{64} << 20;
+
+class HttpService final : public RemoteService {
+public:
+    explicit HttpService(Url url) : url_(std::move(url)) {}
+
+    [[nodiscard]] HttpRequest request(std::string_view key) const override {
+        HttpRequest request;
+        request.url = url_.of_key(key);
+        request.name = join_key(url_.name(), key);
+        return request;
+    }
+
+    [[nodiscard]] bool is_absent(const HttpResponse& response, std::string_view key) const override {
+        switch (response.status) {
+            case 200:
+            case 206:
+            case 416:
+                return false;
+            case 404:
+            case 410:
+                return true;
+            case 401:
+            case 403:
+                if (is_absent_by_wish(response.status)) return true;
+                throw Error(
+                    ErrorCode::io,
+                    fmt::format("{}: the server answers {}: reading it is not allowed, or it is not there and the "
+                                "server does not say so",
+                                join_key(url_.name(), key), response.status, response.status));
+            default:
+                throw Error(ErrorCode::io,
+                            fmt::format("{}: the server answers {}", join_key(url_.name(), key), response.status));
+        }
+    }
+
+    [[nodiscard]] bool lists() const override { return false; }
+    void list(std::string_view prefix, const Each& value, const Each& folder) const override {
+        const std::lock_guard guard(mutex_);
+        if (!known_) known_ = keys_of_documents();
+        const Listing listing = list_below(*known_, prefix);
+        for (const std::string& name : listing.keys) value(name, 0);
+        for (const std::string& name : listing.prefixes) folder(name, 0);
+    }
+
+private:
+    using Keys = std::map<std::string, int, std::less<>>;
+
+    /// The documents that the root's own name.
+    [[nodiscard]] Keys keys_of_documents() const {
+        Keys keys;
+        std::vector<std::pair<std::string, HttpTicket>> asked;
+        for (const std::string_view name : {"zarr.json", ".zmetadata", ".zgroup", ".zarray", "__zmeta__", "meta"}) {
+            HttpRequest wanted = request(name);
+            wanted.limit = longest_document;
+            asked.emplace_back(name, HttpClient::shared().start(std::move(wanted)));
+        }
+        for (auto& [name, ticket] : asked) {
+            const HttpResponse response = HttpClient::shared().wait(std::move(ticket));
+            if (is_absent(response, name)) continue;
+            keys.emplace(name, 0);
+            if (name != "zarr.json" && name != ".zmetadata") continue;
+            const Value document =
+                Value::parse({reinterpret_cast<const char*>(response.body.data()), response.body.size()});
+            add_consolidated(name, document, keys);
+        }
+        return keys;
+    }
+
+    static void add_consolidated(const std::string& name, const Value& document, Keys& keys) {
+        const Value* all = name == ".zmetadata" ? &document : document.find("consolidated_metadata");
+        const Value* nodes = all != nullptr && all->is_object() ? all->find("metadata") : nullptr;
+        if (nodes == nullptr || !nodes->is_object()) return;
+        for (const auto& [path, node] : nodes->as_object()) {
+            const std::string key = name == ".zmetadata" ? path : join_key(path, "zarr.json");
+            require_key(key);
+            keys.emplace(key, 0);
+        }
+    }
+
+    Url url_;
+    mutable std::mutex mutex_;
+    mutable std::optional<Keys> known_;
+};
+
+Place http_place(const std::filesystem::path& path, const StoreOptions& /*options*/) {
+    Url url = parse_url(path.native());
+    std::string name = url.name();
+    return {remote_store(std::move(name), std::make_unique<HttpService>(std::move(url))), ""};
+}
+
+}  // namespace
+
+extern constinit const StoreKind http_kind{.scheme = "http", .about = "a server of files (HTTP)", .place = http_place};
+extern constinit const StoreKind https_kind{
+    .scheme = "https", .about = "a server of files (HTTPS)", .place = http_place};
+
+}  // namespace tessera

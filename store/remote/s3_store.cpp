@@ -1,0 +1,317 @@
+// Arrays in S3 and what speaks like it, read only: signed requests (AWS Signature Version 4), listings (ListObjectsV2).
+// Source: the Amazon S3 API reference.
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <tessera/error_text.h>
+#include <tessera/store_kind.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "keys.h"
+#include "remote_store.h"
+#include "s3_credentials.h"
+#include "sha256.h"
+#include "url.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::uint64_t longest_listing = std::uint64_t{16} << 20;
+
+std::string hmac(std::string_view key, std::string_view text) {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
+    unsigned int size = 0;
+    ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(), out.data(), &size);
+    return {reinterpret_cast<const char*>(out.data()), size};
+}
+
+std::string hex_text(std::string_view bytes) {
+    std::string text;
+    for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return text;
+}
+
+std::string sha256_hex(std::string_view text) {
+    Hasher hasher;
+    hasher.add(text.data(), text.size());
+    return hex(hasher.finish());
+}
+
+/// Where a bucket is reached, and with what rights.
+struct S3Access {
+    std::string bucket;
+    std::string prefix;  ///< of the store in the bucket; may be empty
+    std::string scheme;
+    std::string authority;
+    std::string base;  ///< of each path: "/bucket" where the bucket is not in the host's name
+    std::string region;
+    std::optional<S3Credentials> credentials;
+    bool requester_pays = false;
+};
+
+/// The lines that sign a GET or HEAD of a path and a sorted query, both encoded.
+std::vector<std::string> signed_lines(const S3Access& access, std::string_view method, std::string_view path,
+                                      std::string_view query) {
+    std::map<std::string, std::string> lines;
+    const std::string no_body = sha256_hex("");
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    ::gmtime_r(&now, &utc);
+    std::array<char, 20> stamp{};
+    const std::size_t length = std::strftime(stamp.data(), stamp.size(), "%Y%m%dT%H%M%SZ", &utc);
+    const std::string time(stamp.data(), length);
+    const std::string day = time.substr(0, 8);
+    lines["host"] = access.authority;
+    lines["x-amz-content-sha256"] = no_body;
+    lines["x-amz-date"] = time;
+    if (!access.credentials->token.empty()) lines["x-amz-security-token"] = access.credentials->token;
+    if (access.requester_pays) lines["x-amz-request-payer"] = "requester";
+    std::string names;
+    std::string text = fmt::format("{}\n{}\n{}\n", method, path, query);
+    for (const auto& [name, value] : lines) {
+        text += fmt::format("{}:{}\n", name, value);
+        names += (names.empty() ? "" : ";") + name;
+    }
+    text += fmt::format("\n{}\n{}", names, no_body);
+    const std::string scope = fmt::format("{}/{}/s3/aws4_request", day, access.region);
+    const std::string to_sign = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_hex(text));
+    std::string key = "AWS4" + access.credentials->secret;
+    for (const std::string_view part : {std::string_view(day), std::string_view(access.region), std::string_view("s3"),
+                                        std::string_view("aws4_request")}) {
+        key = hmac(key, part);
+    }
+    std::vector<std::string> headers;
+    for (const auto& [name, value] : lines) {
+        if (name != "host") headers.push_back(fmt::format("{}: {}", name, value));
+    }
+    headers.push_back(fmt::format("Authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}",
+                                  access.credentials->key_id, scope, names, hex_text(hmac(key, to_sign))));
+    return headers;
+}
+
+// ---- answers in XML
+
+/// The text between <tag> and </tag>, from `at` on, which then is behind it; nullopt if there is none.
+std::optional<std::string_view> next_element(std::string_view xml, std::string_view tag, std::size_t& at) {
+    const std::string open = fmt::format("<{}>", tag);
+    const std::string close = fmt::format("</{}>", tag);
+    const std::size_t begin = xml.find(open, at);
+    if (begin == std::string_view::npos) return std::nullopt;
+    const std::size_t end = xml.find(close, begin);
+    if (end == std::string_view::npos) return std::nullopt;
+    at = end + close.size();
+    return xml.substr(begin + open.size(), end - begin - open.size());
+}
+
+std::string element(std::string_view xml, std::string_view tag) {
+    constexpr std::array<std::pair<std::string_view, char>, 5> entities{
+        {{"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}, {"&amp;", '&'}}};
+    std::size_t at = 0;
+    const std::string_view raw = next_element(xml, tag, at).value_or("");
+    std::string text;
+    for (std::size_t i = 0; i < raw.size();) {
+        const auto* const found =
+            std::ranges::find_if(entities, [&](const auto& entity) { return raw.substr(i).starts_with(entity.first); });
+        text += found == entities.end() ? raw[i] : found->second;
+        i += found == entities.end() ? 1 : found->first.size();
+    }
+    return text;
+}
+
+std::string_view text_of(const HttpResponse& response) {
+    return {reinterpret_cast<const char*>(response.body.data()), response.body.size()};
+}
+
+// ---- the service
+
+class S3Service final : public RemoteService {
+public:
+    explicit S3Service(S3Access access) : access_(std::move(access)) {}
+
+    [[nodiscard]] HttpRequest request(std::string_view key) const override {
+        const std::string whole = join_key(access_.prefix, key);
+        return request_of(access_.base + '/' + percent_encoded(whole, true), "", name_of(key));
+    }
+
+    [[nodiscard]] bool is_absent(const HttpResponse& response, std::string_view key) const override {
+        const int status = response.status;
+        if (status == 200 || status == 206 || status == 416) return false;
+        const std::string code = element(text_of(response), "Code");
+        if (status == 404 && (code.empty() || code == "NoSuchKey")) return true;
+        if (code == "NoSuchBucket") throw not_found("s3://{}: there is no bucket of this name", access_.bucket);
+        if (is_absent_by_wish(status)) return true;
+        std::string why = code.empty() ? fmt::format("the server answers {}", status)
+                                       : fmt::format("the server answers {} ({})", status, code);
+        if (status == 403 && access_.credentials) {
+            why +=
+                ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
+                "allowed";
+        } else if (status == 403) {
+            why +=
+                ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "
+                "there and listing the bucket is not allowed";
+        }
+        const std::string_view region = response.header("x-amz-bucket-region");
+        if (!region.empty() && region != access_.region) why += fmt::format("; the bucket is in AWS_REGION={}", region);
+        throw Error(ErrorCode::io, fmt::format("{}: {}", name_of(key), why));
+    }
+
+    void list(std::string_view prefix, const Each& value, const Each& folder) const override {
+        std::string below = join_key(access_.prefix, prefix);
+        if (!below.empty()) below += '/';
+        std::string token;
+        do {
+            // Sorted by name, as the signature wants them.
+            std::string query;
+            if (!token.empty()) query += "continuation-token=" + percent_encoded(token, false) + '&';
+            query += "delimiter=%2F&encoding-type=url&list-type=2&prefix=" + percent_encoded(below, false);
+            HttpRequest page = request_of(access_.base.empty() ? "/" : access_.base, query, name_of(prefix));
+            page.limit = longest_listing;
+            const HttpResponse response = HttpClient::shared().send(std::move(page));
+            if (is_absent(response, prefix)) throw not_found("{}: the server lists nothing", name_of(prefix));
+            token = read_page(text_of(response), below, value, folder);
+        } while (!token.empty());
+    }
+
+private:
+    [[nodiscard]] HttpRequest request_of(const std::string& path, const std::string& query, std::string name) const {
+        HttpRequest request;
+        request.url =
+            fmt::format("{}://{}{}{}{}", access_.scheme, access_.authority, path, query.empty() ? "" : "?", query);
+        request.name = std::move(name);
+        request.follow = false;
+        if (access_.credentials) {
+            request.headers = [access = access_, path, query](const HttpRequest& asked) {
+                return signed_lines(access, asked.method, path, query);
+            };
+        }
+        return request;
+    }
+
+    /// Returns the token of the next page, or nothing.
+    static std::string read_page(std::string_view xml, std::string_view below, const Each& value, const Each& folder) {
+        const auto name_in = [&](std::string_view item, std::string_view tag) {
+            std::string key = percent_decoded(element(item, tag));
+            if (!key.starts_with(below)) return std::string();
+            key.erase(0, below.size());
+            if (key.ends_with('/')) key.pop_back();
+            return key == "." || key == ".." || key.find('/') != std::string::npos ? std::string() : key;
+        };
+        std::size_t at = 0;
+        while (const auto item = next_element(xml, "Contents", at)) {
+            const std::string name = name_in(*item, "Key");
+            const std::string size = element(*item, "Size");
+            std::uint64_t bytes = 0;
+            std::from_chars(size.data(), size.data() + size.size(), bytes);
+            if (!name.empty() && !percent_decoded(element(*item, "Key")).ends_with('/')) value(name, bytes);
+        }
+        at = 0;
+        while (const auto item = next_element(xml, "CommonPrefixes", at)) {
+            if (const std::string name = name_in(*item, "Prefix"); !name.empty()) folder(name, 0);
+        }
+        return element(xml, "IsTruncated") == "true" ? element(xml, "NextContinuationToken") : std::string();
+    }
+
+    [[nodiscard]] std::string name_of(std::string_view key) const {
+        return "s3://" + join_key(join_key(access_.bucket, access_.prefix), key);
+    }
+
+    S3Access access_;
+};
+
+std::string first_of(std::initializer_list<std::string> texts) {
+    for (const std::string& text : texts) {
+        if (!text.empty()) return text;
+    }
+    return {};
+}
+
+/// AWS says where a bucket lies to everybody.
+std::string region_of_bucket(const std::string& bucket) {
+    HttpRequest request;
+    request.method = "HEAD";
+    request.url = "https://s3.us-east-1.amazonaws.com/" + bucket;
+    request.name = "s3://" + bucket;
+    request.follow = false;
+    const HttpResponse response = HttpClient::shared().send(std::move(request));
+    if (response.status == 404) throw not_found("s3://{}: there is no bucket of this name", bucket);
+    const std::string_view region = response.header("x-amz-bucket-region");
+    return region.empty() ? "us-east-1" : std::string(region);
+}
+
+S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonymous) {
+    const auto profile = anonymous ? std::map<std::string, std::string, std::less<>>() : aws_profile();
+    const auto of_profile = [&](std::string_view name) {
+        const auto found = profile.find(name);
+        return found == profile.end() ? std::string() : found->second;
+    };
+    S3Access access{.bucket = std::string(bucket), .prefix = std::string(prefix)};
+    if (!anonymous) access.credentials = find_credentials();
+    access.requester_pays = environment("AWS_REQUEST_PAYER") == "requester";
+    access.region = first_of({environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), of_profile("region")});
+    const std::string endpoint =
+        first_of({environment("AWS_ENDPOINT_URL_S3"), environment("AWS_ENDPOINT_URL"), of_profile("endpoint_url")});
+    if (!endpoint.empty()) {
+        const Url url = parse_url(endpoint);
+        access.scheme = url.scheme;
+        access.authority = url.authority;
+        access.base = url.path + '/' + access.bucket;
+        if (access.region.empty()) access.region = "us-east-1";
+        return access;
+    }
+    if (access.region.empty()) access.region = region_of_bucket(access.bucket);
+    access.scheme = "https";
+    access.authority = fmt::format("s3.{}.amazonaws.com", access.region);
+    if (access.bucket.find('.') == std::string::npos) {
+        access.authority = access.bucket + '.' + access.authority;
+    } else {
+        access.base = '/' + access.bucket;  // a certificate covers no dots in the bucket's name
+    }
+    return access;
+}
+
+Place place_in_s3(const std::filesystem::path& path, bool anonymous) {
+    const std::string& text = path.native();
+    const std::size_t begin = text.find("://");
+    const std::string_view rest = begin == std::string::npos ? "" : std::string_view(text).substr(begin + 3);
+    const std::string_view whole = rest.substr(0, rest.find_last_not_of('/') + 1);
+    const std::size_t slash = std::min(whole.find('/'), whole.size());
+    const std::string_view bucket = whole.substr(0, slash);
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
+               c == '_';
+    };
+    if (bucket.empty() || !std::ranges::all_of(bucket, fits)) {
+        throw invalid_argument("{}: expected {}://BUCKET/KEY", text, anonymous ? "s3+anon" : "s3");
+    }
+    const std::string_view prefix = whole.substr(std::min(slash + 1, whole.size()));
+    in_context([&] { return text; }, [&] { require_prefix(prefix); });
+    return {remote_store(text.substr(0, begin + 3) + std::string(whole),
+                         std::make_unique<S3Service>(access_to(bucket, prefix, anonymous))),
+            ""};
+}
+
+}  // namespace
+
+extern constinit const StoreKind s3_kind{
+    .scheme = "s3", .about = "S3", .place = [](const std::filesystem::path& path, const StoreOptions& /*options*/) {
+        return place_in_s3(path, false);
+    }};
+extern constinit const StoreKind anonymous_s3_kind{
+    .scheme = "s3+anon",
+    .about = "S3, without credentials",
+    .place = [](const std::filesystem::path& path, const StoreOptions& /*options*/) {
+        return place_in_s3(path, true);
+    }};
+
+}  // namespace tessera

@@ -1,0 +1,203 @@
+"""Arrays behind HTTP and in S3: what is read is what lies there, or the command fails; through a server of our own that
+checks signatures and ranges, and whose answers go wrong when a test says so.
+"""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+import numpy as np
+
+import program
+import remote
+
+
+class RemoteTest(program.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.values = np.arange(100 * 90, dtype="<i4").reshape(100, 90)
+        self.save("a.npy", self.values)
+        for name, words in {"v2": ["--format", "v2", "--chunks", "10,9"],
+                            "v3": ["--format", "v3", "--chunks", "10,9", "--shard", "50,45"],
+                            "z": ["--format", "zmeta", "--chunks", "10,9"]}.items():
+            self.tessera("import", "a.npy", f"g/{name}", *words, "--quiet")
+        context = remote.serving(self.folder)
+        self.double = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        self.places = {"s3": "s3://bucket", "http": self.double.origin + "/files"}
+
+    def run_program(self, *words, env=None, **options):
+        return super().run_program(*words, env={**os.environ, **self.double.environment, **(env or {})}, **options)
+
+    def digest(self, path, **options):
+        return self.tessera("digest", path, **options).split()[0]
+
+    # ---- what lies there
+
+    def test_every_golden_array(self):
+        right = {}
+        for document in sorted(program.GOLDEN.rglob("*")):
+            is_array = document.name in (".zarray", "__zmeta__", "meta") or (
+                document.name == "zarr.json" and '"array"' in document.read_text())
+            result = is_array and super().run_program("digest", document.parent)
+            if result and result.returncode == 0:
+                right[document.parent.relative_to(program.GOLDEN)] = result.stdout.split()[0]
+        self.assertGreater(len(right), 20)
+        with remote.serving(program.GOLDEN) as double:
+            for name, digest in right.items():
+                for base in ("s3://bucket", double.origin + "/files"):
+                    got = subprocess.run([program.PROGRAM, "digest", f"{base}/{name}"], capture_output=True, text=True,
+                                         env={**os.environ, **double.environment})
+                    self.assertEqual(got.stdout.split()[:1], [digest], f"{base}/{name}\n{got.stderr}")
+
+    def test_regions(self):
+        draws = np.random.default_rng(3)
+        for _ in range(12 // program.FEWER + 1):
+            rows = sorted(draws.integers(0, 101, 2))
+            columns = sorted(draws.integers(0, 91, 2))
+            text = f"{rows[0]}:{rows[1]},{columns[0]}:{columns[1]}:{draws.integers(1, 12)}"
+            local = self.tessera("get", "g/v2", text)
+            for place in self.places.values():
+                for name in ("v2", "v3", "z"):
+                    self.assertEqual(self.tessera("get", f"{place}/g/{name}", text), local, text)
+
+    def test_copies_and_checks(self):
+        for kind, place in self.places.items():
+            self.tessera("copy", f"{place}/g/v3", f"{kind}.zarr", "--quiet")
+            self.tessera("diff", f"{place}/g/v2", f"{kind}.zarr")
+            self.tessera("verify", f"{place}/g/v3")
+            self.tessera("export", f"{place}/g/z", f"{kind}.npy", "--quiet")
+            np.testing.assert_array_equal(np.load(self.path(f"{kind}.npy")), self.values)
+
+    def test_array_files(self):
+        np.savez(self.path("m.npz"), x=self.values)
+        for place in self.places.values():
+            self.assertEqual(self.digest(f"{place}/a.npy"), self.digest("a.npy"))
+            self.assertEqual(self.digest(f"{place}/m.npz::x"), self.digest("a.npy"))
+
+    def test_a_damaged_chunk_is_found(self):
+        chunk = self.folder / "g" / "v2" / "3.3"
+        chunk.write_bytes(chunk.read_bytes()[:-2])
+        for place in self.places.values():
+            self.assertIn("3.3", self.tessera("verify", f"{place}/g/v2", code=1))
+
+    # ---- what is there
+
+    def test_groups(self):
+        self.assertIn("v3", self.tessera("tree", "s3://bucket/g"))
+        self.assertEqual(self.tessera_json("info", "s3://bucket/g/v2")["chunks_stored"], 100)
+
+    def test_a_server_of_files_lists_nothing(self):
+        place = self.places["http"] + "/g/v2"
+        (self.folder / "g" / "v2" / "0.0").unlink()
+        self.assertIsNone(self.tessera_json("info", place)["chunks_stored"])
+        self.assertIn("not known", self.tessera("info", place))
+        self.assertEqual(self.tessera_json("info", place, "--exact")["chunks_stored"], 99)
+        self.assertIn("99 chunks stored", self.tessera("verify", place))
+
+    # ---- refusals
+
+    def test_nothing_is_written(self):
+        before = {file: file.read_bytes() for file in self.folder.rglob("*") if file.is_file()}
+        for place in self.places.values():
+            for words in (["set", f"{place}/g/v2", "0,0", "1"], ["append", f"{place}/g/v2", "a.npy"],
+                          ["resize", f"{place}/g/v2", "5,5"], ["rm", f"{place}/g/v2"],
+                          ["import", "a.npy", f"{place}/new"], ["create", f"{place}/new", "--shape", "3"],
+                          ["attrs", "set", f"{place}/g/v2", "a", "1"], ["edit", f"{place}/g/v2", "--script", "a.npy"],
+                          ["seal", f"{place}/g/v2"], ["snapshot", "create", f"{place}/g/v2", "s"]):
+                result = self.run_program(*words)
+                self.assertEqual(result.returncode, 2, f"{words}\n{result.stdout}{result.stderr}")
+                self.assertNotIn("Traceback", result.stderr)
+        after = {file: file.read_bytes() for file in self.folder.rglob("*") if file.is_file()}
+        self.assertEqual(before, after)
+
+    def test_reasons(self):
+        self.refused("info", "s3://nobucket/x", says="there is no bucket of this name")
+        self.refused("info", "s3:///x", says="expected s3://BUCKET/KEY")
+        self.refused("info", "s3://bucket/nope", says="no array")
+        self.refused("info", "https://", says="expected a host")
+        self.refused("get", "s3://bucket/g/v2", env={"AWS_ACCESS_KEY_ID": "AKOTHER"}, says="InvalidAccessKeyId")
+        line = self.refused("get", "s3://bucket/g/v2", env={"AWS_SECRET_ACCESS_KEY": "hush-hush"}, says="SignatureDoesNotMatch")
+        self.assertNotIn("hush", line)
+        self.refused("get", "s3+anon://bucket/g/v2", says=["403", "no credentials"])
+        self.refused("get", "http://127.0.0.1:9/x", says="127.0.0.1:9")
+
+    def test_public_and_private(self):
+        self.double.faults.public = True
+        self.assertEqual(self.digest("s3+anon://bucket/g/v2"), self.digest("g/v2"))
+        self.double.faults.public = False
+        for words in (["credentials", {"AWS_PROFILE": "work"}], ["process", {"AWS_PROFILE": "asks"}]):
+            config = self.folder / "aws-config"
+            config.write_text("[profile asks]\ncredential_process = " + self.path("keys") + "\n"
+                              f"[profile work]\naws_access_key_id = {remote.KEY_ID}\n"
+                              f"aws_secret_access_key = {remote.SECRET}\n")
+            keys = pathlib.Path(self.path("keys"))
+            keys.write_text("#!/bin/sh\n" f"echo '{{\"Version\": 1, \"AccessKeyId\": \"{remote.KEY_ID}\", "
+                            f"\"SecretAccessKey\": \"{remote.SECRET}\"}}'\n")
+            keys.chmod(0o755)
+            environment = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_CONFIG_FILE": str(config), **words[1]}
+            self.assertEqual(self.digest("s3://bucket/g/v2", env=environment), self.digest("g/v2"))
+
+    def test_403_is_not_absence(self):
+        (self.folder / "g" / "z" / "__zdata__" / "3.3.blosc").unlink()
+        self.double.faults.forbid_absent = True
+        for place in self.places.values():
+            self.refused("get", f"{place}/g/z", says=["403", "TESSERA_ABSENT"])
+            self.tessera("get", f"{place}/g/z", env={"TESSERA_ABSENT": "403"})
+
+    # ---- faults
+
+    def test_faults_give_right_values_or_errors(self):
+        faults = self.double.faults
+        right = self.digest("g/v2")
+        for setting in ({"cut": 0.3}, {"busy": 0.3}, {"reset": 0.2}, {"cut": 0.2, "busy": 0.2, "reset": 0.1}):
+            for place in self.places.values():
+                for name in ("v2", "v3"):
+                    faults.__init__()
+                    for switch, value in setting.items():
+                        setattr(faults, switch, value)
+                    self.assertEqual(self.digest(f"{place}/g/{name}"), right, setting)
+        faults.__init__()
+        faults.ignore_ranges = True
+        self.assertEqual(self.digest("s3://bucket/g/v3"), right)
+        faults.__init__()
+        faults.wrong_range = True
+        self.save("long.npy", np.arange(100_000))
+        self.refused("get", self.places["http"] + "/long.npy", "0:3", says="the server answers")
+        faults.__init__()
+        faults.forget_length = True
+        self.refused("digest", "s3://bucket/g/v2", says="does not state how long")
+
+    def test_redirections(self):
+        with remote.serving(self.folder) as other:
+            other.faults.redirect = self.places["http"] + "/g/v2/.zarray"
+            self.refused("digest", f"{other.origin}/files/x", says="")
+            for target in ("file:///etc/passwd", "ftp://127.0.0.1/x"):
+                other.faults.redirect = target
+                self.refused("info", f"{other.origin}/files/x", says="is not followed")
+
+    # ---- costs
+
+    def test_requests(self):
+        def requests(*words):
+            self.double.reset()
+            self.tessera(*words)
+            return len(self.double.requests)
+
+        chunks = requests("digest", "s3://bucket/g/v2")
+        self.assertLessEqual(chunks, 100 + 12)
+        # A shard: its index with the last bytes, and nothing else, since these are all of it.
+        self.assertLessEqual(requests("get", "s3://bucket/g/v3", "0,0"), 12 + 1)
+
+    def test_many_at_once(self):
+        self.save("b.npy", np.arange(1 << 12, dtype="<i8"))
+        self.tessera("import", "b.npy", "b", "--format", "v2", "--chunks", "16", "--codec", "none", "--quiet")
+        self.double.reset()
+        self.double.faults.delay = 0.02
+        self.tessera("digest", "s3://bucket/b", "--threads", "1")
+        self.assertGreater(self.double.most_in_flight, 16)
+
+
+if __name__ == "__main__":
+    unittest.main()
