@@ -3,12 +3,9 @@
 // and summed by the kernels of moments.cpp.
 #include "column_summary.h"
 
-#include <tessera/copy_elements.h>
 #include <tessera/element.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
-#include <tessera/ndarray.h>
-#include <tessera/numbers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,26 +15,11 @@
 
 #include "equal_elements.h"
 #include "moments.h"
+#include "windows.h"
 
 namespace tessera {
 
 namespace {
-
-/// Calls take(packed elements, their number) for each piece of a row; copies through `memory` if the row is not packed.
-template <class Take>
-void for_each_piece(const DType& dtype, const std::byte* elements, std::int64_t step, std::int64_t n, NDArray& memory,
-                    const Take& take) {
-    if (step != dtype.size() && memory.bytes().empty()) memory = NDArray(dtype, {numbers_at_once});
-    for (std::int64_t i = 0; i < n; i += numbers_at_once) {
-        const std::int64_t m = std::min(numbers_at_once, n - i);
-        const std::byte* from = elements + i * step;
-        if (step != dtype.size()) {
-            copy_elements(ArrayView{from, dtype, {m}, {step}}, view_bytes(memory.bytes().data(), dtype, {m}));
-            from = memory.bytes().data();
-        }
-        take(from, m);
-    }
-}
 
 template <class T>
 ElementBytes bytes_of(T v) {
@@ -90,7 +72,7 @@ struct Extremes64 {
     }
 };
 
-/// Real numbers and times.
+/// Numbers and times. Complex numbers have no order: of these only NaNs are counted.
 class NumberSummary final : public ColumnSummary {
 public:
     NumberSummary(const DType& dtype, std::size_t bins)
@@ -101,19 +83,25 @@ public:
           convert_(to_doubles(dtype)),
           count_fills_(count_equal(dtype.size())),
           bins_(is_time(dtype) ? 0 : bins),
+          rows_(dtype),
           histogram_(bins_) {}
 
 private:
     std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
         std::int64_t fills = 0;
-        for_each_piece(dtype(), elements, step, n, packed_, [&](const std::byte* from, std::int64_t m) {
+        rows_.packed(elements, step, n, [&](const std::byte* from, std::int64_t /*first*/, std::int64_t m) {
             if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
             if (wide_) {
                 is_time(dtype()) ? extremes_.add<true>(from, m, turned_) : extremes_.add<false>(from, m, turned_);
             }
             if (floats_ && take_whole(reinterpret_cast<const float*>(from), m)) return;
-            alignas(64) double numbers[numbers_at_once];
+            alignas(64) double numbers[2 * numbers_at_once];
             convert_(from, m, numbers);
+            if (dtype().kind() == Kind::complex) {
+                for (std::int64_t i = 0; i < m; ++i)
+                    add_nans(std::isnan(numbers[2 * i]) || std::isnan(numbers[2 * i + 1]));
+                return;
+            }
             if (!take_whole(numbers, m)) take_numbers(numbers, m);
         });
         return fills;
@@ -207,7 +195,7 @@ private:
     ToDoubles convert_;
     CountEqual count_fills_;
     std::size_t bins_;
-    NDArray packed_;
+    NumberRows rows_;
     double low_ = infinity;  ///< above high_ if there was no number
     double high_ = -infinity;
     Extremes64 extremes_;
@@ -215,35 +203,6 @@ private:
     std::int64_t highs_ = 0;  ///< +infinities
     Moments moments_;
     Bins histogram_;
-};
-
-/// Complex numbers have no order: only counts NaNs.
-class ComplexSummary final : public ColumnSummary {
-public:
-    explicit ComplexSummary(const DType& dtype)
-        : ColumnSummary(dtype), convert_(to_doubles(dtype)), count_fills_(count_equal(dtype.size())) {}
-
-private:
-    std::int64_t take(const std::byte* elements, std::int64_t step, std::int64_t n, const std::byte* fill) override {
-        std::int64_t fills = 0;
-        for_each_piece(dtype(), elements, step, n, packed_, [&](const std::byte* from, std::int64_t m) {
-            if (fill != nullptr) fills += count_fills_(from, m, dtype().size(), fill);
-            double parts[2 * numbers_at_once];
-            convert_(from, m, parts);
-            std::int64_t nans = 0;
-            for (std::int64_t i = 0; i < m; ++i) {
-                nans += std::isnan(parts[2 * i]) || std::isnan(parts[2 * i + 1]) ? 1 : 0;
-            }
-            add_nans(nans);
-        });
-        return fills;
-    }
-    void merge_values(const ColumnSummary& /*other*/) override {}
-    void put_values(Statistics& /*s*/) const override {}
-
-    ToDoubles convert_;
-    CountEqual count_fills_;
-    NDArray packed_;
 };
 
 /// The content of an element, and its order: bytes, characters of 4 bytes, or the content of slots.
@@ -348,8 +307,6 @@ private:
 
 std::unique_ptr<ColumnSummary> ColumnSummary::make(const DType& dtype, std::size_t bins) {
     switch (dtype.kind()) {
-        case Kind::complex:
-            return std::make_unique<ComplexSummary>(dtype);
         case Kind::bytes:
             return std::make_unique<OrderedSummary<BytesContent>>(dtype);
         case Kind::text:

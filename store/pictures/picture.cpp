@@ -1,8 +1,6 @@
 #include <tessera/picture.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -17,6 +15,7 @@
 
 #include "missing.h"
 #include "picture_plan.h"
+#include "windows.h"
 
 namespace tessera {
 
@@ -24,63 +23,19 @@ namespace {
 
 constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
 
-/// Sums and extremes of the elements of one cell.
-struct Cell {
-    double sum = 0;
-    double low = std::numeric_limits<double>::infinity();
-    double high = -std::numeric_limits<double>::infinity();
-    std::int64_t count = 0;
-    bool has_nan = false;
-    bool has_missing = false;
-
-    void add(const double* numbers, std::int64_t n, const std::vector<double>& missing) {
-        for (std::int64_t i = 0; i < n; ++i) {
-            const double v = numbers[i];
-            if (v != v) {
-                has_nan = true;
-            } else if (!missing.empty() && std::ranges::find(missing, v) != missing.end()) {
-                has_missing = true;
-            } else {
-                sum += v;
-                low = v < low ? v : low;
-                high = v > high ? v : high;
-                ++count;
-            }
-        }
-    }
-    void merge(const Cell& o) {
-        sum += o.sum;
-        low = std::min(low, o.low);
-        high = std::max(high, o.high);
-        count += o.count;
-        has_nan = has_nan || o.has_nan;
-        has_missing = has_missing || o.has_missing;
-    }
-    [[nodiscard]] CellState state() const {
-        if (count > 0) return CellState::value;
-        return has_missing ? CellState::missing : CellState::nan;
-    }
-    [[nodiscard]] double value(Coarsening with) const {
-        if (count == 0) return nothing;
-        if (with == Coarsening::min) return low;
-        if (with == Coarsening::max) return high;
-        return sum / static_cast<double>(count);
-    }
-};
+CellState state_of(const Window& cell) {
+    if (cell.count > 0) return CellState::value;
+    return cell.has_missing ? CellState::missing : CellState::nan;
+}
 
 /// Takes blocks of the slice, from several threads, and sums them up cell by cell.
 class CellSink final : public ArraySink {
 public:
     /// `windows`: of each dimension of the slice.
     CellSink(ArrayInfo info, std::string name, const Shape& windows, std::vector<double> missing)
-        : info_(std::move(info)),
-          name_(std::move(name)),
-          windows_(windows),
-          missing_(std::move(missing)),
-          complex_(info_.dtype.kind() == Kind::complex),
-          numbers_(to_doubles(info_.dtype)) {
+        : info_(std::move(info)), name_(std::move(name)), windows_(windows), missing_(std::move(missing)) {
         grid_ = coarsened(info_.shape, windows_);
-        held_.add(static_cast<std::uint64_t>(byte_count(grid_, sizeof(Cell))));
+        held_.add(static_cast<std::uint64_t>(byte_count(grid_, sizeof(Window))));
         cells_.resize(static_cast<std::size_t>(element_count(grid_)));
     }
 
@@ -95,57 +50,30 @@ public:
             box.start[d] = region.start[d] / windows_[d];
             box.extent[d] = (region.start[d] + region.extent[d] - 1) / windows_[d] - box.start[d] + 1;
         }
-        const MemoryHold held(static_cast<std::uint64_t>(byte_count(box.extent, sizeof(Cell))));
-        std::vector<Cell> part(static_cast<std::size_t>(box.count()));
+        const MemoryHold held(static_cast<std::uint64_t>(byte_count(box.extent, sizeof(Window))));
+        std::vector<Window> part(static_cast<std::size_t>(box.count()));
+        NumberRows rows(info_.dtype);
         const bool flat = region.rank() == 1;
         const int across = flat ? 0 : 1;
         for (std::int64_t i = 0; i < (flat ? 1 : region.extent[0]); ++i) {
             const std::int64_t row = flat ? 0 : (region.start[0] + i) / windows_[0] - box.start[0];
-            add_row(in.data + (flat ? 0 : i * in.strides[0]), in.strides[across], region.extent[across],
-                    region.start[across], windows_[across], part.data() + row * box.extent[across] - box.start[across]);
+            Window* const cells = part.data() + row * box.extent[across] - box.start[across];
+            rows.reals(in.data + (flat ? 0 : i * in.strides[0]), in.strides[across], region.extent[across],
+                       [&](const double* numbers, std::int64_t first, std::int64_t n) {
+                           for_each_window(region.start[across] + first, n, windows_[across],
+                                           [&](std::int64_t cell, std::int64_t at, std::int64_t count) {
+                                               cells[cell].add(numbers + at, count, missing_);
+                                           });
+                       });
         }
         merge(box, part);
     }
 
-    [[nodiscard]] const Cell& at(std::int64_t i) const { return cells_[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] const Window& at(std::int64_t i) const { return cells_[static_cast<std::size_t>(i)]; }
     [[nodiscard]] const Shape& grid() const { return grid_; }
 
 private:
-    /// Adds `n` elements, `stride` bytes apart, to their cells. The first of them is number `first` in the slice's row,
-    /// and `cells` is where cell number 0 of that row would be.
-    void add_row(const std::byte* elements, std::int64_t stride, std::int64_t n, std::int64_t first,
-                 std::int64_t window, Cell* cells) const {
-        const std::int64_t size = info_.dtype.size();
-        std::byte packed[numbers_at_once * 16];  // complex numbers of doubles are the largest
-        double numbers[2 * numbers_at_once];
-        std::int64_t cell = first / window;
-        std::int64_t left = (cell + 1) * window - first;
-        for (std::int64_t done = 0; done < n; done += numbers_at_once) {
-            const std::int64_t m = std::min(numbers_at_once, n - done);
-            const std::byte* p = elements + done * stride;
-            if (stride != size) {
-                for (std::int64_t j = 0; j < m; ++j) {
-                    std::memcpy(packed + j * size, p + j * stride, static_cast<std::size_t>(size));
-                }
-                p = packed;
-            }
-            numbers_(p, m, numbers);
-            for (std::int64_t j = 0; complex_ && j < m; ++j) {
-                numbers[j] = std::hypot(numbers[2 * j], numbers[2 * j + 1]);
-            }
-            for (std::int64_t j = 0; j < m;) {
-                const std::int64_t together = std::min(left, m - j);
-                cells[cell].add(numbers + j, together, missing_);
-                j += together;
-                left -= together;
-                if (left > 0) continue;
-                ++cell;
-                left = window;
-            }
-        }
-    }
-
-    void merge(const Region& box, const std::vector<Cell>& part) {
+    void merge(const Region& box, const std::vector<Window>& part) {
         const bool flat = box.rank() == 1;
         const int across = flat ? 0 : 1;
         const std::lock_guard lock(mutex_);
@@ -162,11 +90,9 @@ private:
     std::string name_;
     Shape windows_, grid_;
     std::vector<double> missing_;
-    bool complex_;
-    ToDoubles numbers_;
     MemoryHold held_;
     std::mutex mutex_;
-    std::vector<Cell> cells_;
+    std::vector<Window> cells_;
 };
 
 /// The slice with windows of one element: those that the steps of the selection pick.
@@ -215,12 +141,12 @@ void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
     const auto states = picture.states.values<std::uint8_t>();
     for (std::int64_t i = 0; i < cells[0]; ++i) {
         for (std::int64_t j = 0; j < cells[1]; ++j) {
-            const Cell& cell = sink.at(turned ? j * cells[0] + i : i * cells[1] + j);
+            const Window& cell = sink.at(turned ? j * cells[0] + i : i * cells[1] + j);
             const auto to = static_cast<std::size_t>(i * cells[1] + j);
             values[to] = cell.value(with);
             // The mean of both infinities is undefined.
             const bool undefined = cell.count > 0 && values[to] != values[to];
-            states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : cell.state());
+            states[to] = static_cast<std::uint8_t>(undefined ? CellState::nan : state_of(cell));
             if (!picture.line) continue;
             picture.low.values<double>()[to] = cell.count > 0 ? cell.low : nothing;
             picture.high.values<double>()[to] = cell.count > 0 ? cell.high : nothing;

@@ -10,8 +10,9 @@
 #include <tessera/cast.h>
 #include <tessera/element.h>
 #include <tessera/memory_account.h>
-#include <tessera/numbers.h>
 #include <tessera/shape.h>
+
+#include "windows.h"
 
 namespace tessera {
 
@@ -36,58 +37,6 @@ double area(std::int64_t rows, std::int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns);
 }
 
-/// The numbers of a window that lie in one row.
-struct Run {
-    double value = 0;
-    std::int32_t count = 0;  ///< as TilePlane::counts
-};
-
-double sum_of(const double* v, std::int64_t n) {
-    double sums[4] = {};  // so that one addition need not wait for the one before
-    std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        for (int k = 0; k < 4; ++k) sums[k] += v[i + k];
-    }
-    for (; i < n; ++i) sums[0] += v[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-/// For numbers that all count.
-Run plain_run(const double* v, std::int64_t n, Coarsening with) {
-    Run run{.value = neutral(with), .count = static_cast<std::int32_t>(n)};
-    if (with == Coarsening::min) {
-        for (std::int64_t i = 0; i < n; ++i) run.value = v[i] < run.value ? v[i] : run.value;
-    } else if (with == Coarsening::max) {
-        for (std::int64_t i = 0; i < n; ++i) run.value = v[i] > run.value ? v[i] : run.value;
-    } else {
-        run.value = sum_of(v, n);
-    }
-    return run;
-}
-
-bool contains(const std::vector<double>& values, double v) {
-    return std::ranges::find(values, v) != values.end();
-}
-
-/// For numbers of which some may be NaN or missing.
-Run checked_run(const double* v, std::int64_t n, const TileReduction& how) {
-    Run run{.value = neutral(how.with)};
-    bool has_missing = false;
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (v[i] != v[i]) continue;
-        if (contains(*how.missing, v[i])) {
-            has_missing = true;
-            continue;
-        }
-        ++run.count;
-        if (how.with == Coarsening::mean) run.value += v[i];
-        if (how.with == Coarsening::min) run.value = std::min(run.value, v[i]);
-        if (how.with == Coarsening::max) run.value = std::max(run.value, v[i]);
-    }
-    if (run.count == 0 && has_missing) run.count = -1;
-    return run;
-}
-
 double joined(Coarsening with, double a, double b) {
     return with == Coarsening::min ? std::min(a, b) : with == Coarsening::max ? std::max(a, b) : a + b;
 }
@@ -98,38 +47,18 @@ Count joined_counts(Count a, Count b) {
     return a > 0 && b > 0 ? a + b : a > 0 ? a : b > 0 ? b : std::min(a, b);
 }
 
-/// Rows of elements as numbers.
-class Rows {
-public:
-    explicit Rows(const NDArray& elements)
-        : elements_(elements),
-          columns_(elements.shape()[1]),
-          complex_(elements.dtype().kind() == Kind::complex),
-          convert_(to_doubles(elements.dtype())),
-          numbers_(DType::of<double>(), {2 * numbers_at_once}) {}
+/// Calls take(numbers, index of the first, their number) for pieces of a row.
+template <class Take>
+void read_row(NumberRows& rows, const NDArray& elements, std::int64_t row, const Take& take) {
+    const std::int64_t size = elements.dtype().size();
+    const std::int64_t columns = elements.shape()[1];
+    rows.reals(elements.bytes().data() + row * columns * size, size, columns, take);
+}
 
-    /// Calls take(first, numbers, n) for pieces of a row.
-    template <class Take>
-    void row(std::int64_t r, const Take& take) {
-        const std::int64_t size = elements_.dtype().size();
-        double* numbers = numbers_.values<double>().data();
-        for (std::int64_t done = 0; done < columns_; done += numbers_at_once) {
-            const std::int64_t n = std::min(numbers_at_once, columns_ - done);
-            convert_(elements_.bytes().data() + (r * columns_ + done) * size, n, numbers);
-            for (std::int64_t i = 0; complex_ && i < n; ++i) {
-                numbers[i] = std::hypot(numbers[2 * i], numbers[2 * i + 1]);
-            }
-            take(done, std::as_const(numbers), n);
-        }
-    }
-
-private:
-    const NDArray& elements_;
-    std::int64_t columns_;
-    bool complex_;
-    ToDoubles convert_;
-    NDArray numbers_;
-};
+/// As TilePlane::counts.
+std::int32_t count_of(const Window& run) {
+    return run.count == 0 && run.has_missing ? -1 : static_cast<std::int32_t>(run.count);
+}
 
 bool may_have_gaps(const DType& dtype, const TileReduction& how) {
     const bool whole =
@@ -141,10 +70,10 @@ TilePlane nearest_plane(const NDArray& elements, const TileBox& box, const TileL
     TilePlane plane{.windows = windows_of(box, level, Coarsening::nearest), .values = {}, .counts = {}, .elements = {}};
     plane.values = NDArray(DType::of<double>(), {plane.windows.rows, plane.windows.columns});
     double* to = plane.values.values<double>().data();
-    Rows rows(elements);
+    NumberRows rows(elements.dtype());
     for (std::int64_t w = 0; w < plane.windows.rows; ++w, to += plane.windows.columns) {
         const std::int64_t r = ((plane.windows.row + w) << level.row) - box.row;
-        rows.row(r, [&](std::int64_t first, const double* v, std::int64_t n) {
+        read_row(rows, elements, r, [&](const double* v, std::int64_t first, std::int64_t n) {
             const std::int64_t begin = box.column + first;
             const std::int64_t step = std::int64_t{1} << level.column;
             for (std::int64_t c = ceil_div(begin, step); c * step < begin + n; ++c) {
@@ -219,22 +148,21 @@ TilePlane reduced_plane(const NDArray& elements, const TileBox& box, const TileL
     if (how.with == Coarsening::nearest) return nearest_plane(elements, box, level);
     const bool gaps = may_have_gaps(elements.dtype(), how);
     TilePlane plane = empty_plane(windows_of(box, level, how.with), how.with, gaps);
-    Rows rows(elements);
+    NumberRows rows(elements.dtype());
     for (std::int64_t r = 0; r < box.rows; ++r) {
         const std::int64_t at = (((box.row + r) >> level.row) - plane.windows.row) * plane.windows.columns;
         double* values = plane.values.values<double>().data() + at;
         std::int32_t* counts = gaps ? plane.counts.values<std::int32_t>().data() + at : nullptr;
-        rows.row(r, [&](std::int64_t first, const double* v, std::int64_t n) {
-            for (std::int64_t j = 0; j < n;) {
-                const std::int64_t column = box.column + first + j;
-                const std::int64_t window = column >> level.column;
-                const std::int64_t together = std::min(n - j, ((window + 1) << level.column) - column);
-                const std::int64_t c = window - plane.windows.column;
-                const Run run = gaps ? checked_run(v + j, together, how) : plain_run(v + j, together, how.with);
-                values[c] = joined(how.with, values[c], run.value);
-                if (gaps) counts[c] = joined_counts(counts[c], run.count);
-                j += together;
-            }
+        read_row(rows, elements, r, [&](const double* v, std::int64_t first, std::int64_t n) {
+            for_each_window(box.column + first, n, std::int64_t{1} << level.column,
+                            [&](std::int64_t window, std::int64_t j, std::int64_t together) {
+                                Window run;
+                                gaps ? run.add(v + j, together, *how.missing, how.with)
+                                     : run.add_all(v + j, together, how.with);
+                                const std::int64_t c = window - plane.windows.column;
+                                values[c] = joined(how.with, values[c], run.part(how.with));
+                                if (gaps) counts[c] = joined_counts(counts[c], count_of(run));
+                            });
         });
     }
     if (gaps) drop_full_counts(plane, box, level);
@@ -280,12 +208,23 @@ TileCells::TileCells(const TileBox& windows, const TileBox& slice, const TileLev
 }
 
 bool TileCells::is_missing(double v) const {
-    return contains(*how_.missing, v);
+    return std::ranges::find(*how_.missing, v) != how_.missing->end();
 }
 
 void TileCells::merge(std::size_t cell, double value, double count) {
     values_[cell] = how_.with == Coarsening::nearest ? value : joined(how_.with, values_[cell], value);
     counts_[cell] = joined_counts(counts_[cell], count);
+}
+
+/// Merges `n` elements of one value.
+void TileCells::merge_constant(std::size_t cell, double value, double n) {
+    if (how_.with == Coarsening::nearest) {
+        merge(cell, value, 1);
+    } else if (value == value && !is_missing(value)) {
+        merge(cell, how_.with == Coarsening::mean ? value * n : value, n);
+    } else {
+        counts_[cell] = joined_counts<double>(counts_[cell], value == value ? -1 : 0);
+    }
 }
 
 void TileCells::cover(const TileBox& part, const TileBox& box) {
@@ -324,40 +263,24 @@ void TileCells::add(const TilePlane& plane, const TileBox& box) {
 void TileCells::add_constant(double value, const TileBox& box) {
     const TileBox part = common(windows_, windows_of(box, level_, how_.with));
     cover(part, box);
-    const bool counts = value == value && !is_missing(value);
-    const bool nearest = how_.with == Coarsening::nearest;
     for (std::int64_t i = part.row; i < part.row + part.rows; ++i) {
         const std::int64_t high = overlap(i, level_.row, box.row, box.rows);
         for (std::int64_t j = part.column; j < part.column + part.columns; ++j) {
             const double n = area(high, overlap(j, level_.column, box.column, box.columns));
             const auto cell = static_cast<std::size_t>((i - windows_.row) * windows_.columns + j - windows_.column);
-            if (nearest) {
-                merge(cell, value, 1);
-            } else if (counts) {
-                merge(cell, how_.with == Coarsening::mean ? value * n : value, n);
-            } else {
-                counts_[cell] = joined_counts<double>(counts_[cell], value == value ? -1 : 0);
-            }
+            merge_constant(cell, value, n);
         }
     }
 }
 
 void TileCells::add_rest(double value) {
-    const bool counts = value == value && !is_missing(value);
     for (std::int64_t i = 0; i < windows_.rows; ++i) {
         const std::int64_t high = overlap(windows_.row + i, level_.row, slice_.row, slice_.rows);
         for (std::int64_t j = 0; j < windows_.columns; ++j) {
             const auto cell = static_cast<std::size_t>(i * windows_.columns + j);
             const double n =
                 area(high, overlap(windows_.column + j, level_.column, slice_.column, slice_.columns)) - covered_[cell];
-            if (n <= 0) continue;
-            if (how_.with == Coarsening::nearest) {
-                merge(cell, value, 1);
-            } else if (counts) {
-                merge(cell, how_.with == Coarsening::mean ? value * n : value, n);
-            } else {
-                counts_[cell] = joined_counts<double>(counts_[cell], value == value ? -1 : 0);
-            }
+            if (n > 0) merge_constant(cell, value, n);
         }
     }
 }

@@ -78,6 +78,7 @@ public:
 private:
     [[nodiscard]] bool is_missing(double v) const;
     void merge(std::size_t cell, double value, double count);
+    void merge_constant(std::size_t cell, double value, double n);
     void cover(const TileBox& part, const TileBox& box);
 
     TileBox windows_;
