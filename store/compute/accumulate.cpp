@@ -11,6 +11,9 @@
 
 #include <tessera/error.h>
 #include <tessera/numbers.h>
+#include <tessera/shape.h>
+
+#include "windows.h"
 
 namespace tessera {
 
@@ -24,53 +27,76 @@ bool is_missing(W v) {
     return false;
 }
 
-/// Elements as int64 or uint64, or as doubles. A Boolean is a byte.
+/// The loop that makes elements int64 or uint64, or doubles.
 template <class W>
-struct Loader {
-    explicit Loader(const DType& dtype) : size(dtype.size()) {
-        if constexpr (std::is_same_v<W, double>) {
-            doubles = to_doubles(dtype);
-        } else {
-            integers = to_integers(dtype);
-        }
+auto loader(const DType& dtype) {
+    if constexpr (std::is_same_v<W, double>) {
+        return to_doubles(dtype);
+    } else {
+        return to_integers(dtype);
     }
-    void operator()(const std::byte* elements, std::int64_t n, W* to) const {
-        if constexpr (std::is_same_v<W, double>) {
-            doubles(elements, n, to);
-        } else {
-            integers(elements, n, reinterpret_cast<std::uint64_t*>(to));
-        }
-    }
+}
 
-    std::int64_t size;
-    ToDoubles doubles = nullptr;
-    ToIntegers integers = nullptr;
-};
-
-/// Common base of accumulators: supplies elements in pieces, as wide numbers.
+/// Common base of accumulators: supplies elements in pieces, as wide numbers. Complex ones are two each.
 template <class Self, class W>
 class Pieces : public Accumulator {
 public:
-    Pieces(const DType& dtype, std::int64_t columns) : load_(dtype), columns_(static_cast<std::size_t>(columns)) {}
+    Pieces(const DType& dtype, std::int64_t columns)
+        : load_(loader<W>(dtype)),
+          size_(dtype.size()),
+          parts_(dtype.kind() == Kind::complex ? 2 : 1),
+          columns_(static_cast<std::size_t>(columns)) {}
     void add(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t place,
              std::int64_t place_step) override {
         std::array<W, 2 * numbers_at_once> numbers;
         for (std::int64_t done = 0; done < n; done += numbers_at_once) {
             const std::int64_t count = std::min(numbers_at_once, n - done);
-            load_(elements + done * load_.size, count, numbers.data());
+            load(elements + done * size_, count, numbers);
             static_cast<Self*>(this)->take(numbers.data(), first + done, count, place + done * place_step, place_step);
+        }
+    }
+
+    void add_runs(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t run) override {
+        if (run == 1) return add(elements, first, n, 0, 0);
+        std::array<W, 2 * numbers_at_once> numbers;
+        for (std::int64_t done = 0, count = 0; done < n; done += count) {
+            // Whole runs, or a part of one.
+            count = std::min(n - done, run <= numbers_at_once ? numbers_at_once / run * run
+                                                              : std::min(numbers_at_once, run - done % run));
+            load(elements + done * size_, count, numbers);
+            static_cast<Self*>(this)->take_runs(numbers.data(), first + done / run, count, run);
+        }
+    }
+    /// Takes the first element of each run, then the second ones.
+    void take_runs(const W* v, std::int64_t first, std::int64_t n, std::int64_t run) {
+        std::array<W, 2 * numbers_at_once> turn;
+        for (std::int64_t k = 0; k < std::min(run, n); ++k) {
+            const std::int64_t columns = ceil_div(n - k, run);
+            const W* const from = v + k * parts_;
+            for (std::int64_t i = 0; i < columns; ++i) {
+                for (std::int64_t p = 0; p < parts_; ++p) turn[i * parts_ + p] = from[i * run * parts_ + p];
+            }
+            static_cast<Self*>(this)->take(turn.data(), first, columns, 0, 0);
         }
     }
 
 protected:
     [[nodiscard]] std::size_t columns() const { return columns_; }
+    [[nodiscard]] std::int64_t parts() const { return parts_; }  ///< numbers of an element
     template <class T>
     static void store(std::byte* out, std::size_t i, T v) {
         std::memcpy(out + i * sizeof v, &v, sizeof v);
     }
 
 private:
-    Loader<W> load_;
+    using Lane = std::conditional_t<std::is_same_v<W, double>, double, std::uint64_t>;
+    void load(const std::byte* elements, std::int64_t n, std::array<W, 2 * numbers_at_once>& to) const {
+        load_(elements, n, reinterpret_cast<Lane*>(to.data()));
+    }
+
+    decltype(loader<W>(DType())) load_;
+    std::int64_t size_;
+    std::int64_t parts_;
     std::size_t columns_;
 };
 
@@ -215,7 +241,7 @@ class RealSum final : public Pieces<RealSum, double> {
 public:
     RealSum(const DType& dtype, bool mean, bool skip_nan, std::int64_t columns)
         : Pieces<RealSum, double>(dtype, columns),
-          parts_(dtype.kind() == Kind::complex ? 2 : 1),
+          parts_(static_cast<std::size_t>(parts())),
           mean_(mean),
           skip_(skip_nan) {
         reset();
@@ -282,6 +308,147 @@ private:
     std::vector<std::int64_t> counts_;
 };
 
+// Sums of a block: 64-bit integers could leave the range of 64 bits.
+__extension__ using Int128 = __int128;
+
+/// sum / n, half to even.
+std::int64_t rounded_mean(Int128 sum, std::int64_t n) {
+    Int128 quotient = sum / n;
+    Int128 rest = sum % n;
+    if (rest < 0) {
+        rest += n;
+        quotient -= 1;
+    }
+    if (2 * rest > n || (2 * rest == n && quotient % 2 != 0)) quotient += 1;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(quotient));
+}
+
+/// Means in the elements' own dtype: of integers exact and rounded once, of floats by plain sums of doubles.
+template <class W, bool time>
+class BlockMean final : public Pieces<BlockMean<W, time>, W> {
+public:
+    BlockMean(const DType& dtype, std::int64_t columns)
+        : Pieces<BlockMean, W>(dtype, columns),
+          dtype_(this->parts() == 2 ? DType::of<std::complex<double>>() : wide_dtype<W>(dtype)) {
+        reset();
+    }
+    void reset() override {
+        // -0.0 is the neutral element of addition.
+        sums_.assign(this->columns() * static_cast<std::size_t>(this->parts()), static_cast<Sum>(-0.0));
+        counts_.assign(this->columns(), 0);
+        missing_.assign(time ? this->columns() : 0, 0);
+    }
+    void take(const W* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
+        Sum* const sums = sums_.data() + first * this->parts();
+        for (std::int64_t i = 0; i < n * this->parts(); ++i) sums[i] += v[i];
+        for (std::int64_t i = 0; i < n; ++i) note(v + i, first + i, 1);
+    }
+    void take_runs(const W* v, std::int64_t first, std::int64_t n, std::int64_t run) {
+        const std::int64_t parts = this->parts();
+        for_each_window(0, n, run, [&](std::int64_t window, std::int64_t at, std::int64_t count) {
+            Sum* const sums = sums_.data() + (first + window) * parts;
+            for (std::int64_t p = 0; p < parts; ++p) {
+                Sum sum = sums[p];
+                for (std::int64_t i = at * parts + p; i < (at + count) * parts; i += parts) sum += v[i];
+                sums[p] = sum;
+            }
+            note(v + at, first + window, count);
+        });
+    }
+    void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
+        const auto& from = static_cast<const BlockMean&>(other);
+        const auto to = static_cast<std::size_t>(into);
+        const auto c = static_cast<std::size_t>(column);
+        const auto parts = static_cast<std::size_t>(this->parts());
+        for (std::size_t p = 0; p < parts; ++p) sums_[to * parts + p] += from.sums_[c * parts + p];
+        counts_[to] += from.counts_[c];
+        if (time) missing_[to] |= from.missing_[c];
+    }
+    void results(std::byte* out) const override {
+        for (std::size_t i = 0; i < sums_.size(); ++i) {
+            const std::int64_t n = counts_[i / static_cast<std::size_t>(this->parts())];
+            if constexpr (std::is_same_v<W, double>) {
+                this->store(out, i, sums_[i] / static_cast<double>(n));
+            } else {
+                const bool nat = time && missing_[i] != 0;
+                this->store(out, i, nat ? std::numeric_limits<std::int64_t>::min() : rounded_mean(sums_[i], n));
+            }
+        }
+    }
+    [[nodiscard]] DType result_dtype() const override { return dtype_; }
+
+private:
+    using Sum = std::conditional_t<std::is_same_v<W, double>, double, Int128>;
+    /// Counts elements, and notes whether one is NaT.
+    void note(const W* v, std::int64_t column, std::int64_t n) {
+        const auto c = static_cast<std::size_t>(column);
+        counts_[c] += n;
+        for (std::int64_t i = 0; time && i < n; ++i) missing_[c] |= is_missing<W, time>(v[i]) ? 1 : 0;
+    }
+    DType dtype_;
+    std::vector<Sum> sums_;
+    std::vector<std::int64_t> counts_;
+    std::vector<std::uint8_t> missing_;
+};
+
+/// The most frequent element, of several the smallest. NaNs count as equal, and as the largest; so do NaTs.
+template <class W, bool time>
+class Mode final : public Pieces<Mode<W, time>, W> {
+public:
+    Mode(const DType& dtype, std::int64_t columns, std::int64_t most)
+        : Pieces<Mode, W>(dtype, columns), dtype_(wide_dtype<W>(dtype)), most_(static_cast<std::size_t>(most)) {
+        gathered_.resize(this->columns() * most_);
+        reset();
+    }
+    void reset() override { sizes_.assign(this->columns(), 0); }
+    void take(const W* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
+        take_runs(v, first, n, 1);
+    }
+    void take_runs(const W* v, std::int64_t first, std::int64_t n, std::int64_t run) {
+        for_each_window(0, n, run, [&](std::int64_t window, std::int64_t at, std::int64_t count) {
+            const auto c = static_cast<std::size_t>(first + window);
+            std::copy_n(v + at, count, gathered_.data() + c * most_ + sizes_[c]);
+            sizes_[c] += static_cast<std::size_t>(count);
+        });
+    }
+    void merge(std::int64_t into, const Accumulator& other, std::int64_t column) override {
+        const auto& from = static_cast<const Mode&>(other);
+        const auto c = static_cast<std::size_t>(column);
+        for (std::size_t i = 0; i < from.sizes_[c]; ++i) take(&from.gathered_[c * from.most_ + i], into, 1, 0, 0);
+    }
+    void results(std::byte* out) const override {
+        for (std::size_t c = 0; c < this->columns(); ++c) {
+            this->store(out, c, mode_of(gathered_.data() + c * most_, sizes_[c]));
+        }
+    }
+    [[nodiscard]] DType result_dtype() const override { return dtype_; }
+
+private:
+    static bool less(W a, W b) {
+        return is_missing<W, time>(b) ? !is_missing<W, time>(a) : !is_missing<W, time>(a) && a < b;
+    }
+    static W mode_of(W* v, std::size_t n) {
+        std::sort(v, v + n, less);
+        W best = v[0];
+        std::size_t longest = 0;
+        for (std::size_t i = 0; i < n;) {
+            std::size_t end = i + 1;
+            while (end < n && !less(v[i], v[end])) ++end;
+            if (end - i > longest) {
+                longest = end - i;
+                best = v[i];
+            }
+            i = end;
+        }
+        return best;
+    }
+
+    DType dtype_;
+    std::size_t most_;
+    mutable std::vector<W> gathered_;  ///< results() sorts those of a column
+    std::vector<std::size_t> sizes_;
+};
+
 /// The variance, or its root, by Welford's mean and squares; columns are merged by Chan's formula.
 class Deviation final : public Pieces<Deviation, double> {
 public:
@@ -337,15 +504,12 @@ private:
 template <class W, bool time>
 class Count final : public Pieces<Count<W, time>, W> {
 public:
-    Count(const DType& dtype, std::int64_t columns)
-        : Pieces<Count, W>(dtype, columns), parts_(dtype.kind() == Kind::complex ? 2 : 1) {
-        reset();
-    }
+    Count(const DType& dtype, std::int64_t columns) : Pieces<Count, W>(dtype, columns) { reset(); }
     void reset() override { counts_.assign(this->columns(), 0); }
     void take(const W* v, std::int64_t first, std::int64_t n, std::int64_t /*place*/, std::int64_t /*step*/) {
         for (std::int64_t i = 0; i < n; ++i) {
-            bool missing = is_missing<W, time>(v[i * parts_]);
-            if (parts_ == 2) missing |= is_missing<W, time>(v[2 * i + 1]);
+            bool missing = is_missing<W, time>(v[i * this->parts()]);
+            if (this->parts() == 2) missing |= is_missing<W, time>(v[2 * i + 1]);
             counts_[static_cast<std::size_t>(first + i)] += missing ? 0 : 1;
         }
     }
@@ -359,7 +523,6 @@ public:
     [[nodiscard]] DType result_dtype() const override { return DType::of<std::int64_t>(); }
 
 private:
-    std::int64_t parts_;
     std::vector<std::int64_t> counts_;
 };
 
@@ -379,12 +542,20 @@ std::unique_ptr<Accumulator> make_ordered(const DType& dtype, Reduction with, bo
     }
 }
 
-bool is_signed_integer(const DType& dtype) {
-    return dtype.kind() == Kind::integer;
+template <class W, bool time>
+std::unique_ptr<Accumulator> make_block(const DType& dtype, Coarsening with, std::int64_t columns, std::int64_t most) {
+    if (with == Coarsening::mode) return std::make_unique<Mode<W, time>>(dtype, columns, most);
+    if (with == Coarsening::mean) return std::make_unique<BlockMean<W, time>>(dtype, columns);
+    return make_ordered<W, time>(dtype, with == Coarsening::min ? Reduction::min : Reduction::max, false, columns);
 }
 
-bool is_unsigned_integer(const DType& dtype) {
-    return dtype.kind() == Kind::unsigned_integer || dtype.kind() == Kind::boolean;
+/// Calls body(number, whether times) with a value of the wide type of a dtype: double, std::int64_t, std::uint64_t.
+template <class Body>
+std::unique_ptr<Accumulator> with_wide(const DType& dtype, const Body& body) {
+    if (is_time(dtype)) return body(std::int64_t{}, std::true_type{});
+    if (dtype.kind() == Kind::integer) return body(std::int64_t{}, std::false_type{});
+    const bool whole = dtype.kind() == Kind::unsigned_integer || dtype.kind() == Kind::boolean;
+    return whole ? body(std::uint64_t{}, std::false_type{}) : body(double{}, std::false_type{});
 }
 
 }  // namespace
@@ -398,16 +569,22 @@ std::unique_ptr<Accumulator> Accumulator::make(const DType& dtype, Reduction wit
     if (sum && dtype.kind() == Kind::unsigned_integer) {
         return std::make_unique<IntegerSum<std::uint64_t>>(dtype, columns);
     }
-    if (sum && (is_signed_integer(dtype) || dtype.kind() == Kind::boolean)) {
+    if (sum && (dtype.kind() == Kind::integer || dtype.kind() == Kind::boolean)) {
         return std::make_unique<IntegerSum<std::int64_t>>(dtype, columns);
     }
     if (sum || with == Reduction::mean) {
         return std::make_unique<RealSum>(dtype, !sum, skip_nan, columns);
     }
-    if (is_time(dtype)) return make_ordered<std::int64_t, true>(dtype, with, skip_nan, columns);
-    if (is_signed_integer(dtype)) return make_ordered<std::int64_t, false>(dtype, with, skip_nan, columns);
-    if (is_unsigned_integer(dtype)) return make_ordered<std::uint64_t, false>(dtype, with, skip_nan, columns);
-    return make_ordered<double, false>(dtype, with, skip_nan, columns);
+    return with_wide(dtype, [&](auto number, auto time) {
+        return make_ordered<decltype(number), decltype(time)::value>(dtype, with, skip_nan, columns);
+    });
+}
+
+std::unique_ptr<Accumulator> Accumulator::make(const DType& dtype, Coarsening with, std::int64_t columns,
+                                               std::int64_t most) {
+    return with_wide(dtype, [&](auto number, auto time) {
+        return make_block<decltype(number), decltype(time)::value>(dtype, with, columns, most);
+    });
 }
 
 }  // namespace tessera

@@ -1,4 +1,5 @@
-// The state of a reduction for each of many columns, after some rows. Private to the store module.
+// The state of a reduction for each of many columns of elements, which are a dimension of an array, or the blocks of
+// one. Private to the store module.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 #include <memory>
 
 #include <tessera/buffer.h>
+#include <tessera/coarsen.h>
 #include <tessera/dtype.h>
 #include <tessera/reduce.h>
 
@@ -17,11 +19,16 @@ public:
     /// For `columns` columns of elements of `dtype`, in host order.
     [[nodiscard]] static std::unique_ptr<Accumulator> make(const DType& dtype, Reduction with, bool skip_nan,
                                                            std::int64_t columns);
+    /// For columns of at most `most` elements, as coarsen_source() reduces blocks. `with` is not nearest.
+    [[nodiscard]] static std::unique_ptr<Accumulator> make(const DType& dtype, Coarsening with, std::int64_t columns,
+                                                           std::int64_t most);
     virtual ~Accumulator() = default;
     /// Adds one element to each of `n` columns from `first` on, from packed elements. The i-th has the index `place + i
     /// * place_step` within its column.
     virtual void add(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t place,
                      std::int64_t place_step) = 0;
+    /// Adds `n` packed elements: the first `run` to column `first`, the next ones to the column after it, and so on.
+    virtual void add_runs(const std::byte* elements, std::int64_t first, std::int64_t n, std::int64_t run) = 0;
     /// Merges column `column` of `other` into column `into`.
     virtual void merge(std::int64_t into, const Accumulator& other, std::int64_t column) = 0;
     /// Clears the state.
