@@ -298,3 +298,55 @@ def test_two_processes_that_write_to_one_chunk_lose_nothing(tmp_path, options):
             worker.join()
             assert worker.exitcode == 0
     assert array[...].tolist() == list(range(1, 121))
+
+
+class _Counting(MemoryStore):
+    """Keeps what is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def with_read_only(self, read_only=False):
+        return self
+
+    async def get(self, key, prototype, byte_range=None):
+        found = await super().get(key, prototype, byte_range)
+        if "/c/" in f"/{key}" and found is not None:
+            self.asked.append((type(byte_range).__name__, len(found)))
+        return found
+
+
+@pytest.mark.parametrize("location", ["start", "end"])
+def test_parts_of_shards_come_by_ranges(location, monkeypatch):
+    """In stores that only Python reaches: the index and the chunks that are needed, decoded by Tessera."""
+    async def none(*_):
+        raise AssertionError("zarr's own pipeline was asked")
+
+    store, values = _Counting(), np.arange(60 * 64, dtype="i4").reshape(60, 64)
+    array = zarr.create_array(store, shape=(60, 64), shards={"shape": (30, 32), "index_location": location}, chunks=(10, 8),
+                              dtype="i4", compressors=None)
+    array[...] = values
+    array[:10, :8] = 0  # an absent chunk
+    values[:10, :8] = 0
+    monkeypatch.setattr(zarr.core.codec_pipeline.BatchedCodecPipeline, "read", none)
+    index, chunk, whole = 12 * 16 + 4, 10 * 8 * 4, 30 * 32 * 4 + 12 * 16 + 4
+    for key, numbers in ((np.s_[12, 9], [1]), (np.s_[0, 0], [0]), (np.s_[5:15, 8:20], [4]), (np.s_[::25, 40], [2, 1]),
+                         (np.s_[25:35, 30:34], [1, 1, 1, 1]), (np.s_[1:2], [3, 4])):
+        store.asked.clear()
+        assert (array[key] == values[key]).all(), key
+        assert sorted(size for _, size in store.asked) == sorted([index] * len(numbers) + [chunk] * sum(numbers)), (key, store.asked)
+        assert all(kind != "NoneType" for kind, _ in store.asked)
+    store.asked.clear()
+    assert (array.vindex[[1, 12, 59], [9, 9, 63]] == values[[1, 12, 59], [9, 9, 63]]).all()
+    assert sorted(size for _, size in store.asked) == [index] * 2 + [chunk] * 3
+    assert (array.oindex[[3, 50], [1, 60]] == values[np.ix_([3, 50], [1, 60])]).all()
+    store.asked.clear()
+    assert (array[:30, 1:] == values[:30, 1:]).all() and [size for _, size in store.asked].count(whole - chunk) == 1
+    # A damaged index is zarr's to tell.
+    key = "c/1/1"
+    damaged = bytearray(store._store_dict[key].to_bytes())
+    damaged[3 if location == "start" else -8] ^= 1
+    store._store_dict[key] = zarr.core.buffer.cpu.Buffer.from_bytes(bytes(damaged))
+    with pytest.raises(AssertionError, match="was asked"):
+        array[59, 63]

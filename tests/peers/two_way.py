@@ -460,6 +460,8 @@ class Zarrita(Peer):
     def read(self, root, case):
         if "transposed text" in case.features():
             raise Refused("transposed text")
+        if case.kind == "S5" and case.fill:
+            raise Refused("S5 fills")  # it shows them in base64
         got = self.bridge.read(f"{root}/a")
         return np.array([v.encode() for v in got.flat], case.dtype).reshape(case.shape) if case.kind == "S5" else got
 
@@ -543,6 +545,8 @@ class XArray(Peer):
     def write(self, root, case):
         if case.kind == "bytes":
             raise Refused("bytes")  # it makes them bytes of one length
+        if "transposed text" in case.features():
+            raise Refused("transposed text")  # zarr-python 3.1 scrambles it
         import dask.array
         chain = case.chain()
         coding = {"chunks": case.chunks, "shards": case.shards, "filters": [c for c in chain if c["name"] == "transpose"],

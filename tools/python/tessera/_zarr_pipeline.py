@@ -15,6 +15,8 @@ import zlib
 from typing import Any, Iterable, Iterator, Optional
 
 import numpy as np
+from google_crc32c import value as crc32c
+from zarr.abc.store import RangeByteRequest, SuffixByteRequest
 from zarr.codecs._v2 import V2Codec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.codec_pipeline import BatchedCodecPipeline
@@ -102,6 +104,66 @@ def _folder(store: Any) -> Optional[tuple[str, tuple[str, bool]]]:
     if type(store) is Store and isinstance(store._keys, _Files):
         return store.path, store._options[2:]
     return None
+
+
+class _ShardIndex:
+    """Where the chunks of shards lie in them, for shards whose bytes are only the chunks and a plain index."""
+
+    _EMPTY = np.uint64(2**64 - 1)
+
+    def __init__(self, metadata: Any):
+        codecs = json.loads(_documents(metadata)[1])["codecs"]
+        about = codecs[0]["configuration"] if len(codecs) == 1 else {}
+        little, checksum = {"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}
+        if about.get("index_codecs") not in ([little], [little, checksum]):
+            raise _Unknown
+        self.first = about.get("index_location") == "start"
+        self.chunk, self.checked = about["chunk_shape"], checksum in about["index_codecs"]
+
+    def size(self, shape: tuple[int, ...]) -> int:
+        return 16 * int(np.prod([n // c for n, c in zip(shape, self.chunk)])) + 4 * self.checked
+
+    def request(self, size: int) -> Any:
+        return RangeByteRequest(0, size) if self.first else SuffixByteRequest(size)
+
+    def wanted(self, selection: Any, shape: tuple[int, ...]) -> Optional[np.ndarray]:
+        """The numbers of the chunks that a selection of a shard touches; None for all."""
+        parts = selection if isinstance(selection, tuple) else (selection,)
+        grid = [n // c for n, c in zip(shape, self.chunk)]
+        axes = []
+        for part, length, chunk in zip(parts, shape, self.chunk):
+            if isinstance(part, slice):
+                picked = range(*part.indices(length))
+                near = bool(picked) and 0 < picked.step <= chunk  # no chunk between is left out
+                axes.append(np.arange(picked[0] // chunk, picked[-1] // chunk + 1) if near else np.asarray(picked, "i8") // chunk)
+            else:
+                axes.append(np.asarray(part) // chunk)
+        if len(axes) != len(grid):
+            raise _Unknown
+        points = all(axis.ndim == 1 and not isinstance(part, slice) for axis, part in zip(axes, parts))
+        indices = axes if points else np.ix_(*(np.unique(axis) for axis in axes))
+        found = np.unique(np.ravel_multi_index(tuple(np.broadcast_arrays(*indices)), grid))
+        return None if len(found) == np.prod(grid) else found
+
+    def places(self, index: Any, wanted: np.ndarray) -> np.ndarray:
+        """(offset, length) of the wanted chunks, from a shard's index."""
+        data = bytes(index)
+        if self.checked and crc32c(data[:-4]) != int.from_bytes(data[-4:], "little"):
+            raise _Unknown  # zarr's own pipeline says what is wrong
+        return np.frombuffer(data, "<u8", len(data) // 16 * 2).reshape(-1, 2)[wanted]
+
+    def packed(self, size: int, wanted: np.ndarray, chunks: list[Any]) -> bytes:
+        """A shard of nothing but the wanted chunks; None stands for an absent one."""
+        table = np.full((size // 16, 2), self._EMPTY, "<u8")
+        at = size if self.first else 0
+        for number, chunk in zip(wanted, chunks):
+            if chunk is not None:
+                table[number] = at, len(chunk)
+                at += len(chunk)
+        index = table.tobytes()
+        index += crc32c(index).to_bytes(4, "little") if self.checked else b""
+        data = b"".join(chunk for chunk in chunks if chunk is not None)
+        return index + data if self.first else data + index
 
 
 class _Unknown(Exception):
@@ -373,8 +435,6 @@ class CodecPipeline(BatchedCodecPipeline):
             handle = self._handle(items, prefix, False)
             if handle is not None:
                 await _run(batch.read, handle, batch.elements.nbytes)
-            elif _sharded(self._metadata) and not all(item[4] for item in items):
-                raise _Unknown  # which fetches only the parts of a shard that are needed
             else:
                 await self._read_staged(batch)
         except _Unknown:
@@ -454,9 +514,38 @@ class CodecPipeline(BatchedCodecPipeline):
         await self._fetch(stage, batch, items)
         return stage
 
+    async def _fetch_parts(self, stage: Any, batch: _Batch, items: list[Any]) -> None:
+        """The chunks that are wanted of some shards, and nothing else of them."""
+        index, requests = _ShardIndex(self._metadata), config.get("async.concurrency")
+
+        async def fetch(getter: Any, spec: Any, selection: Any) -> None:
+            wanted, size = index.wanted(selection, spec.shape), index.size(spec.shape)
+            if wanted is None:
+                await self._fetch(stage, batch, [(getter, spec)])
+                return
+            found = await getter.get(spec.prototype, index.request(size))
+            if found is None:
+                return
+            places = index.places(found.as_numpy_array(), wanted)
+            present = places[:, 0] != index._EMPTY
+            ranges = [RangeByteRequest(int(at), int(at + length)) for at, length in places[present]]
+            values = iter(await concurrent_map([(spec.prototype, one) for one in ranges], getter.get, requests))
+            chunks = [next(values) if there else None for there in present]
+            if any(chunk is None for chunk, there in zip(chunks, present) if there):
+                raise _Unknown  # somebody replaced the shard meanwhile
+            stage.put(getter.path[batch.prefix:], index.packed(
+                size, wanted, [chunk if chunk is None else chunk.as_numpy_array().tobytes() for chunk in chunks]))
+
+        await concurrent_map([item[:3] for item in items], fetch, requests)
+
     async def _read_staged(self, whole: _Batch) -> None:
         for batch in self._groups(whole):
-            stage = await self._stage(batch, batch.items)
+            parts = [item for item in batch.items if not item[4]] if _sharded(self._metadata) else []
+            if parts:
+                stage = await self._stage(batch, [item for item in batch.items if item[4]])
+                await self._fetch_parts(stage, batch, parts)
+            else:
+                stage = await self._stage(batch, batch.items)
             await _run(batch.read, stage.handle(), batch.elements.nbytes)
 
     def _replaces(self, item: Any) -> bool:
