@@ -16,12 +16,12 @@
 namespace tessera {
 
 // Each is defined at the end of its own file.
-extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, netcdf_format, safetensors_format,
-    csv_format, png_format;
+extern const ArrayFileFormat npy_format, npz_format, raw_array_format, mldf_format, netcdf_format, hdf5_format,
+    safetensors_format, csv_format, png_format;
 
 std::span<const ArrayFileFormat> array_file_formats() {
-    static const std::array table{npy_format,    npz_format,         raw_array_format, mldf_format,
-                                  netcdf_format, safetensors_format, csv_format,       png_format};
+    static const std::array table{npy_format,  npz_format,         raw_array_format, mldf_format, netcdf_format,
+                                  hdf5_format, safetensors_format, csv_format,       png_format};
     return table;
 }
 

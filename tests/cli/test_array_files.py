@@ -1,4 +1,4 @@
-"""RawArray, safetensors, netCDF-3 and object arrays through the program."""
+"""RawArray, safetensors, netCDF-3, HDF5 and object arrays through the program."""
 
 import hashlib
 import json
@@ -10,6 +10,10 @@ import numpy as np
 import program
 from program import GOLDEN, ProgramTest
 
+try:
+    import h5py
+except ImportError:
+    h5py = None
 try:
     import netCDF4
 except ImportError:
@@ -258,6 +262,110 @@ class NetCDF3(ProgramTest):
         self.save("c.npy", np.zeros(2, "c8"))
         self.refused("copy", "c.npy", "c.nc", says=["<c8", "netCDF-3"])
         self.assertFalse((self.folder / "c.nc").exists())
+
+
+@unittest.skipIf(netCDF4 is None or h5py is None, "no netCDF4 or no h5py")
+class HDF5(ProgramTest):
+    def test_every_type_layout_and_filter_as_h5py_reads_it(self):
+        rng = np.random.default_rng(3)
+        filters = [{}, {"compression": "gzip"}, {"compression": "gzip", "shuffle": True, "fletcher32": True},
+                   {"shuffle": True, "chunks": (2, 3)}, {"scaleoffset": 0}]
+        arrays = {}
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            file.attrs["title"] = "Höhen"
+            for n, dtype in enumerate(["<i1", ">i2", "<i4", ">i8", "u1", ">u4", "<f2", ">f4", "<f8", "<c8", ">c16", "?", "S3",
+                                       [("a", "<i4"), ("b", ">f8", (2,))], "V5"]):
+                values = np.frombuffer(rng.integers(0, 100, 4 * 5 * 64).astype("u1").tobytes(), "u1")
+                values = (rng.integers(0, 100, (4, 5)).astype(dtype) if np.dtype(dtype).kind in "iufcb"
+                          else values[:20 * np.dtype(dtype).itemsize].view(dtype).reshape(4, 5))
+                for m, options in enumerate(filters):
+                    if m == 4 and np.dtype(dtype).kind not in "iu":
+                        continue
+                    name = f"group/t{n}/f{m}"
+                    file.create_dataset(name, data=values, **options)
+                    arrays[name] = values
+            file["scalar"] = np.float32(0.5)
+            arrays["scalar"] = np.float32(0.5)
+            file.create_dataset("never", (3, 4), "<i4", chunks=(2, 2), fillvalue=7)
+            arrays["never"] = np.full((3, 4), 7, "<i4")
+            file["group/up"] = h5py.SoftLink("/")  # a cycle
+        self.tessera("verify", "a.h5")
+        for name, array in arrays.items():
+            found = self.exported(f"a.h5::{name}")
+            self.assertEqual(found.dtype, array.dtype, name)
+            self.assertEqual(found.tobytes(), np.ascontiguousarray(array).tobytes(), name)
+        self.assertEqual(self.tessera("get", "a.h5::group/t2/f1", "1:3, ::2").split(),
+                         self.tessera("get", "a.h5::group/t2/f0", "1:3, ::2").split())
+        self.tessera("copy", "a.h5", "a.zarr", "--quiet")
+        self.assertEqual(self.tessera_json("attrs", "a.zarr")["title"], "Höhen")
+        for name in arrays:
+            self.tessera("diff", f"a.h5::{name}", f"a.zarr/{name}", "--quiet")
+
+    def test_strings_of_any_length(self):
+        with h5py.File(self.folder / "s.h5", "w") as file:
+            file["text"] = ["a", "", "größer", "x" * 5000]
+        self.tessera("export", "s.h5::text", "s.npy", "--object-strings", "--quiet")
+        self.assertEqual(np.load(self.folder / "s.npy", allow_pickle=True).tolist(), ["a", "", "größer", "x" * 5000])
+
+    def test_other_files_are_not_followed(self):
+        with h5py.File(self.folder / "secret.h5", "w") as file:
+            file["x"] = [1, 2]
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            file["mine"] = [3, 4]
+            file["theirs"] = h5py.ExternalLink("secret.h5", "/x")
+            file["soft"] = h5py.SoftLink("/theirs")
+            layout = h5py.VirtualLayout((2,), "i8")
+            layout[:] = h5py.VirtualSource(str(self.folder / "secret.h5"), "x", (2,))
+            file.create_virtual_dataset("view", layout)
+            file.create_dataset("raw", (2,), "i8", external=[(str(self.folder / "secret.h5"), 0, 16)])
+        self.refused("get", "a.h5::theirs", says=["a.h5::theirs", "secret.h5"])
+        self.refused("get", "a.h5::view", says=["a.h5::view", "other files"])
+        self.refused("get", "a.h5::raw", says=["a.h5::raw", "other files"])
+        self.refused("get", "a.h5::soft", says="a.h5::soft")
+        done = self.run_program("copy", "a.h5", "a.zarr")
+        self.assertEqual(done.returncode, 1)
+        for name in "theirs", "view", "raw":
+            self.assertIn(f"{name} is left out", done.stderr)
+        self.assertEqual(self.exported("a.zarr/mine").tolist(), [3, 4])
+
+    def test_damage_is_named(self):
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            file.create_dataset("x", data=np.arange(1000), chunks=(100,), compression="gzip", fletcher32=True)
+            offset = file["x"].id.get_chunk_info(3).byte_offset
+        whole = bytearray((self.folder / "a.h5").read_bytes())
+        whole[offset + 20] ^= 0xFF
+        (self.folder / "flipped.h5").write_bytes(whole)
+        self.refused("get", "flipped.h5::x", says=["flipped.h5::x", "cannot be read"])
+        self.assertIn("flipped.h5::x", self.tessera("verify", "flipped.h5", code=1))
+        (self.folder / "short.h5").write_bytes(whole[:200])
+        self.refused("info", "short.h5", says=["short.h5", "libhdf5"])
+        self.save("x.npy", np.arange(3))
+        self.refused("copy", "x.npy", "x.h5", says="x.h5")
+
+    @unittest.skipIf(xarray is None, "no xarray")
+    def test_xarray_sees_the_same(self):
+        with netCDF4.Dataset(self.folder / "a.nc", "w") as data:
+            data.title = "everything"
+            data.createDimension("time", None)
+            data.createDimension("x", 3)
+            data.createDimension("bare", 2)
+            time = data.createVariable("time", "i4", ("time",))
+            time.units, time[:] = "hours since 2000-01-01", [0, 6]
+            packed = data.createVariable("t", "i2", ("time", "x"), fill_value=-9, zlib=True, chunksizes=(1, 2))
+            packed.set_auto_maskandscale(False)
+            packed.scale_factor, packed.add_offset, packed[:] = np.float32(0.1), 1.0, [[1, -9, 3], [0, 5, 6]]
+            data.createVariable("f", "f4", ("x", "bare"))[:] = [[0, 1], [np.nan, 2], [3, 4]]
+            data.createVariable("flag", "i1", ())[...] = 3
+            data.createVariable("name", str, ("bare",))[:] = np.array(["a", "größer"], dtype=object)
+            data.createGroup("sub").createVariable("x", "u8", ("x",))[:] = [1, 2, 3]
+            data["sub"].history = "made"
+        self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        for group in None, "sub":
+            for decode in True, False:
+                expected = xarray.open_dataset(self.folder / "a.nc", group=group, decode_cf=decode).load()
+                found = xarray.open_dataset(self.folder / "a.zarr", group=group, engine="zarr", consolidated=False,
+                                            decode_cf=decode).load()
+                self.assertTrue(found.identical(expected), f"{found}\n{expected}")
 
 
 if __name__ == "__main__":

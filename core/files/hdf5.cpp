@@ -1,0 +1,307 @@
+// HDF5 and netCDF-4 as a format of array files, read by libhdf5 if it is installed.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <tessera/copy_elements.h>
+#include <tessera/error_text.h>
+
+#include "array_file_row.h"
+
+#ifdef TESSERA_HDF5
+#include "hdf5_file.h"
+#include "unicode.h"
+#endif
+
+namespace tessera {
+
+namespace {
+
+bool hdf5_recognise(ByteSpan first) {
+    return starts_with(first, "\x89HDF\r\n\x1a\n");
+}
+
+std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& /*dtype*/, const Shape& /*shape*/,
+                                       const ArrayFileOptions& /*options*/) {
+    throw unsupported("{}: HDF5 is read, not written; .nc (netCDF-3) is", path.path.string());
+}
+
+void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& /*bundle*/, const ArrayFileOptions& /*options*/,
+                 const IoOptions& /*io*/) {
+    throw unsupported("{}: HDF5 is read, not written; .nc (netCDF-3) is", path.string());
+}
+
+#ifdef TESSERA_HDF5
+
+Hdf5Id open_hdf5_file(const std::string& name) {
+    Hdf5Id file(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+    if (!file.good()) throw corrupt("{}: libhdf5 cannot open it: {}", name, hdf5_error());
+    return file;
+}
+
+/// One dataset. libhdf5 works for one thread at a time.
+class Hdf5Source final : public ArraySource {
+public:
+    Hdf5Source(const std::string& file, const std::string& member)
+        : name_(fmt::format("{}::{}", file, member)), file_(open_hdf5_file(file)) {
+        in_context([&] { return name_; }, [&] { open(member); });
+    }
+    ~Hdf5Source() override {
+        const Hdf5Lock lock;
+        type_.memory = Hdf5Id();
+        dataset_ = Hdf5Id();
+        file_ = Hdf5Id();
+    }
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return name_; }
+    Value attribute_values() const override { return attributes_; }
+    const Value& facts() const { return facts_; }
+
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        in_context([&] { return name_; },
+                   [&] {
+                       require_inside(region, info_.shape);
+                       if (region.empty()) return;
+                       if (io.stop.stop_requested()) throw cancelled("stopped on request");
+                       require_memory(chunk_bytes_);
+                       type_.dtype.is_variable() ? read_texts(region, out) : read_elements(region, out);
+                   });
+    }
+
+private:
+    void open(const std::string& member) {
+        dataset_ = open_hdf5_object(file_.get(), member);
+        if (H5Iget_type(dataset_.get()) != H5I_DATASET) throw not_found("is a group; name an array in it");
+        const Hdf5Id type(H5Dget_type(dataset_.get()), H5Tclose);
+        type_ = hdf5_type(type.get());
+        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
+        if (H5Sget_simple_extent_type(space.get()) == H5S_NULL) throw unsupported("has no elements, not even none");
+        std::array<hsize_t, H5S_MAX_RANK> lengths{};
+        const int rank = H5Sget_simple_extent_dims(space.get(), lengths.data(), nullptr);
+        if (rank < 0) throw corrupt("its shape cannot be read: {}", hdf5_error());
+        if (rank > max_rank) throw unsupported("{} dimensions: Tessera handles at most {}", rank, max_rank);
+        info_ = {type_.dtype, {}, {}};
+        for (int d = 0; d < rank; ++d) {
+            const hsize_t length = lengths[static_cast<std::size_t>(d)];
+            if (length > static_cast<hsize_t>(INT64_MAX)) throw corrupt("dimension {} has length {}", d, length);
+            info_.shape.push_back(static_cast<std::int64_t>(length));
+        }
+        try {
+            (void)byte_count(info_.shape, info_.dtype.size());
+        } catch (const Error& e) {
+            throw corrupt(e.what());
+        }
+        storage();
+        attributes_ = hdf5_attributes(dataset_.get());
+        if (auto names = hdf5_dimensions(dataset_.get(), rank, member)) {
+            attributes_.set("_ARRAY_DIMENSIONS", *std::move(names));
+        }
+    }
+
+    void storage() {
+        const Hdf5Id list(H5Dget_create_plist(dataset_.get()), H5Pclose);
+        if (H5Pget_external_count(list.get()) > 0) throw unsupported("its elements lie in other files");
+        const H5D_layout_t layout = H5Pget_layout(list.get());
+        if (layout == H5D_VIRTUAL) throw unsupported("it is a view of other datasets, perhaps in other files");
+        constexpr std::array<const char*, 3> layouts{"compact", "contiguous", "chunked"};
+        facts_.set("layout", layout >= 0 && layout < 3 ? layouts[static_cast<std::size_t>(layout)] : "unknown");
+        Value filters = Value::array();
+        for (int i = 0; i < H5Pget_nfilters(list.get()); ++i) {
+            unsigned flags = 0, config = 0;
+            std::size_t count = 0;
+            std::array<char, 80> text{};
+            const H5Z_filter_t id = H5Pget_filter2(list.get(), static_cast<unsigned>(i), &flags, &count, nullptr,
+                                                   text.size() - 1, text.data(), &config);
+            const std::string shown = hdf5_filter_name(id, text.data());
+            if (H5Zfilter_avail(id) <= 0) {
+                throw unsupported("its chunks need the filter {}, for which libhdf5 finds no plug-in", shown);
+            }
+            filters.push_back(shown);
+        }
+        facts_.set("filters", std::move(filters));
+        if (layout != H5D_CHUNKED || info_.shape.empty()) return;
+        std::array<hsize_t, H5S_MAX_RANK> lengths{};
+        H5Pget_chunk(list.get(), info_.shape.rank(), lengths.data());
+        std::int64_t bytes = info_.dtype.size();
+        for (int d = 0; d < info_.shape.rank(); ++d) {
+            const auto length = static_cast<std::int64_t>(lengths[static_cast<std::size_t>(d)]);
+            bytes = checked_multiply(bytes, length, "the size of a chunk");
+            info_.chunks.push_back(std::clamp<std::int64_t>(length, 1, std::max<std::int64_t>(info_.shape[d], 1)));
+        }
+        chunk_bytes_ = 2 * static_cast<std::uint64_t>(bytes);  // as stored and decoded
+        facts_.set("chunks", Value::Array(info_.chunks.begin(), info_.chunks.end()));
+    }
+
+    static std::string hdf5_filter_name(H5Z_filter_t id, const char* text) {
+        switch (id) {
+            case H5Z_FILTER_DEFLATE:
+                return "deflate";
+            case H5Z_FILTER_SHUFFLE:
+                return "shuffle";
+            case H5Z_FILTER_FLETCHER32:
+                return "fletcher32";
+            case H5Z_FILTER_SZIP:
+                return "szip";
+            case H5Z_FILTER_NBIT:
+                return "nbit";
+            case H5Z_FILTER_SCALEOFFSET:
+                return "scaleoffset";
+            default:
+                return fmt::format("{} ({})", id, *text == '\0' ? "no name" : text);
+        }
+    }
+
+    void read_raw(const Region& region, void* to) const {
+        const Hdf5Lock lock;
+        std::array<hsize_t, max_rank> start{}, count{};
+        for (int d = 0; d < region.rank(); ++d) {
+            start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
+            count[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.extent[d]);
+        }
+        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
+        const bool scalar = region.rank() == 0;
+        const Hdf5Id memory(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(region.rank(), count.data(), nullptr),
+                            H5Sclose);
+        if (!scalar) {
+            H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+        }
+        if (H5Dread(dataset_.get(), type_.memory.get(), memory.get(), space.get(), H5P_DEFAULT, to) < 0) {
+            throw corrupt("region {} cannot be read: {}", region.to_string(), hdf5_error());
+        }
+    }
+
+    void read_elements(const Region& region, const MutableArrayView& out) const {
+        if (out.dtype == type_.dtype && out.contiguous()) return read_raw(region, out.data);
+        Buffer bytes(static_cast<std::size_t>(byte_count(region.extent, type_.dtype.size())));
+        read_raw(region, bytes.data());
+        copy_elements(view_bytes(std::as_const(bytes).data(), type_.dtype, region.extent), out);
+    }
+
+    void read_texts(const Region& region, const MutableArrayView& out) const {
+        const auto count = static_cast<std::size_t>(element_count(region.extent));
+        const MemoryHold held(count * (sizeof(char*) + sizeof(VariableSlot)));
+        std::vector<char*> texts(count);
+        std::vector<VariableSlot> slots(count);
+        read_raw(region, texts.data());
+        Arena* const arena = out.arena;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (texts[i] == nullptr) continue;
+            const std::string_view text = texts[i];
+            slots[i] = arena->add(count_utf8(text) ? std::string(text) : latin1_to_utf8(text));
+        }
+        {
+            const Hdf5Lock lock;
+            const std::array<hsize_t, 1> length{count};
+            const Hdf5Id space(H5Screate_simple(1, length.data(), nullptr), H5Sclose);
+            H5Dvlen_reclaim(type_.memory.get(), space.get(), H5P_DEFAULT, texts.data());
+        }
+        copy_elements(view_bytes(reinterpret_cast<const std::byte*>(slots.data()), type_.dtype, region.extent), out);
+    }
+
+    std::string name_;
+    Hdf5Id file_, dataset_;
+    Hdf5Type type_;
+    ArrayInfo info_;
+    Value attributes_ = Value::object(), facts_ = Value::object();
+    std::uint64_t chunk_bytes_ = 0;
+};
+
+Hdf5Tree tree_of(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    const std::string name = path.path.string();
+    const Hdf5Id file = open_hdf5_file(name);
+    return in_context([&] { return name; }, [&] { return hdf5_tree(file.get()); });
+}
+
+std::vector<std::string> hdf5_list(const ArrayPath& path) {
+    return tree_of(path).arrays;
+}
+
+std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    const Hdf5Id file = open_hdf5_file(path.path.string());
+    std::vector<ArrayFileGroup> groups;
+    for (const std::string& name : tree_of(path).groups) {
+        groups.push_back({name, hdf5_attributes(open_hdf5_object(file.get(), name).get())});
+    }
+    return groups;
+}
+
+std::unique_ptr<Hdf5Source> hdf5_source(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    const std::string member = path.member ? *path.member : chosen_member(path, tree_of(path).arrays);
+    return std::make_unique<Hdf5Source>(path.path.string(), member);
+}
+
+std::unique_ptr<ArraySource> hdf5_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
+    return hdf5_source(path);
+}
+
+Value hdf5_describe(const ArrayPath& path) {
+    const Hdf5Lock lock;
+    Value facts = Value::object();
+    facts.set("format", "hdf5");
+    if (path.member) {
+        const auto source = hdf5_source(path);
+        for (const auto& [name, value] : source->facts().as_object()) facts.set(name, value);
+        facts.set("attributes", source->attribute_values());
+        return facts;
+    }
+    const Hdf5Id file = open_hdf5_file(path.path.string());
+    facts.set("attributes", hdf5_attributes(open_hdf5_object(file.get(), "").get()));
+    return facts;
+}
+
+void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
+    for (const std::string& name : hdf5_list({path})) checker.read_array(name);
+}
+
+#else
+
+[[noreturn]] void no_hdf5(const ArrayPath& path) {
+    throw unsupported("{}: is HDF5 or netCDF-4, and this build has no libhdf5: install libhdf5-dev and build again",
+                      path.path.string());
+}
+
+std::vector<std::string> hdf5_list(const ArrayPath& path) {
+    no_hdf5(path);
+}
+
+std::vector<ArrayFileGroup> hdf5_groups(const ArrayPath& path) {
+    no_hdf5(path);
+}
+
+std::unique_ptr<ArraySource> hdf5_open(const ArrayPath& path, const ArrayFileOptions& /*options*/) {
+    no_hdf5(path);
+}
+
+Value hdf5_describe(const ArrayPath& path) {
+    no_hdf5(path);
+}
+
+void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& /*checker*/) {
+    no_hdf5({path});
+}
+
+#endif
+
+}  // namespace
+
+extern constinit const ArrayFileFormat hdf5_format{
+    .name = "hdf5",
+    .extension = ".h5",
+    .also = ".hdf5 .nc4 .he5 ",
+    .about = "HDF5 and netCDF-4, read only",
+    .recognise = hdf5_recognise,
+    .members = hdf5_list,
+    .groups = hdf5_groups,
+    .open = hdf5_open,
+    .create = hdf5_create,
+    .describe = hdf5_describe,
+    .check = hdf5_check,
+    .bundle = hdf5_bundle,
+};
+
+}  // namespace tessera

@@ -1,0 +1,77 @@
+// What libhdf5 says of a file, in our terms. Private to core/files; compiled if libhdf5 is installed.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tessera/dtype.h>
+#include <tessera/memory_account.h>
+#include <tessera/value.h>
+
+namespace tessera {
+
+/// An open handle of libhdf5. Thread rule: made, used and destroyed under an Hdf5Lock.
+class Hdf5Id {
+public:
+    using Close = herr_t (*)(hid_t);
+    Hdf5Id() = default;
+    Hdf5Id(hid_t id, Close close) : id_(id), close_(close) {}
+    Hdf5Id(Hdf5Id&& o) noexcept : id_(std::exchange(o.id_, -1)), close_(o.close_) {}
+    Hdf5Id& operator=(Hdf5Id&& o) noexcept {
+        std::swap(id_, o.id_);
+        std::swap(close_, o.close_);
+        return *this;
+    }
+    ~Hdf5Id() {
+        if (id_ >= 0) close_(id_);
+    }
+    [[nodiscard]] hid_t get() const { return id_; }
+    [[nodiscard]] bool good() const { return id_ >= 0; }
+
+private:
+    hid_t id_ = -1;
+    Close close_ = nullptr;
+};
+
+/// libhdf5 works for one thread at a time. While this lives it prints no errors.
+class Hdf5Lock {
+public:
+    Hdf5Lock();
+
+private:
+    std::unique_lock<std::recursive_mutex> lock_;
+};
+
+/// The innermost message of libhdf5's last error.
+[[nodiscard]] std::string hdf5_error();
+
+/// An element as it is read: our dtype and libhdf5's type of the same bytes.
+struct Hdf5Type {
+    DType dtype;
+    Hdf5Id memory;
+};
+/// Throws unsupported, naming the type.
+[[nodiscard]] Hdf5Type hdf5_type(hid_t file_type);
+
+/// The attributes of a group or dataset, without those of netCDF-4's and HDF5's own conventions.
+[[nodiscard]] Value hdf5_attributes(hid_t object);
+/// The names of a dataset's dimensions by its dimension scales; nullopt if it has none.
+[[nodiscard]] std::optional<Value> hdf5_dimensions(hid_t dataset, int rank, const std::string& name);
+
+struct Hdf5Tree {
+    std::vector<std::string> arrays;  ///< paths; links to other files, too
+    std::vector<std::string> groups;  ///< each before those in it; the first is ""
+    MemoryHold held;
+};
+/// Everything below the root. A group with several names is listed once, so that cycles end.
+[[nodiscard]] Hdf5Tree hdf5_tree(hid_t file);
+
+/// Opens an object by its path. Throws not_found, corrupt, or unsupported for a link to another file.
+[[nodiscard]] Hdf5Id open_hdf5_object(hid_t file, const std::string& path);
+
+}  // namespace tessera
