@@ -60,13 +60,18 @@ void MemoryAccount::take(std::uint64_t bytes) {
         SpareMemory::drop_all();
         if (try_take(bytes)) return;
     }
+    throw shortage(bytes);
+}
+
+Error MemoryAccount::shortage(std::uint64_t bytes) const {
     const std::uint64_t held = used();
     const std::uint64_t all = held + std::min(bytes, UINT64_MAX - held);
     constexpr std::uint64_t worth_saying = std::uint64_t{1} << 20;
-    throw over_budget("{} of memory are needed{}; the limit is {}", memory_text(bytes),
-                      held < worth_saying ? "" : fmt::format(" beside {} in use", memory_text(held)),
-                      memory_text(limit_))
-        .advising(Action::max_memory, "", fmt::format("{}M", ((all - std::min(all, beside_)) >> 20U) + 1));
+    // Not less what is granted beside the limit: a larger limit may come with less of that.
+    return over_budget("{} of memory are needed{}; the limit is {}", memory_text(bytes),
+                       held < worth_saying ? "" : fmt::format(" beside {} in use", memory_text(held)),
+                       memory_text(limit_))
+        .advising(Action::max_memory, "", fmt::format("{}M", (std::max(all, limit_) >> 20U) + 1));
 }
 
 MemoryScope::MemoryScope(std::shared_ptr<MemoryAccount> account)

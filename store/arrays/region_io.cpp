@@ -194,11 +194,13 @@ void read_selected(const ArrayState& array, const LoadedArray& loaded, const Sel
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
                    [&] {
-                       if (loaded.pipeline.shard() == nullptr) {
-                           read_chunk(array, loaded, key, part, request);
-                       } else {
-                           read_shard(array, loaded, key, index, part, request, within);
-                       }
+                       in_chunk_memory(loaded, [&] {
+                           if (loaded.pipeline.shard() == nullptr) {
+                               read_chunk(array, loaded, key, part, request);
+                           } else {
+                               read_shard(array, loaded, key, index, part, request, within);
+                           }
+                       });
                        require_text(loaded, request.elements.part(part.in_request), [&](Index place) {
                            for (int d = 0; d < place.rank(); ++d) {
                                const Selection::Axis& axis = selection.axes()[static_cast<std::size_t>(d)];
@@ -222,7 +224,10 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
     const auto each = [&](const Index& index, const Picked& part, const IoOptions& within, ChunkOutput& output) {
         const std::string key = array.chunk_key(loaded, index);
         in_context([&] { return where(array, index, key); },
-                   [&] { write_picked(array, loaded, key, index, part, request, output, within); });
+                   [&] {
+                       in_chunk_memory(loaded,
+                                       [&] { write_picked(array, loaded, key, index, part, request, output, within); });
+                   });
     };
     for_each_picked(array, loaded, selection, io, run, each);
 }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <functional>
 
+#include "chunk_memory.h"
 #include "copy_bytes.h"
 #include "region_io.h"
 #include "resize.h"
@@ -349,7 +350,8 @@ std::optional<std::string> why_recode(const ArrayMetadata& from, const ArrayMeta
     return {};
 }
 
-CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io) {
+CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& options) {
+    const IoOptions& io = options.io;
     const ArrayState& source = *ArrayAccess::state(from);
     const ArrayState& target = *ArrayAccess::state(to);
     const auto l = source.loaded();
@@ -359,28 +361,32 @@ CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOption
     const ChunkGrid decoded(l->grid.shape(), from.info().chunks);
     IoOptions one_thread = io;
     one_thread.threads = 1;
-    // Damage must not spread unnoticed: decode each chunk once, a shard by its inner chunks.
+    // Decodes a chunk, or a shard by its inner chunks.
     const auto check = [&](const Index& index) {
         const Region region = l->grid.chunk_region(index);
         const Region overlapped = decoded.overlapping(region);
         for (std::int64_t n = 0; n < overlapped.count(); ++n) {
             const Region part = decoded.chunk_region(chunk_part(decoded, region, overlapped, n).chunk);
-            NDArray elements(l->metadata.dtype, part.extent);
-            read_region(source, *l, part, elements, one_thread);
+            in_chunk_memory(*l, [&] {
+                NDArray elements(l->metadata.dtype, part.extent);
+                read_region(source, *l, part, elements, one_thread);
+            });
         }
     };
     const auto copy_one = [&](std::int64_t chunk) {
         const Index index = l->grid.index(chunk);
         const std::string key = source.chunk_key(*l, index);
         const std::string new_key = target.chunk_key(*target_loaded, index);
-        const auto value = source.store->open(key);
-        if (value == nullptr) return;  // erased since it was listed
-        check(index);
-        const auto there = target.store->open(new_key);
-        if (link && there == nullptr && target.store->link(new_key, *source.store, key)) {
+        if (options.verify) check(index);
+        // A resumed copy may find a chunk that was cut short: it has another size.
+        if (options.link && target.store->link(new_key, *source.store, key)) {
             ++linked;
-        } else if (there == nullptr || there->size() != value->size()) {
-            copy_bytes(*value, *target.store, new_key);
+        } else if (target.published || options.link || !target.store->copy_new(new_key, *source.store, key)) {
+            const auto value = source.store->open(key);
+            if (value == nullptr) return;          // erased since it was listed
+            if (value->size() == 0) check(index);  // damaged: says so
+            const auto there = target.store->open(new_key);
+            if (there == nullptr || there->size() != value->size()) copy_bytes(*value, *target.store, new_key);
         }
         ++copied;
         if (io.progress != nullptr) io.progress->advance(l->chunk_bytes());

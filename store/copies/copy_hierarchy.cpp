@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "hierarchy_plan.h"
+#include "seal_mark.h"
 
 namespace tessera {
 
@@ -92,7 +93,7 @@ void run_job(const HierarchyCopy& o, const PlannedCopy& job, const ArraySource* 
     const std::optional<Selection> selection = selection_of(o, *source);
     const auto* stored = dynamic_cast<const Array*>(source);
     if (stored != nullptr && !job.plan.recode) {
-        (void)copy_chunks(*stored, array, o.link, o.io);
+        (void)copy_chunks(*stored, array, {.link = o.link, .verify = o.verify, .io = o.io});
         return;
     }
     if (o.link) o.tell(fmt::format("{}: nothing is linked: {}", place_of(o, job), *job.plan.recode));
@@ -186,6 +187,27 @@ void make_links(const fs::path& destination, std::vector<PassedFolder>& passed) 
         fs::create_directory_symlink(target, place, error);
         return !error;
     });
+}
+
+/// What lies beside the arrays and groups of the source: consolidated metadata are written anew, a seal is not copied.
+void follow_source(const HierarchyCopy& o, const HierarchyPlan& plan) {
+    if (!o.at || !o.at->place) return;
+    const Place& from = *o.at->place;
+    if (from.store->contains(join_key(from.prefix, seal_sums_key))) {
+        o.tell(fmt::format("{} is sealed, and {} is not: `tessera seal {}` seals it", o.source, o.destination,
+                           o.destination));
+    }
+    if (!plan.hierarchy) return;
+    const std::optional<Group> group = group_at(*o.at);
+    if (!group || !group->consolidated_state().present) return;
+    const bool folder = !is_local(o.destination) || fs::is_directory(o.destination);
+    if (!folder || !group_at(locate(o.destination))) {
+        o.tell(fmt::format("the consolidated metadata of {} are not copied: {} cannot hold them", o.source,
+                           o.destination));
+        return;
+    }
+    Group there = Group::open(o.destination, o.store);
+    if (there.dialect() != nullptr && there.dialect()->save_consolidated != nullptr) there.consolidate();
 }
 
 /// Copies everything in the plan except unreadable arrays, and commits it.
@@ -292,6 +314,7 @@ CopiedHierarchy copy_to_arrays(HierarchyCopy& o, const DestinationLock& building
     if (!o.dry_run) {
         if (!plan.groups.empty() && plan.groups.front().attributes) require_free_group(o);
         result = copy_planned(o, plan, building);
+        if (result.path == o.destination) follow_source(o, plan);
     }
     result.planned = std::move(plan.jobs);
     result.left_out = std::move(plan.unreadable);
@@ -318,7 +341,8 @@ private:
 
 CopiedArray copied_array(const std::string& path, const Array& array) {
     const StoredSize stored = array.stored_size();
-    return {path, array.dtype(), array.shape(), array.chunks(), stored.chunks, stored.bytes, array.dialect().name};
+    return {path,          array.dtype(), array.shape(),        array.chunks(),
+            stored.chunks, stored.bytes,  array.dialect().name, array.info().shards};
 }
 
 CopiedHierarchy copy_hierarchy(const ArraySource& source, const std::string& destination,

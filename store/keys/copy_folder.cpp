@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <tessera/error.h>
 #include <tessera/permissions.h>
@@ -99,6 +101,24 @@ void copy_entry(int from_folder, const char* from, int to_folder, const char* to
 }
 
 }  // namespace
+
+bool copy_in_kernel(int from, int to, std::uint64_t size, std::atomic<bool>& clones) {
+    if (clones.load(std::memory_order_relaxed)) {
+        if (::ioctl(to, FICLONE, from) == 0) return true;
+        clones.store(false, std::memory_order_relaxed);
+    }
+    std::uint64_t done = 0;
+    while (done < size) {
+        const ssize_t n = ::copy_file_range(from, nullptr, to, nullptr, static_cast<std::size_t>(size - done), 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)) {
+            throw io_error("copying", "a file", errno);
+        }
+        if (n <= 0) return false;  // also a file that became shorter
+        done += static_cast<std::uint64_t>(n);
+    }
+    return true;
+}
 
 bool rename_new(int from_folder, const char* from, int to_folder, const char* to) {
     if (::renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE) == 0) return true;

@@ -1,10 +1,17 @@
 // Moving folders where the file system cannot rename them. Private to the store module.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 namespace tessera {
+
+/// Copies the first `size` bytes of one open file to another, empty one, without taking them through memory. `clones`
+/// says whether a reflink is tried first, and is cleared once one has failed. False if the kernel cannot copy between
+/// these two (EXDEV, EINVAL, …); the new file may then hold a part. Throws io if a write fails.
+[[nodiscard]] bool copy_in_kernel(int from, int to, std::uint64_t size, std::atomic<bool>& clones);
 
 /// renameat() to a name that must not exist yet. False, with errno, if it fails: EEXIST, EXDEV, ….
 [[nodiscard]] bool rename_new(int from_folder, const char* from, int to_folder, const char* to);

@@ -157,6 +157,31 @@ public:
         return true;
     }
 
+    bool copy_new(std::string_view key, const KeyValueStore& other, std::string_view other_key) override {
+        require_key(key);
+        require_writable("copying", key);
+        const auto* from = dynamic_cast<const DirectoryStore*>(&other);
+        if (from == nullptr) return false;
+        const Descriptor source = from->open_value(other_key);
+        struct stat status {};
+        if (!source || !from->is_value(source.get(), other_key, status) || status.st_size == 0) return false;
+        constexpr off_t block = 512;                                  // of st_blocks
+        if (status.st_blocks < status.st_size / block) return false;  // holes, which a copy in the kernel may fill
+        const auto made = new_file(key);
+        if (!made) return false;
+        try {
+            if (!copy_in_kernel(source.get(), made->fd.get(), static_cast<std::uint64_t>(status.st_size), clones_)) {
+                ::unlinkat(made->place.fd, made->place.name.c_str(), 0);
+                return false;
+            }
+        } catch (const Error& e) {
+            ::unlinkat(made->place.fd, made->place.name.c_str(), 0);
+            throw e.within(path_of(key));
+        }
+        sync_.placed(root_, key, made->place.fd, made->place.name.c_str());
+        return true;
+    }
+
     bool erase(std::string_view key) override {
         require_key(key);
         require_writable("removing", key);
@@ -564,6 +589,7 @@ private:
         return found->second;
     }
 
+    std::atomic<bool> clones_ = true;  ///< until a reflink has failed
     mutable ContentStamps contents_;
     mutable std::mutex locks_mutex_;
     std::map<std::string, std::shared_ptr<ArrayLocks>, std::less<>> locks_;

@@ -358,6 +358,16 @@ FileWriter DirectoryTree::writer(std::string_view key) const {
             sync_, keeper_.load()};
 }
 
+std::optional<DirectoryTree::NewFile> DirectoryTree::new_file(std::string_view key) const {
+    Spot place = spot(key, Make::yes);
+    const auto wanted = permissions_.of(root_, key, place.fd, place.name.c_str());
+    Descriptor fd(open_at(place.fd, place.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, wanted.mode()));
+    if (!fd && errno == EEXIST) return std::nullopt;
+    if (!fd) throw io_error("making a file in", path_of(key.substr(0, key.rfind('/') + 1)), errno);
+    permissions_.give(fd.get(), key, place.fd, wanted);
+    return NewFile{std::move(place), std::move(fd)};
+}
+
 Descriptor DirectoryTree::create_temporary(const Spot& place, std::string& name, mode_t mode) {
     for (;;) {
         name = temporary_name();

@@ -119,6 +119,13 @@ protected:
     /// Whether an entry that leads to a folder is a link. Some file systems do not report this in d_type.
     [[nodiscard]] static bool leads_on(int directory, const dirent& entry);
     [[nodiscard]] FileWriter writer(std::string_view key) const;
+    /// A new file under its final name, for what nobody reads before it is complete.
+    struct NewFile {
+        Spot place;
+        Descriptor fd;
+    };
+    /// nullopt if the key exists.
+    [[nodiscard]] std::optional<NewFile> new_file(std::string_view key) const;
     /// A new temporary file; on failure, none, and errno is set.
     [[nodiscard]] static Descriptor create_temporary(const Spot& place, std::string& name, mode_t mode);
     /// Calls `body(directory, entry)` for each entry directly below a prefix, except temporary files.

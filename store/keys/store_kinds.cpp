@@ -76,6 +76,30 @@ std::pair<std::string, std::string> split_store_path(const std::filesystem::path
     return {std::move(name), std::move(prefix)};
 }
 
+namespace {
+
+/// Throws for "s3://bucket/x" and the like: nobody means a folder named "s3:" by it.
+void require_no_scheme(std::string_view path) {
+    const std::size_t end = path.find("://");
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
+               c == '.';
+    };
+    if (end == std::string_view::npos || end < 2 || !std::ranges::all_of(path.substr(0, end), fits) ||
+        !(path[0] >= 'A' && path[0] <= 'z')) {
+        return;
+    }
+    std::string known;
+    for (const StoreKind& kind : store_kinds().subspan(1)) {
+        known += (known.empty() ? ": " : ", ") + std::string(kind.scheme) + ":";
+    }
+    throw unsupported("{0}: no kind of store has the scheme {1}:; there {2}{3} (a folder of that name is ./{0})", path,
+                      path.substr(0, end), known.empty() ? "are only files and folders of this machine" : "are",
+                      known.empty() ? "" : known + ", and files and folders of this machine");
+}
+
+}  // namespace
+
 const StoreKind& store_kind_of(const std::filesystem::path& path) {
     const std::string_view text = path.native();
     const auto table = store_kinds();
@@ -83,7 +107,9 @@ const StoreKind& store_kind_of(const std::filesystem::path& path) {
         const std::size_t size = kind.scheme.size();
         return text.size() > size && text[size] == ':' && text.starts_with(kind.scheme);
     });
-    return found == table.end() ? table.front() : *found;
+    if (found != table.end()) return *found;
+    require_no_scheme(text);
+    return table.front();
 }
 
 bool is_local(const std::filesystem::path& path) {

@@ -126,6 +126,16 @@ class Convert(ProgramTest):
         np.testing.assert_array_equal(self.exported(first), GRID)
         np.testing.assert_array_equal(self.exported("linked"), np.zeros_like(GRID))
 
+    def test_files_that_stay_valid_are_copied_without_a_look(self):
+        first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--fill", "-1")
+        damaged = self.files(first)["0.0"]
+        whole = damaged.read_bytes()
+        damaged.write_bytes(b"X" * len(whole))
+        self.tessera("copy", first, "copied", "--format", "v3")
+        self.assertEqual(self.files("copied")["0.0"].read_bytes(), b"X" * len(whole))
+        self.refused("copy", first, "checked", "--format", "v3", "--verify", says="0.0")
+        self.refused("copy", first, "checked", "--link", "--verify", says="0.0")
+
     def test_links_that_cannot_be_are_told(self):
         first = self.make("first", GRID, "--format", "v2", "--chunks", "5,4", "--codec", "zlib:3")
         done = self.run_program("copy", first, "second", "--format", "zmeta", "--link")
@@ -240,6 +250,19 @@ class Groups(ProgramTest):
         self.tessera("copy", "old", "new", "--format", "v3")
         self.check_survey("new")
         self.assertEqual(self.tessera_json("attrs", "new/2026"), {"year": 2026})
+
+    def test_consolidated_metadata_and_seals_are_not_dropped_without_a_word(self):
+        self.tessera("group", "g", "--format", "v2", "--quiet")
+        self.save("x.npy", GRID)
+        self.tessera("import", "x.npy", "g/a", "--quiet")
+        self.tessera("consolidate", "g", "--quiet")
+        self.tessera("copy", "g", "h", "--format", "v3")
+        self.assertIn("match the nodes", self.tessera("consolidate", "h", "--check"))
+        self.tessera("seal", "g", "--quiet")
+        done = self.run_program("copy", "g", "i")
+        self.assertIn("g is sealed, and i is not: `tessera seal i` seals it", done.stderr)
+        self.assertTrue((self.folder / "i" / ".zmetadata").exists())
+        self.assertIn("are not copied", self.run_program("copy", "g", "g.zip").stderr)
 
     def test_a_dry_run_of_a_group_lists_its_arrays(self):
         self.make_survey("survey")

@@ -145,6 +145,7 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
                              .overwrite = o.overwrite,
                              .resume = o.resume,
                              .link = o.link,
+                             .verify = o.verify,
                              .dry_run = o.dry_run,
                              .skip_unreadable = o.skip_bad,
                              .object_strings = o.object_strings,
@@ -197,7 +198,7 @@ void declare_layout(CLI::App& app, TransferOptions& o, bool chunks_required) {
         ->option_text(chunks_required ? "SHAPE (required)" : "SHAPE");
     app.add_option("--codec", o.codec, "codecs in order, such as blosc:zstd:5:shuffle, delta,zstd:3 or none")
         ->option_text("CODECS");
-    app.add_option("--shard", o.shards,
+    app.add_option("--shard,--shards", o.shards,
                    fmt::format("lengths of a shard, a multiple of chunks ({}); none removes sharding",
                                formats_with(&Dialect::shards)))
         ->option_text("SHAPE");
@@ -308,7 +309,11 @@ Run declare_copy(CLI::App& app) {
         ->required()
         ->option_text(" ");
     declare_array_options(app, *o, false);
-    app.add_flag("--link", o->link, "hard links in place of copies of chunk files that stay valid");
+    app.add_flag("--link", o->link,
+                 "hard links in place of copies of chunk files that stay valid: two names of one file, so that a\n"
+                 "program that writes into chunk files changes both arrays (Tessera replaces them)");
+    app.add_flag("--verify", o->verify,
+                 "decode chunk files that stay valid before they are copied or linked, so that no damage is copied");
     declare_file_options(app, *o);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);

@@ -34,6 +34,7 @@ struct TransferOptions {
     std::optional<std::string> dtype, cast;  ///< --dtype and the cast rule; for a source without a dtype, its dtype
     std::optional<std::string> header;       ///< "yes" or "no": whether a .csv begins with a header
     bool link = false;
+    bool verify = false;  ///< chunk files that stay valid are decoded before they are copied
     bool dry_run = false;
     bool object_strings = false;
     bool reverse_dims = false;  ///< for a .ra on either side

@@ -26,7 +26,10 @@ Value made_value(const CopiedArray& made) {
     value.set("shape", shape_value(made.shape));
     if (made.chunk_shape) {
         value.set("chunks", shape_value(*made.chunk_shape));
-        value.set("chunks_stored", made.chunks);
+        const bool sharded = !made.shard_shape.empty();
+        value.set("chunks_stored", sharded ? Value() : Value(made.chunks));
+        value.set("shards_stored", sharded ? Value(made.chunks) : Value());
+        value.set("shards", sharded ? shape_value(made.shard_shape) : Value());
     }
     value.set("logical_bytes", made.logical());
     if (made.bytes) {
@@ -38,9 +41,13 @@ Value made_value(const CopiedArray& made) {
 
 std::string made_text(const CopiedArray& made, std::string_view done) {
     const std::uint64_t bytes = made.bytes.value_or(0);
-    const std::string chunks =
-        made.chunk_shape ? fmt::format("{} of {}, ", count_text(made.chunks, "chunk"), shape_text(*made.chunk_shape))
-                         : "";
+    std::string chunks;
+    if (made.chunk_shape && made.shard_shape.empty()) {
+        chunks = fmt::format("{} of {}, ", count_text(made.chunks, "chunk"), shape_text(*made.chunk_shape));
+    } else if (made.chunk_shape) {
+        chunks = fmt::format("{} of {} with chunks of {}, ", count_text(made.chunks, "shard"),
+                             shape_text(made.shard_shape), shape_text(*made.chunk_shape));
+    }
     return fmt::format("{} {} {}, {} → {} ({}{}{}{}, ratio {})", done, shape_text(made.shape), made.dtype.to_string(),
                        bytes_text(made.logical()), made.path, made.format, made.format.empty() ? "" : ", ", chunks,
                        bytes_text(bytes), ratio_text(made.logical(), bytes));

@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 
+#include <tessera/error.h>
+
 namespace tessera {
 
 /// Thread rule: every member may be called from several threads at once.
@@ -33,6 +35,9 @@ public:
     /// Counts `bytes` more. If they do not fit, drops spare memory (SpareMemory). If they still do not fit, throws
     /// Error(budget), naming a limit that would suffice.
     void take(std::uint64_t bytes);
+    /// The error of take(): names a limit that suffices for `bytes` beside what is in use.
+    [[nodiscard]] Error shortage(std::uint64_t bytes) const;
+    [[nodiscard]] std::uint64_t limit() const { return limit_; }
     void give_back(std::uint64_t bytes) noexcept { used_.fetch_sub(bytes, std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
     /// The bytes left of `limit`, without `beside`, which is for unplanned needs.

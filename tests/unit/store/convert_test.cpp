@@ -61,7 +61,7 @@ Array converted(const Array& from, const Dialect& to) {
     if (why_recode(from.metadata(), c.metadata)) {
         copy_array(from, array);
     } else {
-        (void)copy_chunks(from, array, false);
+        (void)copy_chunks(from, array);
     }
     array.publish();
     return array;
@@ -176,7 +176,7 @@ TEST(Convert, lzma_is_decoded_as_its_configuration_says) {
     if (why_recode(from, to)) {
         copy_array(array, copy);
     } else {
-        (void)copy_chunks(array, copy, false);
+        (void)copy_chunks(array, copy);
     }
     EXPECT_EQ(elements(copy), elements(array));
 }
@@ -255,7 +255,7 @@ TEST(Convert, damaged_chunks_do_not_spread) {
     array.fill(Selection::all({8}), 3);
     store->put("a/1", std::as_bytes(std::span("damaged", 7)));
     Array copy = Array::create(store, "b", dialect_named("v2"), array.metadata(), false);
-    expect_error(ErrorCode::corrupt, "a/1", [&] { (void)copy_chunks(array, copy, false); });
+    expect_error(ErrorCode::corrupt, "a/1", [&] { (void)copy_chunks(array, copy, {.verify = true}); });
 }
 
 TEST(Convert, links_share_the_file_and_a_later_write_does_not) {
@@ -266,7 +266,7 @@ TEST(Convert, links_share_the_file_and_a_later_write_does_not) {
     const Dialect& v3 = dialect_named("v3");
     Array copy = Array::create(directory_store(folder / "b"), "", v3,
                                convert_metadata(array.metadata(), {}, array.dialect(), v3).metadata, false);
-    const CopiedChunks copied = copy_chunks(array, copy, true);
+    const CopiedChunks copied = copy_chunks(array, copy, {.link = true});
     copy.publish();
     EXPECT_EQ(copied.chunks, 2);
     EXPECT_EQ(copied.linked, 2);
@@ -275,6 +275,21 @@ TEST(Convert, links_share_the_file_and_a_later_write_does_not) {
     EXPECT_EQ(elements(array), elements(Array::open(folder / "a")));
     EXPECT_EQ(array.read("0").values<std::int32_t>()[0], 3);
     EXPECT_EQ(Array::open(folder / "b").read("0").values<std::int32_t>()[0], 9);
+    fs::remove_all(folder);
+}
+
+TEST(Convert, a_resumed_copy_takes_no_chunk_cut_short_for_a_whole_one) {
+    const fs::path folder = fs::temp_directory_path() / fmt::format("tessera-resumed-{}", ::getpid());
+    fs::remove_all(folder);
+    Array array = Array::create(folder / "a", {.shape = {8}, .chunks = {4}, .dtype = "<i4", .format = "v2"});
+    array.fill(Selection::all({8}), 3);
+    const auto store = directory_store(folder / "b");
+    Array copy = Array::create(store, "", dialect_named("v2"), array.metadata(), false);
+    store->put("0", std::as_bytes(std::span("cut", 3)));
+    EXPECT_EQ(copy_chunks(array, copy).chunks, 2);
+    copy.publish();
+    EXPECT_EQ(elements(copy), elements(array));
+    EXPECT_EQ(fs::hard_link_count(folder / "b" / "1"), 1U);  // the copy is independent
     fs::remove_all(folder);
 }
 

@@ -25,6 +25,7 @@ struct CopyWay {
     bool link = false;    ///< chunk files by hard links
     bool dry_run = false;
     bool skip_unreadable = false;  ///< unreadable arrays of a hierarchy are left out
+    bool verify = false;           ///< chunk files are decoded before they are copied as they are
 };
 
 /// Identifies a copy, to recognise it when it is resumed.
@@ -81,6 +82,7 @@ HierarchyOptions hierarchy_options(const py::dict& options, const CopyWay& way, 
                           .overwrite = way.overwrite,
                           .resume = way.resume,
                           .link = way.link,
+                          .verify = way.verify,
                           .dry_run = way.dry_run,
                           .skip_unreadable = way.skip_unreadable,
                           .store = place.store()};
@@ -152,11 +154,11 @@ ArrayWishes wishes_of(const py::dict& options) {
 
 void bind_copies(py::module_& module) {
     py::class_<CopyWay>(module, "CopyWay")
-        .def(py::init([](bool overwrite, bool resume, bool link, bool dry_run, bool skip_unreadable) {
-                 return CopyWay{overwrite, resume, link, dry_run, skip_unreadable};
+        .def(py::init([](bool overwrite, bool resume, bool link, bool dry_run, bool skip_unreadable, bool verify) {
+                 return CopyWay{overwrite, resume, link, dry_run, skip_unreadable, verify};
              }),
              py::kw_only(), py::arg("overwrite"), py::arg("resume"), py::arg("link"), py::arg("dry_run"),
-             py::arg("skip_unreadable"));
+             py::arg("skip_unreadable"), py::arg("verify") = false);
     module.def("copy", &copy_array_handle);
     module.def("copy_tree", &copy_tree);
     module.def("require_no_other_file", [](const py::object& path) { require_no_other_file(path_from_python(path)); });

@@ -376,7 +376,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
          separator: Optional[str] = None, structures: Optional[str] = None, fill_value: Any = _DEFAULT, deflate: int = 0,
          resume: bool = False,
          link: bool = False, dry_run: bool = False, skip_unreadable: bool = False, break_seal: bool = False,
-         threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
+         verify: bool = False, threads: int = 0, max_memory: Union[int, str] = 0, progress: ProgressCallback = None) -> list[str]:
     """Copy an array or a whole hierarchy between any formats: import, export, rechunk, recompress and convert.
 
     Works block by block within `max_memory`, and keeps dtype, fill, attributes and names of dimensions. Chunks are
@@ -410,6 +410,8 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
         beside the destination that `overwrite` would replace, and then `Corrupt` is raised.
     break_seal : bool
         Whether sealed arrays and groups may be changed, as in :func:`open`.
+    verify : bool
+        Decode every chunk before it is copied as it is, so that damage raises `Corrupt` instead of being copied.
     threads, max_memory, progress
         As in :meth:`Array.read`.
 
@@ -433,7 +435,7 @@ def copy(source: Union[Path, Array, Group, Members], destination: Path, sel: Any
     options: dict[str, Any] = {"chunks": chunks, "codec": codec, "format": format, "order": order,
                                "separator": separator, "structures": structures, "deflate": deflate}
     way = _tessera.CopyWay(overwrite=overwrite, resume=resume, link=link, dry_run=dry_run,
-                           skip_unreadable=skip_unreadable)
+                           skip_unreadable=skip_unreadable, verify=verify)
     place = _place(break_seal)
     to = _new_place(destination)
     if shards is not _DEFAULT:

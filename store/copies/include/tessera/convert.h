@@ -39,10 +39,17 @@ struct CopiedChunks {
     std::int64_t chunks = 0;
     std::int64_t linked = 0;  ///< of these, those that are hard links
 };
+struct ChunkCopyOptions {
+    /// Hard links in place of copies, if both lie on one file system. Tessera never writes into a chunk file; a program
+    /// that does changes both arrays.
+    bool link = false;
+    /// Decode each chunk first, so that damage is an error and not copied.
+    bool verify = false;
+    IoOptions io = {};
+};
 /// Copies every stored chunk of `from` unchanged to an array for which why_recode() is nullopt. Chunks that `to`
-/// already has are kept. Each chunk is decoded once, so that damage is an error and not copied. With `link`, makes hard
-/// links if both lie on one file system. Tessera never writes into a chunk file; a program that does changes both
-/// arrays.
-CopiedChunks copy_chunks(const Array& from, Array& to, bool link, const IoOptions& io = {});
+/// already has, in the same size, are kept. While nobody can open `to` (it is not published), files are copied by the
+/// file system where it can: their bytes do not pass through memory.
+CopiedChunks copy_chunks(const Array& from, Array& to, const ChunkCopyOptions& options = {});
 
 }  // namespace tessera

@@ -48,6 +48,7 @@ struct HierarchyOptions {
     bool overwrite = false;  ///< replace an existing destination, once the new one is complete
     bool resume = false;     ///< resume an unfinished copy, and leave one on failure
     bool link = false;       ///< hard links in place of copies of chunk files that stay valid
+    bool verify = false;     ///< decode chunk files that stay valid before they are copied or linked
     bool dry_run = false;    ///< plan only: nothing is written
     /// Whether a copied hierarchy also replaces an existing one if some source arrays cannot be read. Otherwise it is
     /// written beside the destination, under another name (CopiedHierarchy::path).
@@ -81,10 +82,11 @@ struct CopiedArray {
     std::string path;
     DType dtype;
     Shape shape;
-    std::optional<Shape> chunk_shape;  ///< nullopt in an array file
-    std::int64_t chunks = 0;
+    std::optional<Shape> chunk_shape;    ///< nullopt in an array file
+    std::int64_t chunks = 0;             ///< stored; with shards, shards
     std::optional<std::uint64_t> bytes;  ///< stored; nullopt for one of several arrays in a file
     std::string_view format = {};        ///< "zmeta"; empty in an array file
+    Shape shard_shape = {};              ///< empty without shards
 
     [[nodiscard]] std::uint64_t logical() const { return static_cast<std::uint64_t>(byte_count(shape, dtype.size())); }
 };

@@ -150,6 +150,15 @@ public:
         return false;
     }
 
+    /// Copies another store's value to `key`, which has none, without taking the bytes through memory: as a reflink if
+    /// the file system can. The copy is independent of the original. Not atomic: a crash may leave a shorter value.
+    /// Only for an array that nobody can open yet. Nothing is changed and false returned if that is impossible, the
+    /// other key is absent or empty, or `key` exists.
+    virtual bool copy_new(std::string_view /*key*/, const class KeyValueStore& /*other*/,
+                          std::string_view /*other_key*/) {
+        return false;
+    }
+
     /// The identity of the folder at a prefix, after following symbolic links; nullopt if there is none.
     [[nodiscard]] virtual std::optional<FolderId> folder_id(std::string_view /*prefix*/) const { return std::nullopt; }
     /// Whether a prefix itself is a symbolic link, which the removal of a hierarchy does not follow.
@@ -294,6 +303,10 @@ public:
     bool clone(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
         LocalFiles* const files = local_files();
         return files != nullptr && files->clone(key, other, other_key);
+    }
+    bool copy_new(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
+        LocalFiles* const files = local_files();
+        return files != nullptr && files->copy_new(key, other, other_key);
     }
     [[nodiscard]] std::optional<FolderId> folder_id(std::string_view prefix) const {
         const LocalFiles* const files = local_files();
