@@ -358,6 +358,7 @@ CastSource::CastSource(std::unique_ptr<ArraySource> array, const DType& dtype, C
 
 ArrayInfo CastSource::info() const {
     ArrayInfo info = array_->info();
+    info.working += slice_memory(info, native_dtype(info.dtype).size() + native_dtype(dtype_).size());
     info.dtype = dtype_;
     return info;
 }

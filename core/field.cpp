@@ -61,6 +61,7 @@ public:
 
     [[nodiscard]] ArrayInfo info() const override {
         ArrayInfo info = from_;
+        info.working += slice_memory(from_, from_.dtype.size());
         info.dtype = place_.dtype;
         info.shape = joined(from_.shape, place_.shape);
         const bool chunked = from_.chunks.rank() == from_.shape.rank() && from_.shape.rank() > 0;

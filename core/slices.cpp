@@ -46,6 +46,26 @@ void for_each_slice(const ArrayInfo& source, std::int64_t item, const Region& re
     Slicer{source, item, slice_bytes, stop, body}.slice(region, 0);
 }
 
+std::int64_t slice_memory(const ArrayInfo& source, std::int64_t item, std::int64_t slice_bytes) {
+    const int rank = source.shape.rank();
+    Shape chunk = Shape::filled(rank, 1);
+    for (int d = 0; source.chunks.rank() == rank && d < rank; ++d) {
+        chunk[d] = std::min(source.chunks[d], std::max<std::int64_t>(1, source.shape[d]));
+    }
+    // A slice is extended to the end of its last chunk.
+    const std::int64_t most =
+        checked_add(std::max(slice_bytes, byte_count(chunk, item)), byte_count(chunk, item), "memory");
+    return std::min(most, byte_count(source.shape, item));
+}
+
+std::int64_t reading_memory(const ArrayInfo& source) {
+    constexpr std::int64_t plain = std::int64_t{512} << 10;
+    const bool chunked = source.chunks.rank() == source.shape.rank() && !source.chunks.empty();
+    const std::int64_t chunks =
+        chunked ? checked_multiply(2, byte_count(source.chunks, source.dtype.size()), "memory") : 2 * plain;
+    return checked_add(chunks, source.working, "memory");
+}
+
 Region within(const Region& region, const Region& slice) {
     Region part = slice;
     for (int d = 0; d < region.rank(); ++d) part.start[d] -= region.start[d];

@@ -28,8 +28,9 @@ struct Side {
     Shape chunks;  ///< empty for a plain file
     Shape shards;  ///< empty without sharding
     Order order = Order::C;
-    bool in_order = false;  ///< only regions in ascending memory order are efficient
-    bool in_turn = false;   ///< only one block at a time
+    bool in_order = false;     ///< only regions in ascending memory order are efficient
+    bool in_turn = false;      ///< only one block at a time
+    std::int64_t working = 0;  ///< bytes that a computing source takes in each thread
 
     [[nodiscard]] bool plain(int rank) const { return chunks.rank() != rank || rank == 0; }
     /// The unit that a sink writes as a whole.
@@ -51,7 +52,11 @@ Shape from_chunk_start(const ArrayInfo& sink, const Shape& shape) {
 }
 
 Side side_of(const ArrayInfo& info) {
-    return {.chunks = info.chunks, .shards = info.shards, .order = info.order, .in_order = info.access != Access::any};
+    return {.chunks = info.chunks,
+            .shards = info.shards,
+            .order = info.order,
+            .in_order = info.access != Access::any,
+            .working = info.working};
 }
 
 /// Bytes that this side moves for an array of `shape` in blocks of `block`. Chunks are decoded as a whole, so a block
@@ -149,12 +154,15 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
     const int rank = shape.rank();
     const auto given = static_cast<std::int64_t>(
         std::min<std::uint64_t>(options.io.max_memory == 0 ? default_memory : options.io.max_memory, INT64_MAX));
-    const std::int64_t memory = given / options.held;
+    // A source that computes has half of the memory.
+    const std::int64_t share = std::int64_t{options.held} * (source.working > 0 ? 2 : 1);
+    const std::int64_t memory = given / share;
     // Memory of each worker besides the block: a chunk of the source, decoded and encoded; a chunk of the sink,
     // assembled at the edge, encoded, and its old value.
     const std::int64_t per_thread =
-        checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
-                    checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory");
+        checked_add(checked_add(checked_multiply(2, chunk_bytes(source, shape, item), "memory"),
+                                checked_multiply(3, chunk_bytes(sink, shape, item), "memory"), "memory"),
+                    source.working, "memory");
 
     Shape unit = Shape::filled(rank, 1);  // every block is a multiple of it
     const Side& chunked = sink.plain(rank) ? source : sink;
@@ -174,7 +182,7 @@ Plan make_plan(const Shape& shape, std::int64_t item, const Side& source, const 
         return {.block = unit, .unit = unit, .axes = {}, .spool = source.in_order, .shards = true};
     }
     if (least > memory) {
-        const std::int64_t needed = checked_multiply(least, options.held, "memory");
+        const std::int64_t needed = checked_multiply(least, share, "memory");
         throw over_budget(
             "a memory budget of {} bytes is too small: one chunk and what it takes to decode and encode it need "
             "{} bytes",

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "chunk_memory.h"
 #include "copy_bytes.h"
 
 namespace tessera {
@@ -106,11 +107,13 @@ CheckedChunk check_chunk(const ArrayState& array, const LoadedArray& loaded, con
     CheckedChunk result;
     const std::string key = array.chunk_key(loaded, index);
     try {
-        if (loaded.pipeline.shard() == nullptr) {
-            check_plain(array, loaded, key, result);
-        } else {
-            check_shard(array, loaded, key, io, result);
-        }
+        in_chunk_memory(loaded, [&] {
+            if (loaded.pipeline.shard() == nullptr) {
+                check_plain(array, loaded, key, result);
+            } else {
+                check_shard(array, loaded, key, io, result);
+            }
+        });
     } catch (...) {
         result.bad.push_back({.inner = std::nullopt, .fault = current_fault()});
     }

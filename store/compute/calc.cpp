@@ -64,7 +64,9 @@ public:
             // Blocks follow the chunks of the first operand that is not broadcast.
             const bool chunked = from.chunks.rank() == from.shape.rank() && !from.chunks.empty();
             if (from.shape == info_.shape && chunked && info_.chunks.empty()) info_.chunks = from.chunks;
+            info_.working = std::max(info_.working, reading_memory(from));
         }
+        info_.working += slice_memory(info_, item_) + static_cast<std::int64_t>(program_.rows) * row_bytes;
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }

@@ -55,9 +55,7 @@ std::int64_t calc_in_place(Array& array, std::string_view expression, std::vecto
     Edit edit(array, {.keep_old = options.keep_old});
     edit.array().require_direct(selection);
     SelectionSink sink(edit.array(), selection);
-    IoOptions io = options.io;
-    io.max_memory /= 2;  // the other half is for the computing source
-    copy_array(*source, sink, {.io = io, .selection = selection});
+    copy_array(*source, sink, {.io = options.io, .selection = selection});
     return edit.commit();
 }
 

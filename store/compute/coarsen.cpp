@@ -32,6 +32,7 @@ public:
         if (!chunked()) info_.chunks = from_.chunks;
         for (int d = 0; chunked() && d < by_.rank(); ++d)
             info_.chunks[d] = std::max<std::int64_t>(1, from_.chunks[d] / by_[d]);
+        info_.working = reading_memory(from_) + slice_memory(info_, item());
     }
 
     [[nodiscard]] ArrayInfo info() const override { return info_; }
@@ -50,8 +51,7 @@ public:
         }
         ArrayInfo slices = info_;
         slices.order = Order::C;
-        const std::int64_t item = element_count(by_) * (dtype_.size() + 16) + 40;
-        for_each_slice(slices, item, region, io.stop, [&](const Region& slice) {
+        for_each_slice(slices, item(), region, io.stop, [&](const Region& slice) {
             const NDArray made = reduced(slice, io);
             copy_elements(made.view(), out.part(within(region, slice)));
         });
@@ -59,6 +59,9 @@ public:
 
 private:
     [[nodiscard]] bool chunked() const { return from_.chunks.rank() == by_.rank(); }
+
+    /// Bytes for each result while it is computed.
+    [[nodiscard]] std::int64_t item() const { return element_count(by_) * (dtype_.size() + 16) + 40; }
 
     void require_factors() const {
         if (by_.rank() != from_.shape.rank()) {

@@ -82,6 +82,7 @@ public:
             if (chunked) info_.chunks.push_back(goes(d) ? 1 : from_.chunks[d]);
         }
         info_.access = from_.access;
+        info_.working = least_memory();
         if (orders(options_.with) && element_count(reduced_shape()) == 0 && element_count(info_.shape) > 0) {
             throw invalid_argument("{}: there is no {} of no elements", array_->name(), reduction_name(options_.with));
         }
@@ -157,6 +158,21 @@ private:
             step.push_back(std::max<std::int64_t>(1, std::min(chunk_length(axis), from_.shape[axis])));
         }
         return step;
+    }
+
+    /// The memory for a part of the result that divide() does not divide.
+    [[nodiscard]] std::int64_t least_memory() const {
+        const bool median = options_.with == Reduction::median;
+        std::int64_t columns = 1;
+        for (const std::int64_t k : kept_) {
+            const int d = static_cast<int>(k);
+            if (!median) columns *= std::max<std::int64_t>(1, std::min(chunk_length(d), from_.shape[d]));
+        }
+        constexpr std::int64_t results = 16;
+        const std::int64_t slab = checked_multiply(element_count(median ? reduced_shape() : least_step()),
+                                                   median ? dtype_.size() + 8 : dtype_.size(), "memory");
+        const std::int64_t each = checked_add(slab, accumulator_bytes + 8 + results, "memory");
+        return checked_add(checked_multiply(columns, each, "memory"), reading_memory(from_), "memory");
     }
 
     /// Halves a part of the result until its computation fits into memory. Only for the median are chunks divided,

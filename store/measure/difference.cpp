@@ -204,6 +204,7 @@ public:
     [[nodiscard]] ArrayInfo info() const override {
         ArrayInfo info = info_;
         info.dtype = dtype_;
+        info.shards = Shape();  // nothing is stored, so that blocks need not be whole shards
         return info;
     }
 

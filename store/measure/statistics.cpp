@@ -51,9 +51,10 @@ public:
             info_.dtype = dtype.with_order(native_order);
         }
         info_.access = Access::any;
+        info_.shards = Shape();  // nothing is stored, so that blocks need not be whole shards
         if (selection) {
             info_.shape = selection->shape();
-            info_.chunks = info_.shards = Shape();
+            info_.chunks = Shape();
         }
         add_columns(info_.dtype, "", 0, Shape(), columns_);
         if (!fill) return;

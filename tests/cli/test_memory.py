@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -391,6 +392,47 @@ class Tables(MemoryTest):
                 archive.writestr(f"m{i}.npy", b"")
         for words in (["info", "a.npz"], ["get", "a.npz::m1.npy"]):
             self.refused_within(16, *words, says=["a.npz", "--max-memory"])
+
+
+class Advice(ProgramTest):
+    """The budget that a message names works, as a person types it."""
+
+    MADE = (("plain", "2048,1024", ["--codec", "none"]), ("packed", "1024,2048", ["--codec", "blosc:lz4:5:shuffle"]),
+            ("thin", "2048,512", ["--codec", "zstd:1"]),
+            ("sharded", "256,1024", ["--codec", "gzip:1", "--shard", "2048,2048"]))
+
+    def advised(self, words):
+        """Runs a command that must end well, at once or with the budget that it names; whether it named one."""
+        result = self.run_program(*words, "--max-memory", "64K", "--threads", "2")
+        if result.returncode == 0:
+            return False
+        text = result.stdout + result.stderr
+        found = re.search(r"--max-memory (\d+M)", text)
+        self.assertIsNotNone(found, f"{words}\n{text}")
+        again = self.run_program(*words, "--max-memory", found[1], "--threads", "2")
+        self.assertEqual(again.returncode, 0, f"{words}\n{text}{found[1]}: {again.stdout}{again.stderr}")
+        return True
+
+    def test_advised_budgets_suffice(self):
+        self.save("in.npy", np.arange(2048 * 2048, dtype="<f4").reshape(2048, 2048) % 1000)
+        advised = 0
+        for name, chunks, options in self.MADE:
+            self.tessera("import", "in.npy", name, "--format", "v3", "--chunks", chunks, *options, "--quiet")
+            for words in (["reduce", name, "o", "--with", "mean", "--axis", "0"], ["reduce", name, "o", "--with", "std"],
+                          ["reduce", name, "o", "--with", "median", "--axis", "-1"],
+                          ["calc", "o", "a * 2 + a", f"a={name}"], ["calc", "o.npy", "a + 1", f"a={name}"],
+                          ["calc", name, "a + 1", f"a={name}", "--in-place"], ["coarsen", name, "o", "--by", "2"],
+                          ["pyramid", name, "p", "--levels", "2"], ["copy", name, "o"], ["copy", name, "o", "--verify"],
+                          ["copy", name, "o", "--codec", "gzip:1"], ["copy", name, "o", "--dtype", "<f8"],
+                          ["rechunk", name, "o", "--chunks", "64,64"], ["export", name, "o.npy"],
+                          ["import", "in.npy", "o", "--chunks", chunks], ["stats", name], ["digest", name],
+                          ["verify", name], ["diff", "in.npy", "in.npy"], ["get", name, "0, 0"],
+                          ["set", name, "0, 0", "5"], ["set", name, "0", "5"], ["set", name, "..., 0", "5"]):
+                with self.subTest(array=name, words=words):
+                    if words[0] in ("reduce", "calc", "coarsen", "pyramid", "copy", "rechunk", "export", "import"):
+                        words = words if "--in-place" in words else [*words, "--overwrite"]
+                    advised += self.advised(words)
+        self.assertGreater(advised, 20)  # else nothing was tried
 
 
 class Imports(MemoryTest):

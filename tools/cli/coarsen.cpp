@@ -219,8 +219,7 @@ void make_levels(Session& session, const PyramidCommand& o, std::vector<Level>& 
         open_destination(o.out.destination,
                          {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building});
     destination->add_group({"", &dialect_named(format), std::move(attributes)});
-    IoOptions io = session.io();
-    io.max_memory /= 2;
+    const IoOptions io = session.io();
     for (Level& level : levels) {
         Array& array = destination->add(level.job.node, level.job.plan, o.out.source);
         copy_array(*level.source, array, {.io = io});

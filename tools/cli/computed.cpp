@@ -73,8 +73,7 @@ int write_computed(Session& session, const TransferOptions& given, const ArraySo
     require_apart(from.paths, given.destination);
     const TransferOptions o = to_file ? given : completed(given, source, from);
     HierarchyOptions options = hierarchy_options(session, o, to_file);
-    options.view = nullptr;      // the source is converted already
-    options.io.max_memory /= 2;  // the other half is for the computing source
+    options.view = nullptr;  // the source is converted already
     const CopiedHierarchy copied = copy_hierarchy(source, o.destination, options);
     session.clear_progress();
     if (o.dry_run) {

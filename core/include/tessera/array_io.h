@@ -35,6 +35,9 @@ struct ArrayInfo {
     Index chunk_offset = {};
     /// If chunks are kept together in shards: the shape of a shard, which is written as a whole. Else empty.
     Shape shards = {};
+    /// Of a source that computes its elements: the least memory in bytes that one thread takes for that, beside the
+    /// elements that it returns. 0: nothing but chunks as stored and decoded.
+    std::int64_t working = 0;
 };
 
 /// Thread rule: const members may be called from several threads at once.

@@ -114,7 +114,6 @@ py::object made_of(std::unique_ptr<ArraySource> source, const Like& like, const 
     options.store = PlaceOptions{.read_only = false}.store();
     Work(work).run([&](const IoOptions& io) {
         options.io = io;
-        if (io.max_memory > 0) options.io.max_memory /= 2;  // the other half is for the computing source
         (void)copy_hierarchy(*source, to, options);
     });
     return py::none();
@@ -274,11 +273,9 @@ std::vector<std::string> make_pyramid(const py::object& array, const py::object&
         const auto destination =
             open_destination(path, {.overwrite = way.overwrite, .store = store, .lock = &building});
         destination->add_group({"", &dialect, attributes});
-        IoOptions half = io;
-        half.max_memory /= 2;
         for (const Level& level : levels) {
             Array& made = destination->add(level.node, level.plan, of->name());
-            copy_array(*level.source, made, {.io = half});
+            copy_array(*level.source, made, {.io = io});
         }
         destination->commit();
         return said;
