@@ -28,7 +28,25 @@ namespace {
 struct Outcome {
     bool done = false;
     std::string text;
+    bool loses = false;  ///< elements of the chunk read as the fill value now
 };
+
+/// The elements of a damaged chunk inside its array. 0 if they cannot be told.
+std::int64_t elements_of(const KeyValueStore& store, const std::string& prefix, const Finding& finding) {
+    const Dialect* dialect = probe_dialect(store, prefix);
+    if (dialect == nullptr || !finding.chunk) return 0;
+    const LoadedArray loaded(load_metadata(*dialect, store, prefix));
+    if (!in_grid(loaded.grid, *finding.chunk)) return 0;
+    const Region chunk = loaded.grid.chunk_region(*finding.chunk);
+    const ShardCodec* shard = loaded.pipeline.shard();
+    if (!finding.inner || shard == nullptr) return chunk.count();
+    const Region part = intersection(shard->grid().chunk_region(*finding.inner), Region::whole(chunk.extent));
+    return part.empty() ? 0 : part.count();
+}
+
+bool loses_elements(Remedy remedy) {
+    return remedy == Remedy::set_aside || remedy == Remedy::rewrite_shard;
+}
 
 /// Mends the findings in one array or group. Holds an array's shape lock as long as it lives.
 class Mender {
@@ -153,7 +171,7 @@ private:
     Outcome set_aside(const std::string& key) {
         const std::string aside = aside_key(key);
         if (!store_->replace(key, aside)) return {true, "gone by now"};
-        return {true, fmt::format("set aside as {}", aside)};
+        return {true, fmt::format("set aside as {}", aside), true};
     }
 
     /// The chunk without its last `trailing` bytes. The old file is kept first, as a shard is.
@@ -194,7 +212,8 @@ private:
         } else {
             writer.finish();
         }
-        return {true, fmt::format("written anew without {} damaged chunks; the old shard is {}", bad.size(), aside)};
+        return {true, fmt::format("written anew without {} damaged chunks; the old shard is {}", bad.size(), aside),
+                true};
     }
 
     std::shared_ptr<KeyValueStore> store_;
@@ -353,8 +372,14 @@ std::set<std::string> end_group_batches(const std::shared_ptr<KeyValueStore>& st
 
 }  // namespace
 
+std::int64_t RepairReport::lost() const {
+    std::int64_t elements = 0;
+    for (const Repaired& one : actions) elements += one.lost;
+    return elements;
+}
+
 bool RepairReport::mended() const {
-    return std::ranges::all_of(remaining, is_harmless, &Finding::kind) &&
+    return lost() == 0 && std::ranges::all_of(remaining, is_harmless, &Finding::kind) &&
            std::ranges::all_of(actions, [](const Repaired& r) { return r.done || is_harmless(r.finding.kind); });
 }
 
@@ -396,13 +421,15 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
             } else if (options.dry_run && finding.remedy == Remedy::finish_batch) {
                 last = plan_for_batch(*store, join_key(prefix, node), options.give_up_batches);
             } else if (options.dry_run) {
-                last = {true, std::string(plan(finding.remedy))};
+                last = {true, std::string(plan(finding.remedy)), loses_elements(finding.remedy)};
             } else if (mended.insert(key).second) {
                 last = mender->mend(finding, key);
             }
             if (!last.done && is_batch(finding)) finding.kind = FindingKind::damage;  // nobody can write any more
             report.done += last.done ? 1 : 0;
-            report.actions.push_back({std::move(finding), last.done, last.text});
+            const std::int64_t lost =
+                last.loses && loses_elements(finding.remedy) ? elements_of(*store, join_key(prefix, node), finding) : 0;
+            report.actions.push_back({std::move(finding), last.done, last.text, lost});
         }
     }
     if (!options.dry_run) store->sync();

@@ -109,6 +109,38 @@ class Verify(VerifyTest):
         (root / "two" / ".zarray").write_text("{")
         self.assertIn("two/.zarray", self.keys(self.verify("g.zarr", code=1)))
 
+    def test_what_repair_sets_aside_is_not_restored(self):
+        root = self.make("a.zarr", "--format", "v2")
+        (root / "0.0").write_bytes(b"damaged")
+        (root / "2.2").write_bytes(b"damaged")  # at the corner: 10 x 20 elements of it are in the array
+        for words, says in ((["--dry-run"], "would be set aside, not restored: 600 elements of 2 damaged chunks would"),
+                            ([], "set aside, not restored: 600 elements of 2 damaged chunks now read as the fill value")):
+            with self.subTest(words=words):
+                self.assertIn(says, self.tessera("repair", "a.zarr", *words, code=1))
+        (root / "1.1").write_bytes(b"damaged")
+        report = self.tessera_json("repair", "a.zarr", code=1)
+        self.assertEqual((report["mended"], report["lost_elements"], report["actions"][0]["lost_elements"]),
+                         (False, 400, 400))
+        report = self.tessera_json("repair", "a.zarr")  # what is lost already is not lost again
+        self.assertEqual((report["mended"], report["lost_elements"]), (True, 0))
+        root = self.make("s.zarr", "--format", "v3", "--shard", "40,40")
+        shard = root / "c" / "0" / "0"
+        whole = bytearray(shard.read_bytes())
+        whole[:16] = bytes(16)
+        shard.write_bytes(whole)
+        self.assertEqual(self.tessera_json("repair", "s.zarr", code=1)["lost_elements"], 400)
+
+    def test_many_findings_alike_are_one_line(self):
+        root = self.make("a.zarr", "--format", "v2")
+        for n in range(300):
+            (root / f".tessera-tmp-2147483646-{n}").write_bytes(b"")
+        (root / "1.0").write_bytes(b"damaged")
+        lines = self.tessera("verify", "a.zarr", code=1).splitlines()
+        self.assertEqual(len(lines), 3, lines)
+        self.assertIn("and 299 more like it (--verbose lists them)", lines[1])
+        self.assertEqual(len(self.tessera("verify", "a.zarr", "--verbose", code=1).splitlines()), 302)
+        self.assertEqual(len(self.verify("a.zarr", code=1)["findings"]), 301)
+
     def test_array_files_and_zips(self):
         self.save("a.npy", SURVEY)
         np.savez_compressed(self.folder / "a.npz", one=SURVEY, two=SURVEY[0])
@@ -147,7 +179,7 @@ class Verify(VerifyTest):
                     packed.write(file, file.relative_to(self.folder / "a.zarr"))
         self.assertEqual(self.keys(self.verify("a.zip", code=1)), ["0.0"])
         self.refused("repair", "a.zip", says="a zip archive is never changed in place")
-        self.tessera("repair", "a.zip", "--dry-run", "--quiet")
+        self.tessera("repair", "a.zip", "--dry-run", "--quiet", code=1)
 
     def test_small_budgets(self):
         self.make("a.zarr", "--format", "v3", "--shard", "40,40")
@@ -162,11 +194,11 @@ class Repair(VerifyTest):
         chunk = root / "__zdata__" / "0.1.blosc"
         chunk.write_bytes(b"rubbish")
         before = digest(root)
-        planned = self.tessera("repair", "a.zarr", "--dry-run")
+        planned = self.tessera("repair", "a.zarr", "--dry-run", code=1)
         self.assertIn("would be set aside", planned)
         self.assertEqual(digest(root), before)
-        report = self.tessera_json("repair", "a.zarr")
-        self.assertEqual((report["mended"], report["done"]), (True, 1))
+        report = self.tessera_json("repair", "a.zarr", code=1)
+        self.assertEqual((report["mended"], report["done"]), (False, 1))
         self.assertEqual((root / ".tessera" / "damaged" / "__zdata__" / "0.1.blosc").read_bytes(), b"rubbish")
         expected = SURVEY.copy()
         expected[:20, 20:40] = 0
@@ -208,13 +240,13 @@ class Repair(VerifyTest):
         shard.write_bytes(data)
         report = self.verify("s.zarr", code=1)
         self.assertEqual([(f["chunk"], f["inner"]) for f in report["findings"]], [([0, 0], [0, 1])])
-        self.assertIn("without 1 damaged", self.tessera("repair", "s.zarr"))
+        self.assertIn("without 1 damaged", self.tessera("repair", "s.zarr", code=1))
         expected = SURVEY.copy()
         expected[:20, 20:40] = 0
         np.testing.assert_array_equal(self.exported("s.zarr"), expected)
         self.assertEqual((root / ".tessera" / "damaged" / "c" / "0" / "0").read_bytes(), data)
         shard.write_bytes(shard.read_bytes()[:-1])
-        self.tessera("repair", "s.zarr", "--quiet")
+        self.tessera("repair", "s.zarr", "--quiet", code=1)
         expected[:40, :40] = 0
         np.testing.assert_array_equal(self.exported("s.zarr"), expected)
 

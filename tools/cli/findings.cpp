@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,16 @@ std::string verdict(const VerifyReport& report) {
     const std::int64_t left = report.count(FindingKind::leftover);
     if (left > 0) parts.push_back(count_text(left, "leftover"));
     return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// The text of a finding without the numbers in it, and without its key.
+std::string pattern(const Finding& finding) {
+    std::string text = finding.text;
+    for (std::size_t at = 0; !finding.key.empty() && (at = text.find(finding.key, at)) != std::string::npos;) {
+        text.erase(at, finding.key.size());
+    }
+    std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+    return text;
 }
 
 }  // namespace
@@ -89,17 +100,27 @@ Value report_value(const std::string& path, const VerifyReport& report) {
     return value;
 }
 
-void print_findings(const std::vector<Finding>& findings) {
+void print_findings(const std::vector<Finding>& findings, bool all) {
+    constexpr std::size_t few = 8;
+    std::map<std::pair<FindingKind, std::string>, std::size_t> alike;
+    for (const Finding& finding : findings) ++alike[{finding.kind, pattern(finding)}];
     for (const Finding& finding : findings) {
+        std::size_t& count_alike = alike[{finding.kind, pattern(finding)}];
+        const std::size_t count = count_alike;
+        if (count == 0) continue;  // in the line of another
+        const bool many = !all && count > few;
+        if (many) count_alike = 0;
         const std::string about = subject(finding);
-        print(printable(fmt::format("{}: {}{}{}", kind_name(finding.kind), about, about.empty() ? "" : ": ",
-                                    advised(finding.text, finding.advice))) +
-              "\n");
+        print(
+            printable(fmt::format("{}: {}{}{}{}", kind_name(finding.kind), about, about.empty() ? "" : ": ",
+                                  advised(finding.text, finding.advice),
+                                  many ? fmt::format("; and {} more like it (--verbose lists them)", count - 1) : "")) +
+            "\n");
     }
 }
 
-void print_report(const std::string& path, const VerifyReport& report) {
-    print_findings(report.findings);
+void print_report(const std::string& path, const VerifyReport& report, bool all) {
+    print_findings(report.findings, all);
     print(printable(fmt::format("{}: {} ({})", path, verdict(report), counts_text(report))) + "\n");
 }
 

@@ -11,10 +11,10 @@ namespace tessera::cli {
 
 [[nodiscard]] Value finding_value(const Finding& finding);
 [[nodiscard]] Value report_value(const std::string& path, const VerifyReport& report);
-/// Prints one line for each.
-void print_findings(const std::vector<Finding>& findings);
+/// Prints one line for each. Unless `all`, many of one kind that differ only in names and numbers are one line.
+void print_findings(const std::vector<Finding>& findings, bool all);
 /// The same, and a summary line.
-void print_report(const std::string& path, const VerifyReport& report);
+void print_report(const std::string& path, const VerifyReport& report, bool all = false);
 /// The subject of a finding: "__zdata__/0.3.blosc: chunk (0, 3)".
 [[nodiscard]] std::string subject(const Finding& finding);
 

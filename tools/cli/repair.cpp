@@ -40,11 +40,13 @@ Value repair_value(const std::string& path, const RepairReport& report, bool dry
     value.set("dry_run", dry_run);
     value.set("mended", report.mended());
     value.set("done", report.done);
+    value.set("lost_elements", report.lost());
     Value actions = Value::array();
     for (const Repaired& one : report.actions) {
         Value action = finding_value(one.finding);
         action.set("done", one.done);
         action.set("outcome", path_value(one.text));
+        action.set("lost_elements", one.lost);
         actions.push_back(std::move(action));
     }
     value.set("actions", std::move(actions));
@@ -82,16 +84,20 @@ std::string left_text(const RepairReport& report) {
     return text;
 }
 
-/// Text about chunks whose data are lost. Setting them aside only makes the array readable.
-std::string lost_text(const RepairReport& report, bool dry_run) {
-    const auto lost = std::ranges::count_if(report.actions, [](const Repaired& one) {
-        return one.done && (one.finding.remedy == Remedy::set_aside || one.finding.remedy == Remedy::rewrite_shard);
-    });
-    if (lost == 0) return "";
-    if (dry_run)
-        return fmt::format("; {} would be set aside and read as the fill value", count_text(lost, "damaged chunk"));
-    return fmt::format("; {} set aside, which {} as the fill value now", count_text(lost, "damaged chunk"),
-                       lost == 1 ? "reads" : "read");
+/// What was done to chunks whose data are lost is no repair: it only makes the array readable.
+std::int64_t chunks_lost(const RepairReport& report) {
+    return std::ranges::count_if(report.actions, [](const Repaired& one) { return one.lost > 0; });
+}
+
+void print_lost(const std::string& path, const RepairReport& report, bool dry_run) {
+    if (report.lost() == 0) return;
+    print(printable(fmt::format("{}: {}set aside, not restored: {} of {} {} as the fill value; write them again from "
+                                "their source, or put these files back from a copy or a snapshot (`tessera snapshot {} "
+                                "list`); the next time a seal with parity restores them (`tessera seal --parity 5%`)",
+                                path, dry_run ? "would be " : "", count_text(report.lost(), "element"),
+                                count_text(chunks_lost(report), "damaged chunk"), dry_run ? "would read" : "now read",
+                                path)) +
+          "\n");
 }
 
 void print_repair(const std::string& path, const RepairReport& report, bool dry_run) {
@@ -101,11 +107,12 @@ void print_repair(const std::string& path, const RepairReport& report, bool dry_
             printable(fmt::format("{}: {}", subject(one.finding), advised(one.finding.text, one.finding.advice))),
             printable(one.text)));
     }
-    print_findings(report.remaining);
-    std::string line = fmt::format("{}: {} {}mended{}{}", path, report.done, dry_run ? "would be " : "",
-                                   left_text(report), lost_text(report, dry_run));
+    print_findings(report.remaining, true);
+    std::string line = fmt::format("{}: {} {}mended{}", path, report.done - chunks_lost(report),
+                                   dry_run ? "would be " : "", left_text(report));
     if (report.actions.empty() && report.remaining.empty()) line = fmt::format("{}: nothing to mend", path);
     print(printable(line) + "\n");
+    print_lost(path, report, dry_run);
     if (report.set_aside.files > 0) {
         print(printable(fmt::format("{}: {} set aside in {}; --drop-damaged deletes them, and gives the space back",
                                     path, set_aside_text(report.set_aside), set_aside_folder(path))) +

@@ -13,13 +13,19 @@ namespace tessera::cli {
 
 namespace {
 
-int verify_path(Session& session, const std::string& path) {
+struct VerifyCall {
+    std::string path;
+    bool verbose = false;
+};
+
+int verify_path(Session& session, const VerifyCall& o) {
+    const std::string& path = o.path;
     const VerifyReport report = retry_when_replaced({path}, [&] { return verify(path, {.io = session.io()}); });
     session.clear_progress();
     if (session.options().json) {
         print_json(report_value(path, report));
     } else if (!session.options().quiet) {
-        print_report(path, report);
+        print_report(path, report, o.verbose);
     }
     return report.sound() ? exit_done : exit_differences;
 }
@@ -27,11 +33,12 @@ int verify_path(Session& session, const std::string& path) {
 }  // namespace
 
 Run declare_verify(CLI::App& app) {
-    auto path = std::make_shared<std::string>();
-    app.add_option("PATH", *path, "an array, a group, a directory or zip of them, or an array file")
+    auto o = std::make_shared<VerifyCall>();
+    app.add_option("PATH", o->path, "an array, a group, a directory or zip of them, or an array file")
         ->required()
         ->option_text(" ");
-    return [path](Session& session) { return verify_path(session, *path); };
+    app.add_flag("--verbose", o->verbose, "a line for each finding, also where many are alike");
+    return [o](Session& session) { return verify_path(session, *o); };
 }
 
 }  // namespace tessera::cli

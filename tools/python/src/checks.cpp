@@ -108,11 +108,13 @@ py::dict repair_path(const py::object& path, bool dry_run, bool give_up_batches,
     value["dry_run"] = dry_run;
     value["mended"] = report.mended();
     value["done"] = report.done;
+    value["lost_elements"] = report.lost();
     py::list actions;
     for (const Repaired& one : report.actions) {
         py::dict action = finding_to_python(one.finding);
         action["done"] = one.done;
         action["outcome"] = text(one.text);
+        action["lost_elements"] = one.lost;
         actions.append(action);
     }
     value["actions"] = actions;

@@ -116,6 +116,7 @@ class Repair(Result):
     dry_run: bool
     mended: bool
     done: int
+    lost_elements: int
     actions: list[Finding]
     remaining: list[Finding]
     set_aside: dict[str, int]

@@ -4,6 +4,7 @@
 // leads to anything to be repaired, it repairs nothing and says so.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,15 +35,19 @@ struct Repaired {
     Finding finding;
     bool done = false;  ///< with dry_run: whether it would be done
     std::string text;   ///< "removed"; or the reason why not
+    /// Elements of a damaged chunk that read as the fill value now: nothing here could restore them.
+    std::int64_t lost = 0;
 };
 
 struct RepairReport {
-    std::vector<Repaired> actions;      ///< findings that have a remedy
-    std::vector<Finding> remaining;     ///< damage and leftovers without a remedy
-    std::int64_t done = 0;              ///< number of actions that were done
-    SetAside set_aside;                 ///< files in `.tessera/damaged` of the nodes afterwards
-    SetAside dropped;                   ///< files deleted there, or with dry_run to be deleted
-    [[nodiscard]] bool mended() const;  ///< whether no damage and nothing unchecked remains
+    std::vector<Repaired> actions;            ///< findings that have a remedy
+    std::vector<Finding> remaining;           ///< damage and leftovers without a remedy
+    std::int64_t done = 0;                    ///< number of actions that were done
+    SetAside set_aside;                       ///< files in `.tessera/damaged` of the nodes afterwards
+    SetAside dropped;                         ///< files deleted there, or with dry_run to be deleted
+    [[nodiscard]] std::int64_t lost() const;  ///< elements that read as the fill value now
+    /// Whether no damage and nothing unchecked remains, and no element was lost.
+    [[nodiscard]] bool mended() const;
 };
 
 /// Verifies, then repairs array by array, each under its exclusive shape lock, so that it waits for writers and they
