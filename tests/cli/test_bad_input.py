@@ -66,6 +66,10 @@ class BadInput(program.ProgramTest):
         for words in [["get", "plain", "0"], ["set", "plain", "0", "1"], ["export", "plain", "c.npy"],
                       ["attrs", "plain"], ["get", "plain/notes.txt"], ["copy", "plain", "c"]]:
             self.refused(*words, says="plain")
+        for place in "s3://bucket/x", "gs://bucket/x", "az://c/x", "ftp://host/x":
+            for words in (["import", "x.npy", place], ["info", place], ["copy", place, "c"], ["group", place]):
+                self.refused(*words, says=[place, "no kind of store", f"./{place}"])
+        self.refused("diff", ".", "b", says="b: no such")
         self.refused("set", "x.npy", "0", "1", says=["x.npy", "directory"])
         self.refused("get", f"{DEM}", says=["elevation", "ymax"])
         self.refused("get", f"{DEM}::height", says=["height", "elevation"])
@@ -181,7 +185,7 @@ class BadInput(program.ProgramTest):
         chunk = self.folder / "a" / "__zdata__" / "0.0.blosc"
         chunk.write_bytes(chunk.read_bytes()[:-3])
         self.before = digest(self.folder)
-        for words in [["get", "a", "0, 0"], ["export", "a", "b.npy"], ["copy", "a", "b"], ["set", "a", "0, 0", "1"]]:
+        for words in [["get", "a", "0, 0"], ["export", "a", "b.npy"], ["copy", "a", "b", "--verify"], ["set", "a", "0, 0", "1"]]:
             self.refused(*words, says=["a", "0.0"])
         self.assertEqual(self.tessera("get", "a", "-1, -1"), "5\n")
 

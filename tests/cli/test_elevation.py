@@ -104,8 +104,14 @@ class Elevation(program.ProgramTest):
         self.tessera("attrs", "a", "rm", "units")
         self.refused("attrs", "a", "get", "units", says=["units", "a"])
         self.refused("attrs", "a", "rm", "units", says=["units", "a"])
-        self.refused("attrs", "a", "set", "units", "m", says=["'\"text\"'", "m"])
-        self.refused("attrs", "a", "set", "units", says="JSON")
+        self.tessera("attrs", "a", "set", "units", "m")
+        self.assertEqual(self.tessera_json("attrs", "a", "get", "units"), "m")
+        self.refused("attrs", "a", "set", "units", "m", "--json-value", says=["--json-value", "m"])
+        self.assertIn("is no JSON", self.run_program("attrs", "a", "set", "range", "[1, 2").stderr)
+        self.assertEqual(self.tessera_json("attrs", "a", "get", "range"), "[1, 2")
+        self.tessera("attrs", "a", "rm", "range")
+        self.tessera("attrs", "a", "rm", "units")
+        self.refused("attrs", "a", "set", "units", says="VALUE")
         self.refused("attrs", "a", "show", says=["get, set, rm, mv or copy", "show"])
 
     def test_create(self):

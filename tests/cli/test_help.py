@@ -1,9 +1,12 @@
 """What the program says about itself: help, completion and manual pages, all from one table."""
 
+import json
 import re
 import shutil
 import subprocess
 import unittest
+
+import numpy as np
 
 from program import PROGRAM, ProgramTest, main
 
@@ -37,6 +40,18 @@ class Help(ProgramTest):
         self.refused("copy", "--max-memroy=3M", "a", "b", says="did you mean '--max-memory'?")
         self.assertNotIn("did you mean", self.refused("copy", "--zzz", "a", "b", says="--zzz"))
 
+    def test_common_options_before_the_command(self):
+        self.save("x.npy", np.arange(6))
+        for words in (["--json", "info", "x.npy"], ["--threads", "2", "--quiet", "info", "x.npy", "--json"],
+                      ["--max-memory=64MB", "--json", "info", "x.npy"], ["--max-memory", "64MiB", "info", "--json", "x.npy"]):
+            self.assertEqual(json.loads(self.tessera(*words))["shape"], [6], words)
+        self.refused("--frob", "info", "x.npy", says="--frob")
+        self.refused("--max-memory", "1000B", "copy", "x.npy", "y", "--chunks", "6", "--shard", "6", "--shards", "6")
+        self.tessera("import", "x.npy", "y", "--chunks", "2", "--shards", "6", "--format", "v3", "--quiet")
+        self.assertEqual(self.tessera_json("info", "y")["shards"], [6])
+        line = self.tessera("rechunk", "y", "z", "--chunks", "3")
+        self.assertIn("1 shard of 6 with chunks of 3", line)
+
     def test_completion_in_bash(self):
         script = self.folder / "tessera.bash"
         script.write_text(self.tessera("help", "completion", "bash"))
@@ -58,7 +73,8 @@ class Help(ProgramTest):
             self.assertEqual(offered, set(self.options(command)) | set(self.options("options")), command)
 
     def options(self, topic):
-        return re.findall(r"(?m)^  (?:-\w,)?(--[\w-]+)", self.tessera("help", topic))
+        lines = re.findall(r"(?m)^  (?:-\w,)?(--[\w-]+(?:,--[\w-]+)*)", self.tessera("help", topic))
+        return [name for line in lines for name in line.split(",")]
 
     def test_completion_elsewhere(self):
         for shell in "zsh", "fish":

@@ -54,6 +54,15 @@ class ParityTest(ProgramTest):
 
 
 class Parity(ParityTest):
+    def test_a_share_of_few_large_files_says_that_it_restores_none_of_them(self):
+        self.save("survey.npy", np.random.default_rng(1).integers(0, 1 << 30, (400, 500)))
+        self.tessera("copy", "survey.npy", "few.zarr", "--chunks", "200,500", "--quiet")
+        for parity, notes in (("5%", True), ("1", False)):
+            done = self.run_program("seal", "few.zarr", "--parity", parity, "--overwrite")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("no file that is lost as a whole" in done.stderr and "--parity 1" in done.stderr, notes,
+                             done.stderr)
+
     def test_lost_and_damaged_files_return_bit_for_bit(self):
         for format, chunk, metadata in (("zmeta", "__zdata__/0.0.blosc", "__zmeta__"), ("v1", "0.0", "meta"),
                                         ("v2", "0.0", ".zarray"), ("v3", "c/0/0", "zarr.json")):

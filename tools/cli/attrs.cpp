@@ -24,15 +24,23 @@ namespace {
 struct AttrsOptions {
     std::string path, action, key, json;
     bool no_undo = false;
+    bool json_value = false;
 };
 
-Value parse_attribute(const std::string& text) {
+/// JSON, or else text: a unit such as m needs no quotes inside the shell's.
+Value parse_attribute(Session& session, const AttrsOptions& o) {
     try {
-        return Value::parse(text);
+        return Value::parse(o.json);
     } catch (const Error& e) {
-        throw invalid_argument("the value {} is not JSON ({}); text needs quotes inside the shell's: '\"text\"'", text,
-                               e.what());
+        if (o.json_value) throw invalid_argument("--json-value: the value {} is not JSON ({})", o.json, e.what());
     }
+    // A list or an object with a slip in it, or a number or constant in another spelling.
+    constexpr std::string_view openings = "[{\"'+-.0123456789";
+    const bool doubtful = !o.json.empty() && openings.find(o.json.front()) != std::string_view::npos;
+    if (doubtful || o.json == "True" || o.json == "False" || o.json == "None") {
+        session.note(fmt::format("{} is no JSON, and is set as text; --json-value refuses that", o.json));
+    }
+    return Value(o.json);
 }
 
 Group group_of(const Located& at) {
@@ -174,9 +182,9 @@ int attrs(Session& session, const AttrsOptions& o) {
     if (move_or_copy(session, o)) return exit_done;
     const auto require = [&](bool key, bool json) {
         if (o.key.empty() == key || o.json.empty() == json) {
-            throw invalid_argument("attrs PATH {0}{1}{2}: found {3}", o.action, key ? " KEY" : "", json ? " JSON" : "",
+            throw invalid_argument("attrs PATH {0}{1}{2}: found {3}", o.action, key ? " KEY" : "", json ? " VALUE" : "",
                                    o.key.empty()    ? "nothing after " + o.action
-                                   : o.json.empty() ? "no JSON"
+                                   : o.json.empty() ? "no VALUE"
                                                     : "'" + o.json + "' as well");
         }
     };
@@ -190,7 +198,7 @@ int attrs(Session& session, const AttrsOptions& o) {
         session.options().json ? print_json(value) : print(unsteering(value.dump()) + "\n");
     } else if (o.action == "set") {
         require(true, true);
-        const Value value = parse_attribute(o.json);
+        const Value value = parse_attribute(session, o);
         change(session, o, [&](const Located& at) { set_attribute(session, o, value, at); });
     } else if (o.action == "rm") {
         require(true, false);
@@ -209,7 +217,9 @@ Run declare_attrs(CLI::App& app) {
     app.add_option("ACTION", o->action, "get, set, rm, mv or copy")->option_text(" ");
     app.add_option("KEY", o->key, "the attribute's name; for copy the array, group or file to copy from")
         ->option_text(" ");
-    app.add_option("JSON", o->json, "its new value; for mv its new name")->option_text(" ");
+    app.add_option("VALUE", o->json, "its new value: JSON, and text that is no JSON as text; for mv its new name")
+        ->option_text(" ");
+    app.add_flag("--json-value", o->json_value, "set: refuse a value that is no JSON, rather than take it as text");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return attrs(session, *o); };
 }

@@ -81,13 +81,13 @@ constexpr Command table[] = {
      "  tessera tree survey/",
      declare_tree},
     {"attrs", inspect, "show, set, rename, copy or remove attributes",
-     "attrs PATH [get KEY | set KEY JSON | rm KEY | mv OLD NEW | copy FROM] [options]",
-     "Without an action, all attributes are shown as JSON. `set` takes JSON: text needs quotes of its own. `copy` "
-     "takes\n"
+     "attrs PATH [get KEY | set KEY VALUE | rm KEY | mv OLD NEW | copy FROM] [options]",
+     "Without an action, all attributes are shown as JSON. `set` takes JSON, and text that is no JSON as\n"
+     "text, with a note where that could be a slip; --json-value refuses it. `copy` takes\n"
      "over those of FROM, an array, a group or an array file, in one step; the names of its dimensions are left to\n"
      "`tessera dims`.\n\n"
      "Examples:\n"
-     "  tessera attrs grid.zarr set units '\"m\"'\n"
+     "  tessera attrs grid.zarr set units m\n"
      "  tessera attrs grid.zarr set valid_range '[-500, 9000]'\n"
      "  tessera attrs grid.zarr get units\n"
      "  tessera attrs grid.zarr mv units unit\n"
@@ -200,8 +200,9 @@ constexpr Command table[] = {
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"
      "it. --format makes another Zarr format of it: codecs stay where that format has them, else the nearest\n"
-     "are chosen, and each change is named. Chunk files that stay valid are checked and copied as they are, or linked\n"
-     "(--link); --dry-run tells which, and why not the others. Of a group, arrays that cannot be read are named and\n"
+     "are chosen, and each change is named. Chunk files that stay valid are copied as they are, or linked (--link),\n"
+     "without a look at their elements, unless --verify is given; --dry-run tells which, and why not the others. Of a "
+     "group, arrays that cannot be read are named and\n"
      "left out, and the command ends with 1; with --overwrite such a copy is put beside what is there, unless\n"
      "--skip-bad accepts it. Without --format the copy takes the format of the group around DST, else SRC's.\n\n"
      "Examples:\n"
@@ -412,10 +413,10 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera consolidate survey.zarr",
      declare_consolidate},
-    {"verify", check, "find what is damaged or left over", "verify PATH [options]",
+    {"verify", check, "find what is damaged or left over", "verify PATH [--verbose] [options]",
      "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
      "belong\n"
-     "to nothing. One line for each finding:\n"
+     "to nothing. One line for each finding, and for many that are alike (--verbose: one each):\n"
      "  damage     cannot be decoded, or is not what it must be\n"
      "  unchecked  cannot be judged: a codec that Tessera lacks, a chunk larger than --max-memory, a file that cannot "
      "be\n"
@@ -444,7 +445,7 @@ constexpr Command table[] = {
      "Links, pipes and sockets in the places of Tessera's own files are removed; what a link leads to stays. Where "
      "damage\n"
      "lies behind a link below PATH nothing is mended, unless --follow-links allows it.\n"
-     "Exit code 1 when damage is left.\n\n"
+     "Exit code 1 when damage is left, and when elements read as the fill value because nothing could restore them.\n\n"
      "Examples:\n"
      "  tessera repair survey.zarr --dry-run\n"
      "  tessera repair survey.zarr",

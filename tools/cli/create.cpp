@@ -127,7 +127,7 @@ Run declare_create(CLI::App& app) {
                                "environment variable TESSERA_FORMAT sets another)",
                                format_choices()))
         ->option_text("FORMAT");
-    app.add_option("--shard", o->shards,
+    app.add_option("--shard,--shards", o->shards,
                    fmt::format("lengths of a shard, a multiple of chunks: one file holds many chunks ({})",
                                formats_with(&Dialect::shards)))
         ->option_text("SHAPE");

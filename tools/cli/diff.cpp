@@ -146,6 +146,8 @@ int diff_located(Session& session, const DiffOptions& o, int places, const Locat
     const std::optional<Group> group_a = group_at(at_a);
     const std::optional<Group> group_b = group_at(at_b);
     if (group_a && group_b) return diff_trees(session, o, *group_a, *group_b, places);
+    // What is missing is the fault, not the group that it is compared with.
+    if (group_a && !group_b) (void)about_path(o.b, [&] { return open_source(at_b); });
     std::unique_ptr<ArraySource> a = about_path(o.a, [&] { return open_source(at_a); });
     std::unique_ptr<ArraySource> b = about_path(o.b, [&] { return open_source(at_b); });
     const Difference found = o.selection ? part_difference(o, std::move(a), std::move(b), places, session.io())

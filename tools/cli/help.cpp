@@ -80,9 +80,26 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return above[b.size()];
 }
 
+/// Common options that stand before the command, moved behind it.
+std::vector<std::string> command_first(const CLI::App& app, std::vector<std::string> words) {
+    const CLI::App* any = app.get_subcommands([](const CLI::App*) { return true; }).front();
+    std::size_t at = 0;
+    while (at < words.size() && words[at].starts_with("--")) {
+        const std::string name = words[at].substr(0, words[at].find('='));
+        const CLI::Option* option = any->get_option_no_throw(name);
+        if (option == nullptr || option->get_group() != common_options_group || name == "--help") break;
+        at += option->get_items_expected_max() > 0 && name == words[at] ? 2 : 1;
+    }
+    if (at == 0 || at >= words.size()) return words;
+    const auto command = words.begin() + static_cast<std::ptrdiff_t>(at);
+    std::rotate(words.begin(), command, command + 1);
+    return words;
+}
+
 }  // namespace
 
 std::vector<std::string> plain_words(const CLI::App& app, std::vector<std::string> words) {
+    words = command_first(app, std::move(words));
     if (words.empty()) return words;
     if (words[0] == "version") words[0] = "--version";
     if (words[0] != "help" || words.size() > 2) return words;

@@ -109,8 +109,9 @@ struct CommonTexts {
             ->option_text("N")
             ->group(group);
         app.add_option("--max-memory", max_memory,
-                       "memory for data, in units of 1024: K M G T (default 256M); a command that\nneeds more fails, "
-                       "and says how much")
+                       "memory for data (default 256M); K M G T and MiB count in 1024s, MB in 1000s; a command\nthat "
+                       "needs more "
+                       "fails, and says how much")
             ->option_text("512M")
             ->group(group);
         app.add_option("--durability", durability,

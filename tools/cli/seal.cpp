@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <tessera/error_text.h>
+#include <tessera/parity.h>
 #include <tessera/place.h>
 #include <tessera/verify.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -104,6 +106,34 @@ void note_cost(Session& session, const SealOptions& how, const Sealed& sealed) {
         share * 100));
 }
 
+/// The size of the largest file that a seal there covers.
+std::uint64_t largest_file(const std::filesystem::path& path) {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored)) return fs::file_size(path, ignored);
+    std::uint64_t largest = 0;
+    for (auto at = fs::recursive_directory_iterator(path, ignored); at != fs::recursive_directory_iterator();
+         at.increment(ignored)) {
+        if (at->path().filename() == ".tessera") {
+            at.disable_recursion_pending();
+        } else if (at->is_regular_file(ignored)) {
+            largest = std::max<std::uint64_t>(largest, at->file_size(ignored));
+        }
+    }
+    return largest;
+}
+
+/// A share of few large files restores damage inside them, but none of them as a whole.
+void note_promise(Session& session, const SealCall& o, const SealOptions& how, const Place& place) {
+    if (!how.parity || how.parity->kind == Redundancy::Kind::files || !is_local(o.path)) return;
+    const auto promise = parity_promise(*place.store, place.prefix, session.io());
+    if (!promise || promise->files > 0) return;
+    session.note(
+        fmt::format("the parity restores {} in a row, but no file that is lost as a whole: the largest has {}; "
+                    "--parity 1 restores any one file, and takes about {}",
+                    bytes_text(promise->run), bytes_text(largest_file(o.path)), bytes_text(largest_file(o.path))));
+}
+
 SealOptions seal_options(Session& session, const SealCall& o) {
     SealOptions options{.overwrite = o.overwrite, .accept = o.accept, .check = o.check, .io = session.io()};
     if (o.parity == "0") {
@@ -142,6 +172,7 @@ int seal_path(Session& session, const SealCall& o) {
     require_present(place);
     report_sealed(session, o, how, sealed);
     note_cost(session, how, sealed);
+    if (o.bag.empty()) note_promise(session, o, how, place);
     return exit_done;
 }
 
