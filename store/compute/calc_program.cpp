@@ -1,6 +1,7 @@
 #include "calc_program.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <limits>
 #include <numbers>
@@ -441,8 +442,31 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// The reduction that an expression calls as NumPy's: "mean" in "a - mean(a, axis=0)". Empty if there is none.
+std::string_view reduction_called(std::string_view text) {
+    for (const std::string_view word : {"mean", "median", "sum", "std", "var", "min", "max", "argmin", "argmax"}) {
+        for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+            const std::size_t end = at + word.size();
+            const bool begins =
+                at == 0 || (std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0 && text[at - 1] != '_');
+            if (begins && end < text.size() && text[end] == '(') return word;
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 Program compile_expression(std::string_view text, std::span<const CalcOperand> operands) {
-    return Compiler(text, operands).compile();
+    try {
+        return Compiler(text, operands).compile();
+    } catch (const Error& e) {
+        const std::string_view word = reduction_called(text);
+        if (word.empty()) throw;
+        throw Error(e.code(), fmt::format("{}; `tessera reduce` computes {} along dimensions", e.what(), word));
+    }
 }
 
 }  // namespace tessera

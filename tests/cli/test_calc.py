@@ -190,6 +190,8 @@ class Calc(Computing):
         for expression, says in bad.items():
             self.refused("calc", "o.zarr", expression, "a=a.npy", says=says)
             self.refused("calc", "x.zarr", expression, "a=x.zarr", "--in-place", says=says)
+        for expression in "mean(a)", "a - mean(a, axis=0)", "max(a) + 1":
+            self.refused("calc", "o.npy", expression, "a=a.npy", says="`tessera reduce` computes m")
         self.refused("calc", "o.npy", "a + b", "a=a.npy", "b=b.npy", says=["do not broadcast", "(3, 4)", "(5,)"])
         self.refused("calc", "x.zarr", "b + 0.5", "b=b.npy", "--in-place", says="do not broadcast")
         self.refused("calc", "o.npy", "a", "a=s.npy", says="not computed with")

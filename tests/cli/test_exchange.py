@@ -173,7 +173,7 @@ class Groups(ExchangeTest):
 
     def test_one_bad_array_does_not_stop_the_others(self):
         self.hierarchy_with_a_bad_array()
-        notes = self.noted("copy", "h", "copy", code=1)
+        notes = self.noted("copy", "h", "copy", "--verify", code=1)
         self.assertIn("h/torn is left out: ", notes)
         self.assertIn("h/strange is left out: ", notes)
         self.assertEqual(zarr.open_group(self.path("copy"))["good"][:].tolist(), list(range(6)))
@@ -183,17 +183,17 @@ class Groups(ExchangeTest):
         self.hierarchy_with_a_bad_array()
         for name in "one", "two":
             zarr.open_group(self.path(name), mode="w").create_dataset("good", data=np.zeros(3))
-        notes = self.noted("copy", "h", "one", "--overwrite", code=1)
+        notes = self.noted("copy", "h", "one", "--verify", "--overwrite", code=1)
         self.assertIn("one was not replaced", notes)
         self.assertIn("the copy is in one.incomplete", notes)
         self.assertEqual(zarr.open_group(self.path("one"))["good"][:].tolist(), [0, 0, 0])
         self.assertEqual(zarr.open_group(self.path("one.incomplete"))["good"][:].tolist(), list(range(6)))
-        self.noted("copy", "h", "two", "--overwrite", "--skip-bad", code=1)
+        self.noted("copy", "h", "two", "--verify", "--overwrite", "--skip-bad", code=1)
         self.assertEqual(zarr.open_group(self.path("two"))["good"][:].tolist(), list(range(6)))
 
     def test_an_incomplete_zip(self):
         self.hierarchy_with_a_bad_array()
-        notes = self.noted("copy", "h", "new.zip", code=1)
+        notes = self.noted("copy", "h", "new.zip", "--verify", code=1)
         self.assertIn("h/torn is left out: ", notes)
         self.assertIn("h/strange is left out: ", notes)
         self.assertEqual(self.tessera_json("get", "new.zip/good"), list(range(6)))
@@ -202,12 +202,12 @@ class Groups(ExchangeTest):
         self.tessera("import", "plain.npz", "plain/good", "--quiet")
         self.tessera("copy", "plain", "old.zip", "--quiet")
         before = (self.folder / "old.zip").read_bytes()
-        notes = self.noted("copy", "h", "old.zip", "--overwrite", code=1)
+        notes = self.noted("copy", "h", "old.zip", "--verify", "--overwrite", code=1)
         self.assertIn("old.zip was not replaced", notes)
         self.assertIn("the copy is in old.zip.incomplete.zip", notes)
         self.assertEqual((self.folder / "old.zip").read_bytes(), before)
         self.assertEqual(self.tessera_json("get", "old.zip.incomplete.zip/good"), list(range(6)))
-        self.noted("copy", "h", "old.zip", "--overwrite", "--skip-bad", code=1)
+        self.noted("copy", "h", "old.zip", "--verify", "--overwrite", "--skip-bad", code=1)
         self.assertEqual(self.tessera_json("get", "old.zip/good"), list(range(6)))
         self.assertEqual([p.name for p in self.folder.iterdir() if "tessera-tmp" in p.name], [])
 

@@ -95,9 +95,9 @@ def test_hierarchies():
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(b"torn")
     with raises(tessera.Corrupt, "lacks 1 array"):
-        tessera.copy(group, "part.zarr")
+        tessera.copy(group, "part.zarr", verify=True)
     assert np.array_equal(tessera.load("part.zarr/inner/b"), values)
-    told = tessera.copy(group, "part.zarr", overwrite=True, skip_unreadable=True)
+    told = tessera.copy(group, "part.zarr", overwrite=True, skip_unreadable=True, verify=True)
     assert len(told) == 1 and told[0].startswith("left out"), told
 
 
