@@ -127,12 +127,12 @@ public:
         streaming_ = stores.streaming();
         unshuffle_blocks_ = !streaming_ && n < short_run && unshuffling_pays(runs);
         if (stores.plain() && n < short_run) {
-            const RunLoop copy = run_loop(n);
+            const RowCopy copy(runs, false);
             RowWriter writer(runs, stores);
             const bool done = runs.for_each_row([&](const RunRow& row) {
                 if (block_.shuffle || row.from < block_.begin || row.end(n) > block_.end)
                     return deliver_row(row, n, copy, writer);
-                writer.write(row, [&](const RunRow& r) { copy_row(r, n, copy); });
+                writer.write(row, [&](const RunRow& r) { copy(r, block_.bytes.data(), block_.begin); });
                 return true;
             });
             writer.finish();
@@ -179,8 +179,8 @@ private:
         const std::size_t n = runs.size();
         std::size_t end = 0;  // of the last block in the list
         (void)runs.for_each_row([&](RunRow row) {
-            if (row.end(n) <= end) return true;
-            for (; row.n > 0; row.skip(1)) {
+            while (row.end(n) > end) {
+                if (row.from + n <= end) row.skip((end - n - row.from) / row.from_step + 1);
                 while (row.from + n > end) {
                     needed_.push_back(block_of(std::max(row.from, end)));
                     end = (needed_.back() + 1) * header_.blocksize;
@@ -225,7 +225,7 @@ private:
     }
 
     /// Delivers runs of `n` bytes, those in one block by one loop.
-    bool deliver_row(RunRow row, std::size_t n, RunLoop copy, RowWriter& writer) {
+    bool deliver_row(RunRow row, std::size_t n, const RowCopy& copy, RowWriter& writer) {
         while (row.n > 0) {
             if (row.from < block_.begin || row.from + n > block_.end) {
                 if (row.from < block_.begin || row.from >= block_.end) {
@@ -243,15 +243,10 @@ private:
             if (block_.shuffle) {
                 writer.write(here, [&](const RunRow& r) { unshuffle_row(r, n); });
             } else {
-                writer.write(here, [&](const RunRow& r) { copy_row(r, n, copy); });
+                writer.write(here, [&](const RunRow& r) { copy(r, block_.bytes.data(), block_.begin); });
             }
         }
         return true;
-    }
-
-    void copy_row(const RunRow& row, std::size_t n, RunLoop copy) const {
-        copy(row.to, row.to_step, block_.bytes.data() + (row.from - block_.begin),
-             static_cast<std::int64_t>(row.from_step), row.n, n);
     }
 
     void unshuffle_row(RunRow row, std::size_t n) const {

@@ -71,6 +71,21 @@ void loop_around(std::byte* to, std::int64_t to_step, const std::byte* from, std
     }
 }
 
+/// Numbers whose byte order is swapped.
+template <std::size_t Size>
+void loop_swapping(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::size_t n,
+                   std::size_t /*size*/) {
+    for (; n > 0; --n, to += to_step, from += from_step) {
+        std::array<std::byte, Size> number;
+        for (std::size_t j = 0; j < Size; ++j) number[j] = from[Size - 1 - j];
+        std::memcpy(to, number.data(), Size);
+    }
+}
+
+RunLoop swapping_loop(std::size_t size) {
+    return size == 2 ? loop_swapping<2> : size == 4 ? loop_swapping<4> : loop_swapping<8>;
+}
+
 void loop_of_any(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::size_t n,
                  std::size_t size) {
     for (; n > 0; --n, to += to_step, from += from_step) std::memcpy(to, from, size);
@@ -100,6 +115,13 @@ RunLoop run_loop(std::size_t size) {
     return loop_of_any;
 }
 
+RowCopy::RowCopy(const ByteRuns& runs, bool swapped)
+    : size_(runs.size()), loop_(swapped ? swapping_loop(size_) : run_loop(size_)) {
+    constexpr std::size_t worth = 256;  // bytes of a row that pay for the packer
+    const bool adjacent = runs.step_to() == static_cast<std::int64_t>(size_);
+    if (adjacent && runs.in_row() * size_ >= worth) packer_ = ElementPacker::of(size_, runs.step_from(), swapped);
+}
+
 void RowWriter::begin(std::byte* to) {
     flush();
     to_ = to;
@@ -116,17 +138,51 @@ void RowWriter::finish() {
     finish_stores();
 }
 
+namespace {
+
+/// Single elements, by one load and one store each. The memory that they go to is prefetched.
+template <std::size_t Size>
+void copy_places(const std::byte* packed, std::span<const ElementPlace> places) {
+    constexpr std::size_t ahead = 16;
+    const std::size_t n = places.size();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (i + ahead < n) fetch_line(places[i + ahead].to);
+        std::memcpy(places[i].to, packed + places[i].from, Size);
+    }
+}
+
+void copy_places(const std::byte* packed, const ByteRuns& runs) {
+    const std::size_t size = runs.size();
+    if (runs.swapped() == 0) {
+        switch (size) {
+            case 1:
+                return copy_places<1>(packed, runs.places());
+            case 2:
+                return copy_places<2>(packed, runs.places());
+            case 4:
+                return copy_places<4>(packed, runs.places());
+            case 8:
+                return copy_places<8>(packed, runs.places());
+            default:
+                break;
+        }
+    }
+    const RunLoop loop = runs.swapped() != 0 ? swapping_loop(size) : run_loop(size);
+    for (const ElementPlace& place : runs.places()) loop(place.to, 0, packed + place.from, 0, 1, size);
+}
+
+}  // namespace
+
 void copy_runs(ByteSpan packed, const ByteRuns& runs) {
+    if (!runs.places().empty()) return copy_places(packed.data(), runs);
     const std::size_t n = runs.size();
     const std::size_t number = runs.swapped();
     const RunStores stores(runs);
-    if (number == 0 && stores.plain()) {
-        const RunLoop copy = run_loop(n);
+    if (stores.plain() && (number == 0 || number == n)) {
+        const RowCopy copy(runs, number != 0);
         RowWriter writer(runs, stores);
         (void)runs.for_each_row([&](const RunRow& row) {
-            writer.write(row, [&](const RunRow& r) {
-                copy(r.to, r.to_step, packed.data() + r.from, static_cast<std::int64_t>(r.from_step), r.n, n);
-            });
+            writer.write(row, [&](const RunRow& r) { copy(r, packed.data()); });
             return true;
         });
         writer.finish();

@@ -11,6 +11,8 @@
 #include <tessera/pipeline.h>
 #include <tessera/view.h>
 
+#include "unshuffle.h"
+
 namespace tessera {
 
 /// Some runs, the same number of bytes apart in the packed chunk and in memory.
@@ -70,9 +72,16 @@ public:
             if (innermost && loop.from == item && loop.to != item) return std::nullopt;
             if (runs.depth_ == 0 && loop.from == runs.size_ && loop.to == runs.size_) {
                 runs.size_ *= loop.n;
-            } else {
-                runs.loops_[static_cast<std::size_t>(runs.depth_++)] = loop;
+                continue;
             }
+            if (runs.depth_ > 0) {
+                Loop& within = runs.loops_[static_cast<std::size_t>(runs.depth_ - 1)];
+                if (loop.from == within.n * within.from && loop.to == within.n * within.to) {  // both step as one
+                    within.n *= loop.n;
+                    continue;
+                }
+            }
+            runs.loops_[static_cast<std::size_t>(runs.depth_++)] = loop;
         }
         return runs;
     }
@@ -108,6 +117,18 @@ public:
     [[nodiscard]] std::size_t span() const { return static_cast<std::size_t>(span_); }
     /// Bytes of memory from one run to the next, of those in a row; 0 for single elements.
     [[nodiscard]] std::int64_t step_to() const { return depth_ == 0 ? 0 : loops_[0].to; }
+    /// The same of the chunk.
+    [[nodiscard]] std::size_t step_from() const { return depth_ == 0 ? 0 : static_cast<std::size_t>(loops_[0].from); }
+    /// Runs in a row.
+    [[nodiscard]] std::size_t in_row() const { return depth_ == 0 ? 1 : static_cast<std::size_t>(loops_[0].n); }
+    /// Whether the runs of a row, each an element of `item` bytes, go to places that lie further apart than those of
+    /// different rows: memory in another order of dimensions.
+    [[nodiscard]] bool transpose(std::size_t item) const {
+        const auto nearer = [&](const Loop& loop) { return std::abs(loop.to) < std::abs(loops_[0].to); };
+        return size() == item && std::any_of(loops_.begin(), loops_.begin() + depth_, nearer);
+    }
+    /// The single elements, if these are such.
+    [[nodiscard]] std::span<const ElementPlace> places() const { return places_; }
     /// Whether the runs of a row are adjacent in memory, and have at least `bytes` together.
     [[nodiscard]] bool adjacent(std::int64_t bytes) const {
         return depth_ > 0 && loops_[0].to == size_ && loops_[0].n * size_ >= bytes;
@@ -226,6 +247,25 @@ using RunLoop = void (*)(std::byte* to, std::int64_t to_step, const std::byte* f
                          std::size_t n, std::size_t size);
 /// The fastest one for runs of this size.
 [[nodiscard]] RunLoop run_loop(std::size_t size);
+
+/// Copies rows of runs from a packed chunk.
+class RowCopy {
+public:
+    /// If `swapped`, each run is one number, whose byte order is swapped on the way.
+    RowCopy(const ByteRuns& runs, bool swapped);
+    /// `packed` are bytes of the chunk from offset `begin` on.
+    void operator()(const RunRow& row, const std::byte* packed, std::size_t begin = 0) const {
+        const std::byte* const from = packed + (row.from - begin);
+        const std::size_t done = packer_ ? packer_->copy(row.to, from, row.n) : 0;
+        loop_(row.to + static_cast<std::int64_t>(done) * row.to_step, row.to_step, from + done * row.from_step,
+              static_cast<std::int64_t>(row.from_step), row.n - done, size_);
+    }
+
+private:
+    std::size_t size_;
+    RunLoop loop_;
+    std::optional<ElementPacker> packer_;
+};
 
 /// Writes rows of runs.
 class RowWriter {

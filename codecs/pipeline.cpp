@@ -275,10 +275,13 @@ struct CodecPipeline::State {
     /// codecs, the bytes or the memory do not permit that.
     [[nodiscard]] bool decode_blocks(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                      CodecScratch& scratch) const {
+        const auto runs = bytes_to_bytes.size() == 1 ? runs_of(part, out) : std::nullopt;
+        return runs && decode_blocks(in, *runs, scratch);
+    }
+    [[nodiscard]] bool decode_blocks(const ByteSource& in, const ByteRuns& runs, CodecScratch& scratch) const {
         if (bytes_to_bytes.size() != 1) return false;
-        const auto runs = runs_of(part, out);
         const auto& stage = bytes_to_bytes.front();
-        return runs && at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), *runs, scratch); });
+        return at_stage(stage, [&] { return stage.codec->decode_runs(in, sizes.front(), runs, scratch); });
     }
 
     /// Copies a part of uncompressed bytes, reading only from its first byte to its last. Returns false if the bytes
@@ -305,7 +308,8 @@ struct CodecPipeline::State {
             bytes = bytes.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
         }
         const Region from_there{Index::filled(region.rank(), 0), region.extent};
-        if (const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out, part.steps)) {
+        const auto runs = ByteRuns::of(*memory, innermost().shape, from_there, out, part.steps);
+        if (runs && !runs->transpose(static_cast<std::size_t>(memory->size()))) {
             copy_runs(bytes, *runs);
         } else {
             copy_elements(ArrayView{bytes.data(), *memory, region.extent, strides}, out);
@@ -317,7 +321,12 @@ struct CodecPipeline::State {
     /// possible. Requires a memory_dtype().
     [[nodiscard]] bool decode_part_alone(const ByteSource& in, const Part& part, const MutableArrayView& out,
                                          CodecScratch& scratch) const {
-        if (copy_part(in, part, out, scratch) || decode_blocks(in, part, out, scratch)) return true;
+        if (copy_part(in, part, out, scratch)) return true;
+        const auto runs = runs_of(part, out);
+        const bool transposed = !runs || runs->transpose(static_cast<std::size_t>(out.dtype.size()));
+        if (!transposed && decode_blocks(in, *runs, scratch)) return true;
+        // Of most of a chunk all blocks are needed. Then packing the part first would be one more copy.
+        if (2 * part.region.count() > element_count(innermost().shape)) return false;
         const DType& memory = *array_to_bytes.codec->memory_dtype();
         scratch.part.reset(static_cast<std::size_t>(byte_count(part.region.extent, memory.size())));
         const MutableArrayView packed = view_bytes(scratch.part.data(), memory, part.region.extent);

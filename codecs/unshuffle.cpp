@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -263,6 +265,17 @@ TESSERA_AVX512 void unshuffle_avx512(const Planes<Size>& planes, std::size_t fir
 #pragma GCC diagnostic pop
 #endif
 
+/// A packed line from the bytes of some lines.
+TESSERA_AVX512 void pack_line(std::byte* to, const std::byte* from, const std::uint8_t* order,
+                              std::span<const std::uint64_t> masks) {
+    const __m512i places = _mm512_loadu_si512(order);
+    __m512i v = _mm512_maskz_permutexvar_epi8(masks[0], places, _mm512_loadu_si512(from));
+    for (std::size_t j = 1; j < masks.size(); ++j) {
+        v = _mm512_mask_permutexvar_epi8(v, masks[j], places, _mm512_loadu_si512(from + j * cache_line));
+    }
+    _mm512_storeu_si512(to, v);
+}
+
 #endif
 
 template <std::size_t Size>
@@ -399,6 +412,42 @@ void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size
     if (machine() != Machine::portable) i = copy_swapped_avx2(to, from, n, number);
 #endif
     for (; i < n; ++i) to[i] = from[i ^ (number - 1)];
+}
+
+std::optional<ElementPacker> ElementPacker::of(std::size_t size, std::size_t step, bool swapped) {
+    const bool number = size != 0 && size <= 16 && std::has_single_bit(size);
+    // With larger steps more lines are read than half of the elements that one of them holds.
+    const bool near = step > size && step <= std::min(8 * size, cache_line / 2);
+    if (machine() != Machine::avx512 || !number || !near) return std::nullopt;
+    ElementPacker packer;
+    packer.size_ = size;
+    packer.step_ = step;
+    const std::size_t turned = swapped ? size - 1 : 0;
+    for (std::size_t i = 0; i < cache_line; ++i) {
+        const std::size_t from = i / size * step + (i % size ^ turned);
+        packer.order_[i] = static_cast<std::uint8_t>(from % cache_line);
+        packer.masks_[from / cache_line] |= std::uint64_t{1} << i;
+        packer.lines_ = std::max(packer.lines_, from / cache_line + 1);
+    }
+    return packer;
+}
+
+std::size_t ElementPacker::copy(std::byte* to, const std::byte* from, std::size_t n) const {
+    std::size_t done = 0;
+#if defined(__x86_64__)
+    const std::size_t some = cache_line / size_;
+    // The last line that is read may not end behind the last element.
+    const std::size_t read = (lines_ * cache_line - size_ + step_ - 1) / step_ + 1;
+    const std::span masks(masks_.data(), lines_);
+    for (; done + std::max(some, read) <= n; done += some, to += cache_line, from += some * step_) {
+        pack_line(to, from, order_.data(), masks);
+    }
+#else
+    (void)to;
+    (void)from;
+    (void)n;
+#endif
+    return done;
 }
 
 void stream_copy(std::byte* to, const std::byte* from, std::size_t n) {

@@ -3,6 +3,10 @@
 
 #include <tessera/buffer.h>
 
+#include <array>
+#include <cstdint>
+#include <optional>
+
 namespace tessera {
 
 constexpr std::size_t cache_line = 64;  ///< bytes
@@ -27,6 +31,23 @@ void unshuffle_each(const ShuffledBlock& block, std::size_t first, std::size_t s
 
 /// memcpy that swaps the byte order of each number of `number` bytes (2, 4 or 8); n is a multiple of that.
 void copy_swapped(std::byte* to, const std::byte* from, std::size_t n, std::size_t number);
+
+/// Copies elements that lie a few of their sizes apart, so that they become adjacent.
+class ElementPacker {
+public:
+    /// For elements of `size` bytes, `step` bytes apart, whose byte order is swapped on the way if `swapped`. nullopt
+    /// if copying one by one is as fast, on this machine or for these numbers.
+    [[nodiscard]] static std::optional<ElementPacker> of(std::size_t size, std::size_t step, bool swapped);
+    /// Copies the first of `n` elements, not all of them. Returns the number copied.
+    [[nodiscard]] std::size_t copy(std::byte* to, const std::byte* from, std::size_t n) const;
+
+private:
+    std::size_t size_ = 0;
+    std::size_t step_ = 0;
+    std::size_t lines_ = 0;                         ///< that hold the elements of a packed one
+    std::array<std::uint8_t, cache_line> order_{};  ///< of each packed byte the place in its line
+    std::array<std::uint64_t, 8> masks_{};          ///< of each line the packed bytes that are from there
+};
 
 /// memcpy with streaming stores.
 void stream_copy(std::byte* to, const std::byte* from, std::size_t n);

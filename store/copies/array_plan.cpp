@@ -15,6 +15,7 @@
 #include <tessera/slices.h>
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <utility>
 
 #include "dialects.h"
@@ -379,6 +380,13 @@ std::optional<std::string> undefined_chunks_note(const ArrayMetadata& m, std::in
         "the fill value is null and {} {} never stored, so that the elements there have no value: zarr-python reads "
         "them as whatever is in its memory, and Tessera as zeros",
         missing, missing == 1 ? "chunk was" : "chunks were");
+}
+
+std::optional<std::string> undefined_growth_note(const ArrayMetadata& m, const Shape& before) {
+    if (m.fill.bytes || !m.fill.error.empty() || element_count(m.shape) == 0) return {};
+    if (std::ranges::equal(m.shape, before, std::ranges::less_equal())) return {};
+    return "the fill value is null, so that the new elements have no value before they are written: zarr-python reads "
+           "them as whatever is in its memory, and Tessera as zeros";
 }
 
 bool asks_for_a_format(const ArrayWishes& wishes) {

@@ -395,8 +395,13 @@ class FollowingFormats(ProgramTest):
         self.assertIn(said, self.tessera("verify", "n"))
         self.tessera("set", "n", "...", "0", "--quiet")
         self.assertNotIn("never stored", self.tessera("info", "n") + self.tessera("verify", "n"))
+        self.assertIn("the new elements have no value", self.run_program("resize", "n", "4,9").stderr)
+        self.assertEqual(self.run_program("resize", "n", "4,3").stderr, "")
+        (self.folder / "s").write_text("resize 4,6\n")
+        self.assertIn("the new elements have no value", self.run_program("edit", "n", "--script", "s").stderr)
         self.tessera(*words, "--fill", "0", "--overwrite")
         self.assertNotIn("never stored", self.tessera("info", "n"))
+        self.assertEqual(self.run_program("resize", "n", "4,9").stderr, "")
 
 
 if __name__ == "__main__":

@@ -571,7 +571,12 @@ def test_undefined_fills_are_named():
         tessera.create("w.zarr", (4, 4), "f4", format="v2", dims=("y", "x"), fill_value=0)
         tessera.create("x.zarr", (4, 4), "f4", format="v2")
         tessera.save("y.zarr", np.zeros((4, 4), "f4"), format="v2", dims=("y", "x"))
-    assert len(told) == 1, told
+        assert len(told) == 1, told
+        a.resize(4, 5)
+        assert len(told) == 2 and "the new elements have no value" in str(told[1].message), told
+        a.resize(3, 3)
+        tessera.open("x.zarr", "r+").resize(5, 5)
+    assert len(told) == 2, told
     assert tessera.open("x.zarr").fill_value == 0 and tessera.open("y.zarr").fill_value is None
 
 

@@ -223,6 +223,7 @@ int resize(Session& session, const ResizeOptions& o) {
     run_edit(fmt::format("`tessera info {}` shows its present shape; run the same command again", o.path), keeping,
              [&] { array.resize(shape, session.io()); });
     note_stale(session, {o.path});
+    if (const auto note = undefined_growth_note(array.metadata(), before)) session.note(o.path + ": " + *note);
     Value value = Value::object();
     value.set("path", path_value(o.path));
     value.set("old_shape", shape_value(before));

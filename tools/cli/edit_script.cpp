@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/array_plan.h>
 #include <tessera/error_text.h>
 #include <algorithm>
 #include <array>
@@ -56,7 +57,9 @@ void run_append(Session& session, Array& array, const Words& words) {
 }
 
 void run_resize(Session& session, Array& array, const Words& words) {
+    const Shape before = array.shape();
     array.resize(parse_shape_option("SHAPE", words[1]), session.io());
+    if (const auto note = undefined_growth_note(array.metadata(), before)) session.note(array.name() + ": " + *note);
 }
 
 void run_attribute(Session& /*session*/, Array& array, const Words& words) {

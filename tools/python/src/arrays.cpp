@@ -1,6 +1,7 @@
 // The class behind tessera.Array.
 #include <pybind11/stl.h>
 
+#include <tessera/array_plan.h>
 #include <tessera/chunk_grid.h>
 #include <tessera/convert.h>
 #include <tessera/copy_elements.h>
@@ -130,7 +131,11 @@ void update(ArrayHandle& handle, const Picked& picked, const py::object& functio
 void resize(ArrayHandle& handle, const py::object& shape, const WorkOptions& options) {
     const Shape lengths = shape_from_python(shape);
     Array array = handle.array();
+    const Shape before = array.shape();
     Work(options).run([&](const IoOptions& io) { array.resize(lengths, io); });
+    const auto note = undefined_growth_note(array.metadata(), before);
+    const std::string text = array.name() + ": " + note.value_or("");
+    if (note && PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
 }
 
 std::int64_t append(ArrayHandle& handle, const py::array& values, int axis, const WorkOptions& options) {

@@ -33,7 +33,10 @@ Points points_of(const Places& places, const Shape& shape) {
     if (places.ndim() != 2 || places.shape(1) != shape.rank()) {
         throw invalid_argument("places are rows of an index for each dimension");
     }
-    const Points points{places.data(), static_cast<std::size_t>(places.shape(0)), shape.rank()};
+    return {places.data(), static_cast<std::size_t>(places.shape(0)), shape.rank()};
+}
+
+void require_places_inside(const Points& points, const Shape& shape) {
     for (std::size_t i = 0; i < points.count; ++i) {
         for (int d = 0; d < points.rank; ++d) {
             if (points[i][d] < 0 || points[i][d] >= shape[d]) {
@@ -41,7 +44,6 @@ Points points_of(const Places& places, const Shape& shape) {
             }
         }
     }
-    return points;
 }
 
 RegionRead single_read(const Points& points, std::size_t i, const MutableArrayView& to) {
@@ -71,6 +73,7 @@ void read_points(ArrayHandle& handle, const Places& places, const py::array& out
             const std::span indices(points.first, points.count * static_cast<std::size_t>(points.rank));
             return parts->array->read_points(indices, to, io);
         }
+        require_places_inside(points, info.shape);
         for (std::size_t i = 0; i < points.count; ++i) {
             const RegionRead read = single_read(points, i, to);
             parts->source->read_into(read.region, read.out, io);
@@ -97,7 +100,9 @@ void write_singly(ArrayParts& to, const Points& points, const ArrayView& from, c
 
 void write_points(ArrayHandle& handle, const Places& places, const py::array& values, const WorkOptions& options) {
     const auto parts = handle.parts();
-    const Points points = points_of(places, parts->readable().info().shape);
+    const Shape shape = parts->readable().info().shape;
+    const Points points = points_of(places, shape);
+    require_places_inside(points, shape);
     const bool variable = handle.dtype().is_variable();
     const NDArray slots = variable ? objects_to_slots(values, handle.dtype()) : NDArray();
     const ArrayView from = variable ? slots.view() : view_to_read(values, handle.dtype_of(values));

@@ -225,7 +225,7 @@ def read_picks(array: "Array", picks: Picks) -> np.ndarray[Any, Any]:
     if basic is not None:
         array.read(basic, out)
     elif out.size and picks.are_points():
-        _read_points(array, picks.rows(0, out.size)[1], out.reshape(-1))
+        _read_points(array, picks.points(), out.reshape(-1))
     elif out.size:
         _read_boxes(array, picks, out)
     return picks.arranged(out)
@@ -256,7 +256,7 @@ def write_picks(array: "Array", picks: Picks, value: Any, fields: Any = None) ->
     if basic is not None and fields is None:
         array._handle.write(_picked(array, basic), values, array._brief)
     elif fields is None and picks.are_points():
-        _write_points(array, picks.rows(0, size)[1], values.reshape(-1))
+        _write_points(array, picks.points(), values.reshape(-1))
     elif fields is None and not array._handle.is_chunked:  # a file, or a cache: neither is changed in steps
         for first in range(0, size, _POINTS):
             at, rows = picks.rows(first, min(first + _POINTS, size))

@@ -43,11 +43,12 @@ def as_index(item: Any) -> _Values:
 
 def _inside(index: _Values, length: int, axis: int) -> _Values:
     """Indices within a dimension, negative ones counted from its end."""
-    bad = (index < -length) | (index >= length)
-    if bad.any():
+    least, most = (int(index.min()), int(index.max())) if index.size else (0, -1)
+    if least < -length or most >= length:
+        bad = (index < -length) | (index >= length)
         raise IndexError(f"index {index[bad].flat[0]} is out of bounds for axis {axis} with size {length}")
-    index = index.astype(np.int64)
-    return np.where(index < 0, index + length, index)
+    index = index.astype(np.int64, copy=False)
+    return index if least >= 0 else np.where(index < 0, index + length, index)
 
 
 def _require_fit(mask: _Values, shape: tuple[int, ...], axis: int) -> None:
@@ -258,6 +259,17 @@ class Picks:
         ahead = [] if self.together is None else [self.places]
         longer = [part for part, n in zip([*ahead, *parts], self.table) if n != 1]
         return len(longer) <= 1 and not any(isinstance(part, slice) for part in longer)
+
+    def points(self) -> _Values:
+        """Rows of the indices in the array of the elements, if these are points."""
+        if self.together == list(range(len(self.full))):
+            return self.places
+        rows = np.empty((int(np.prod(self.table, dtype=np.int64)), len(self.full)), np.int64)
+        for column, axis in enumerate(self.together or []):
+            rows[:, axis] = self.places[:, column]
+        for axis, part in self.alone.items():
+            rows[:, axis] = part.start if isinstance(part, slice) else part  # a slice picks one element here
+        return rows
 
     def rows(self, first: int, last: int) -> tuple[tuple[_Values, ...], _Values]:
         """Of these elements of the table, in C order: their places in it, and rows of their indices in the array."""

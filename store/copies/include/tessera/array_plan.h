@@ -60,6 +60,8 @@ struct PlannedArray {
 
 /// The same for an array of which `missing` chunks are not stored; nullopt if there are none.
 [[nodiscard]] std::optional<std::string> undefined_chunks_note(const ArrayMetadata& metadata, std::int64_t missing);
+/// The same for the elements that an array got when its shape changed from `before` to that of the metadata.
+[[nodiscard]] std::optional<std::string> undefined_growth_note(const ArrayMetadata& metadata, const Shape& before);
 /// Whether the wishes are such that a format may not be able to express them: codecs, shards, names of dimensions.
 [[nodiscard]] bool asks_for_a_format(const ArrayWishes& wishes);
 
