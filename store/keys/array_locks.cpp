@@ -58,6 +58,55 @@ namespace tessera {
 
 namespace {
 
+/// Of all threads; under library_mutex(array_locks).
+std::vector<const LockWait*> waits;
+
+}  // namespace
+
+LockWait::LockWait(const HeldLock& wanted) : wanted_(wanted) {
+    for (const Caller* caller = &Caller::current(); caller != nullptr; caller = caller->outer) {
+        held_.insert(held_.end(), caller->locks.begin(), caller->locks.end());
+    }
+    static const bool registered = [] {
+        after_fork_in_child([] { waits.clear(); });
+        return true;
+    }();
+    (void)registered;
+    const std::lock_guard guard(library_mutex(LibraryMutex::array_locks));
+    std::vector<const LockWait*> passed;
+    if (leads_to(*this, passed)) {
+        throw invalid_argument(
+            "two threads would wait for each other for ever: the functions that update() has called write to each "
+            "other's arrays, and each has locked the chunk that the other one writes to; write to one of the arrays "
+            "after its update, or from one thread");
+    }
+    waits.push_back(this);
+}
+
+LockWait::~LockWait() {
+    const std::lock_guard guard(library_mutex(LibraryMutex::array_locks));
+    std::erase(waits, this);
+}
+
+bool LockWait::holds(const HeldLock& wanted) const {
+    return std::ranges::any_of(held_, [&](const HeldLock& lock) {
+        return lock.table == wanted.table && lock.kind == wanted.kind && (!lock.released || !*lock.released);
+    });
+}
+
+/// Whether some thread that holds what this one waits for waits, maybe by way of others, for `first`.
+bool LockWait::leads_to(const LockWait& first, std::vector<const LockWait*>& passed) const {
+    if (this != &first && first.holds(wanted_)) return true;
+    for (const LockWait* wait : waits) {
+        if (!wait->holds(wanted_) || std::ranges::find(passed, wait) != passed.end()) continue;
+        passed.push_back(wait);
+        if (wait->leads_to(first, passed)) return true;
+    }
+    return false;
+}
+
+namespace {
+
 constexpr const char* folder = ".tessera";
 constexpr const char* lock_file = ".tessera/lock";
 constexpr auto gate_byte = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max() - 1);

@@ -19,10 +19,29 @@
 
 namespace tessera {
 
+/// A thread that waits for a chunk's lock for longer than usual, for the lifetime of the object. Each knows the locks
+/// that it holds itself. If threads wait for each other, all of them are known once the last one begins to wait.
+class LockWait {
+public:
+    /// Throws invalid_argument if the thread that holds `wanted` waits, maybe by way of others, for this one.
+    explicit LockWait(const HeldLock& wanted);
+    ~LockWait();
+    LockWait(const LockWait&) = delete;
+    LockWait& operator=(const LockWait&) = delete;
+
+private:
+    [[nodiscard]] bool holds(const HeldLock& wanted) const;
+    [[nodiscard]] bool leads_to(const LockWait& first, std::vector<const LockWait*>& passed) const;
+
+    HeldLock wanted_;
+    std::vector<HeldLock> held_;
+};
+
 /// Slot 0, the shape, is a shared mutex. The chunks' slots share a fixed number of mutexes, so that an array of any
 /// size needs the same few kilobytes. Two chunks may therefore wait for each other needlessly, but cannot deadlock,
 /// because a thread holds one chunk slot at a time. A thread that would wait for itself gets an error, also when it
-/// runs a job for the one that holds the lock. Waits end when the thread is asked to stop (StopScope).
+/// runs a job for the one that holds the lock. So does a thread that would wait for one that waits for it, with locks
+/// of several arrays. Waits end when the thread is asked to stop (StopScope).
 class ThreadLocks {
 public:
     /// A hold of the shape, to be given back.
@@ -73,23 +92,30 @@ public:
 
     void lock_chunk(std::uint64_t slot) {
         require_no_chunk();
-        lock_or_stop(chunk(slot));
-        Caller::current().locks.push_back({.table = this, .kind = one_chunk});
+        std::timed_mutex& mutex = chunks_[static_cast<std::size_t>(number(slot))];
+        const HeldLock lock{.table = this, .kind = first_chunk + number(slot)};
+        if (!mutex.try_lock() && !mutex.try_lock_until(WaitClock::now() + between_stops)) {
+            const LockWait wait(lock);
+            lock_or_stop(mutex);
+        }
+        Caller::current().locks.push_back(lock);
     }
     void unlock_chunk(std::uint64_t slot) {
-        Caller::current().drop(this, one_chunk);
-        chunk(slot).unlock();
+        Caller::current().drop(this, first_chunk + number(slot));
+        chunks_[static_cast<std::size_t>(number(slot))].unlock();
     }
 
 private:
-    enum Kind : int { shared_shape, exclusive_shape, one_chunk };
+    enum Kind : int { shared_shape, exclusive_shape, first_chunk };
 
-    [[nodiscard]] std::timed_mutex& chunk(std::uint64_t slot) { return chunks_[(slot - 1) % chunks_.size()]; }
+    /// That of the chunk's mutex.
+    [[nodiscard]] int number(std::uint64_t slot) const { return static_cast<int>((slot - 1) % chunks_.size()); }
     [[nodiscard]] bool held(Kind kind) const {
         return Caller::current().holds([&](const HeldLock& lock) { return lock.table == this && lock.kind == kind; });
     }
     void require_no_chunk() const {
-        if (!held(one_chunk)) return;
+        const auto any = [&](const HeldLock& lock) { return lock.table == this && lock.kind >= first_chunk; };
+        if (!Caller::current().holds(any)) return;
         throw invalid_argument(
             "a chunk of the array is locked for the function that update() has called, which "
             "changes the elements that it was given, and cannot write to the array otherwise");

@@ -663,6 +663,30 @@ def test_a_function_of_update_that_meets_its_own_lock():
     assert b[0] == 7 and not a[:].any() and a.shape == (6,)
 
 
+def test_updates_that_would_wait_for_each_other():
+    a, b = tessera.create("a.zarr", 6, "i8", 4), tessera.create("b.zarr", 6, "i8", 4)
+    both = threading.Barrier(2)
+    told = []
+
+    def change(one, other):
+        def function(values):
+            both.wait(60)
+            other[0] = 1
+
+        try:
+            one.update(np.s_[:1], function)
+        except tessera.InvalidArgument as error:
+            told.append(str(error))
+
+    threads = [threading.Thread(target=change, args=arrays) for arrays in ((a, b), (b, a))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 1 and "wait for each other" in told[0], told
+    assert sorted([a[0], b[0]]) == [0, 1]
+
+
 def test_ctrl_c_ends_waits_for_locks():
     a = tessera.create("a.zarr", 6, "i8", 4)
     code = ("import sys, tessera\nwith tessera.open('a.zarr', 'r+').edit() as edit:\n    print('has', flush=True)\n"

@@ -417,7 +417,8 @@ class Array:
             Called as ``function(values)`` with one chunk's part, an array that it may change in place. If it returns
             anything but None, that is written instead. The part has all dimensions of the array; those picked by an
             integer have length 1. The function runs in any thread. It must not write to this array, and gets an error
-            if it does. Two functions of `update` that write to each other's arrays wait for each other until Ctrl-C.
+            if it does. If two functions of `update` write to each other's arrays and would wait for each other for
+            ever, one of them gets an error; in two processes they wait until Ctrl-C.
         where : bool
             Call ``function(values, place)`` with the place of `values` in the selection, as slices.
 
