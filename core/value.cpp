@@ -72,12 +72,12 @@ double read_double(std::string_view text) {
     return v;
 }
 
-/// Decimal digits without zeros at either end, and the exponent of the first one: 0.0120 is {"12", -2}.
-struct Decimal {
+/// JsonDecimal digits without zeros at either end, and the exponent of the first one: 0.0120 is {"12", -2}.
+struct JsonDecimal {
     std::string digits;
     std::int64_t exponent = 0;
 
-    explicit Decimal(std::string_view number) {
+    explicit JsonDecimal(std::string_view number) {
         const std::size_t e = number.find_first_of("eE");
         if (e != std::string_view::npos) {
             const std::string_view text = number.substr(e + (number[e + 1] == '+' ? 2 : 1));
@@ -114,8 +114,8 @@ int side_of(std::string_view number, double nearest) {
     char text[most_digits + 16];
     const auto end =
         std::to_chars(std::begin(text), std::end(text), std::abs(nearest), std::chars_format::scientific, most_digits);
-    const Decimal is(number);
-    const Decimal there({text, end.ptr});
+    const JsonDecimal is(number);
+    const JsonDecimal there({text, end.ptr});
     const int side =
         is.exponent != there.exponent ? (is.exponent < there.exponent ? -1 : 1) : is.digits.compare(there.digits);
     return std::signbit(nearest) ? (side < 0) - (side > 0) : (side > 0) - (side < 0);
