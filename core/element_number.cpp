@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <tessera/numbers.h>
+
 #include "element_rows.h"
 #include "time_units.h"
 
@@ -253,16 +255,7 @@ void assign_integer(const DType& dtype, const Value& v, Assign rule, std::byte* 
         least = is_signed ? -most - 1 : 0;
     }
     if (n < least || n > most) cannot(dtype, v, fmt::format("it is not between {} and {}", least, most));
-    switch (dtype.size()) {
-        case 1:
-            return store(out, static_cast<std::uint8_t>(n));
-        case 2:
-            return store(out, static_cast<std::uint16_t>(n));
-        case 4:
-            return store(out, static_cast<std::uint32_t>(n));
-        default:
-            return store(out, static_cast<std::uint64_t>(n));
-    }
+    with_integer(dtype, [&](auto number) { store(out, static_cast<decltype(number)>(n)); });
 }
 
 Value boolean_value(const DType&, const std::byte* p) {
@@ -270,17 +263,7 @@ Value boolean_value(const DType&, const std::byte* p) {
 }
 
 Value integer_value(const DType& dtype, const std::byte* p) {
-    const bool is_signed = dtype.kind() == Kind::integer;
-    switch (dtype.size()) {
-        case 1:
-            return is_signed ? Value(load<std::int8_t>(p)) : Value(load<std::uint8_t>(p));
-        case 2:
-            return is_signed ? Value(load<std::int16_t>(p)) : Value(load<std::uint16_t>(p));
-        case 4:
-            return is_signed ? Value(load<std::int32_t>(p)) : Value(load<std::uint32_t>(p));
-        default:
-            return is_signed ? Value(load<std::int64_t>(p)) : Value(load<std::uint64_t>(p));
-    }
+    return with_integer(dtype, [&](auto v) { return Value(load<decltype(v)>(p)); });
 }
 
 void assign_real(const DType& dtype, const Value& v, Assign rule, std::byte* out) {
