@@ -8,6 +8,7 @@ was found; `test_conformance.py --update` writes it.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import peers
 
 PROGRAM = os.environ["TESSERA_PROGRAM"]
 GOLDEN = pathlib.Path(os.environ["TESSERA_GOLDEN"])
+PEERS = peers.SOURCE / "tests" / "peers"
 PAGE = peers.SOURCE / "tools" / "docs" / "conformance.md"
 FORMATS = ["zmeta", "v1", "v2", "v3"]
 SHAPE, CHUNKS = (7, 5), "3,4"
@@ -209,6 +211,23 @@ def equal_values(expected, got):
     return peers.same(expected, got)
 
 
+def both_ways(bench):
+    """What tests/peers/run --report found, as a table; it must be of the versions that are pinned now."""
+    rows = {}
+    for name, results in sorted(json.loads((PEERS / "results.json").read_text()).items(), reverse=True):
+        pins = (PEERS / "environments" / f"{name}.txt").read_text().lower()
+        pins += f"zarrita=={peers.Zarrita.version} " + "".join(
+            f"zarrs=={version} " for version in re.findall('zarrs = "=(.*)"', (PEERS / "zarrs" / "Cargo.toml").read_text()))
+        for peer, one in sorted(results.items()):
+            package, version = peer.split()[0].strip(",").lower(), one["version"].split(",")[0]
+            if f"{'zarr' if package == 'zarr-python' else package}=={version} " not in pins:
+                bench.fail(f"{peer} {version} is in results.json and not pinned: tests/peers/run --report {name}")
+            cells = [f"{one[way]}" + (f"; not: {', '.join(one[f'refused, {way}'])}" if one[f"refused, {way}"] else "")
+                     for way in ("reads", "writes")]
+            rows.setdefault(f"{peer} {one['version']}", f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(f"| {peer} {row}" for peer, row in sorted(rows.items()))
+
+
 def page(bench):
     about = json.loads(tessera("formats", "--json").stdout)
     table = [row["name"] for row in about["codecs"]]
@@ -252,6 +271,20 @@ zmeta and v1.
 | format | writer | arrays |
 |---|---|---|
 {read}
+
+## Both ways: random arrays beside the newest programs
+
+Arrays of random shape, type, codecs, chunks, shards, order, fill and names, made empty and then written in boxes, some with
+consolidated metadata. `tests/peers/run --report` runs [two_way.py](../../tests/peers/two_way.py) in each of the
+environments of [tests/peers](../../tests/peers/environments) and keeps the results, from which this table is made. The
+numbers are arrays that the peer read equal, and that Tessera read equal. After “not:” stand the features for which an array
+was left out because the peer refuses it, misreads even its own or cannot describe it. No other array was read differently.
+“(store)” means zarr-python over that store: written with Tessera's codec pipeline and read with zarr's own, and the other
+way. kerchunk and VirtualiZarr read what `tessera refs` writes, and their references to an HDF5 file are read by Tessera.
+
+| peer | environment | reads | writes |
+|---|---|---|---|
+{both_ways(bench)}
 """
 
 
