@@ -11,7 +11,9 @@
 #include "array_file_row.h"
 
 #ifdef TESSERA_HDF5
+#include "convert_source.h"
 #include "hdf5_file.h"
+#include "hdf5_writer.h"
 #include "unicode.h"
 #endif
 
@@ -21,16 +23,6 @@ namespace {
 
 bool hdf5_recognise(ByteSpan first) {
     return starts_with(first, "\x89HDF\r\n\x1a\n");
-}
-
-std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& /*dtype*/, const Shape& /*shape*/,
-                                       const ArrayFileOptions& /*options*/) {
-    throw unsupported("{}: HDF5 is read, not written; .nc (netCDF-3) is", path.path.string());
-}
-
-void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& /*bundle*/, const ArrayFileOptions& /*options*/,
-                 const IoOptions& /*io*/) {
-    throw unsupported("{}: HDF5 is read, not written; .nc (netCDF-3) is", path.string());
 }
 
 #ifdef TESSERA_HDF5
@@ -258,6 +250,54 @@ void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& checker) {
     for (const std::string& name : hdf5_list({path})) checker.read_array(name);
 }
 
+/// A new file of one array.
+class SingleHdf5Sink final : public ArraySink {
+public:
+    SingleHdf5Sink(const ArrayPath& path, const ArrayInfo& info, const ArrayFileOptions& options)
+        : writer_(path.path, options.durable),
+          array_(writer_.add(path.member.value_or("data"), info, options.attributes, options.deflate_level)) {}
+    ArrayInfo info() const override { return array_->info(); }
+    const std::string& name() const override { return array_->name(); }
+    void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
+        array_->write(region, in, io);
+    }
+    void finish() override {
+        array_.reset();
+        writer_.finish();
+    }
+
+private:
+    Hdf5Writer writer_;
+    std::unique_ptr<ArraySink> array_;
+};
+
+std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& dtype, const Shape& shape,
+                                       const ArrayFileOptions& options) {
+    return std::make_unique<SingleHdf5Sink>(path, ArrayInfo{.dtype = dtype, .shape = shape, .chunks = options.chunks},
+                                            options);
+}
+
+std::unique_ptr<ArraySource> hdf5_convert(const ArraySource& source, const ArrayFileOptions& /*options*/,
+                                          const IoOptions& /*io*/) {
+    return source.info().dtype.kind() == Kind::bfloat16 ? widened_bfloat16(source) : nullptr;
+}
+
+void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& bundle, const ArrayFileOptions& options,
+                 const IoOptions& io) {
+    Hdf5Writer writer(path, options.durable);
+    for (const ArrayFileGroup& group : bundle.groups) writer.group(group.name, group.attributes);
+    for (const std::string& name : bundle.names) {
+        const std::unique_ptr<ArraySource> stored = bundle.open(name);
+        const auto converted = hdf5_convert(*stored, options, io);
+        const ArraySource& source = converted ? *converted : *stored;
+        const Value attributes = bundle.attributes ? bundle.attributes(*stored) : stored->attribute_values();
+        const auto sink = writer.add(name, source.info(), attributes, options.deflate_level);
+        bundle.copy(source, *sink);
+        bundle.made(name, source.info());
+    }
+    writer.finish();
+}
+
 #else
 
 [[noreturn]] void no_hdf5(const ArrayPath& path) {
@@ -285,6 +325,21 @@ void hdf5_check(const std::filesystem::path& path, ArrayFileChecker& /*checker*/
     no_hdf5({path});
 }
 
+std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& /*dtype*/, const Shape& /*shape*/,
+                                       const ArrayFileOptions& /*options*/) {
+    no_hdf5(path);
+}
+
+std::unique_ptr<ArraySource> hdf5_convert(const ArraySource& /*source*/, const ArrayFileOptions& /*options*/,
+                                          const IoOptions& /*io*/) {
+    return nullptr;
+}
+
+void hdf5_bundle(const std::filesystem::path& path, const ArrayBundle& /*bundle*/, const ArrayFileOptions& /*options*/,
+                 const IoOptions& /*io*/) {
+    no_hdf5({path});
+}
+
 #endif
 
 }  // namespace
@@ -293,12 +348,14 @@ extern constinit const ArrayFileFormat hdf5_format{
     .name = "hdf5",
     .extension = ".h5",
     .also = ".hdf5 .nc4 .he5 ",
-    .about = "HDF5 and netCDF-4, read only",
+    .about = "HDF5 and netCDF-4",
+    .deflates = true,
     .recognise = hdf5_recognise,
     .members = hdf5_list,
     .groups = hdf5_groups,
     .open = hdf5_open,
     .create = hdf5_create,
+    .convert = hdf5_convert,
     .describe = hdf5_describe,
     .check = hdf5_check,
     .bundle = hdf5_bundle,

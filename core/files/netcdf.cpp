@@ -31,18 +31,6 @@ const NetcdfVariable& find_variable(const NetcdfHeader& header, const ArrayPath&
 
 // ---- writing
 
-/// Attributes that readers expect in the type of their variable.
-bool has_variables_type(std::string_view name) {
-    constexpr std::array names{netcdf_fill,
-                               std::string_view("missing_value"),
-                               std::string_view("valid_min"),
-                               std::string_view("valid_max"),
-                               std::string_view("valid_range"),
-                               std::string_view("flag_values"),
-                               std::string_view("flag_masks")};
-    return std::ranges::count(names, name) > 0;
-}
-
 /// An attribute as it is stored.
 struct NetcdfValues {
     std::uint32_t type = nc_char;
@@ -132,7 +120,7 @@ public:
         const std::optional<std::uint32_t> type = netcdf_type(dtype);
         if (!type) throw unsupported("{}: netCDF-3 has no elements of type {}", name, dtype.to_string());
         if (name.empty() || name.find('/') != std::string::npos) {
-            throw unsupported("'{}' cannot be the name of a variable of netCDF-3, which has no groups", name);
+            throw unsupported("'{}' cannot be the name of a variable of netCDF-3, which has no groups; .nc4 has", name);
         }
         Variable v{.name = name, .type = *type, .dtype = dtype, .shape = shape};
         const Value* const names = attributes.find(netcdf_dimensions);

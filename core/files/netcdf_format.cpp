@@ -263,6 +263,17 @@ std::optional<std::uint32_t> netcdf_type(const DType& dtype) {
     return std::nullopt;
 }
 
+bool has_variables_type(std::string_view name) {
+    constexpr std::array names{netcdf_fill,
+                               std::string_view("missing_value"),
+                               std::string_view("valid_min"),
+                               std::string_view("valid_max"),
+                               std::string_view("valid_range"),
+                               std::string_view("flag_values"),
+                               std::string_view("flag_masks")};
+    return std::ranges::count(names, name) > 0;
+}
+
 bool is_cdf5_type(std::uint32_t type) {
     return type > 6;
 }

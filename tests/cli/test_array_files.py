@@ -339,8 +339,27 @@ class HDF5(ProgramTest):
         self.assertIn("flipped.h5::x", self.tessera("verify", "flipped.h5", code=1))
         (self.folder / "short.h5").write_bytes(whole[:200])
         self.refused("info", "short.h5", says=["short.h5", "libhdf5"])
-        self.save("x.npy", np.arange(3))
-        self.refused("copy", "x.npy", "x.h5", says="x.h5")
+
+    def test_what_is_written_is_read_by_h5py(self):
+        arrays = {f"g/{np.dtype(d).name}_{n}": (np.arange(60).reshape(3, 4, 5) % 7).astype(d)
+                  for n, d in enumerate(["<i1", ">i2", "<u4", "<i8", "<f2", ">f4", "<f8", "<c8", ">c16", "S3"])}
+        arrays["g/pair"] = np.zeros(3, [("a", "<i4"), ("b", ">f8", (2,))])
+        arrays["top"], arrays["none"], arrays["one"] = np.arange(7.0), np.zeros((0, 3), "i4"), np.array(5, "u2")
+        with h5py.File(self.folder / "a.h5", "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
+            file["text"] = ["a", "größer", ""]
+        for options in [], ["--deflate", "4"]:
+            self.tessera("copy", "a.h5", "b.h5", "--quiet", "--overwrite", *options)
+            with h5py.File(self.folder / "b.h5") as file:
+                for name, array in arrays.items():
+                    self.assertEqual((file[name].dtype, file[name][...].tobytes()), (array.dtype, array.tobytes()), name)
+                self.assertEqual(file["text"].asstr()[...].tolist(), ["a", "größer", ""])
+                self.assertEqual(file["top"].compression, "gzip" if options else None)
+            self.tessera("verify", "b.h5")
+        self.save("x.npy", np.array(["a"]))
+        self.refused("copy", "x.npy", "x.h5", says="<U1")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.h5", "b.h5", "x.npy"])
 
     @unittest.skipIf(xarray is None, "no xarray")
     def test_xarray_sees_the_same(self):
@@ -360,12 +379,22 @@ class HDF5(ProgramTest):
             data.createGroup("sub").createVariable("x", "u8", ("x",))[:] = [1, 2, 3]
             data["sub"].history = "made"
         self.tessera("copy", "a.nc", "a.zarr", "--quiet")
+        self.tessera("copy", "a.zarr", "b.nc4", "--quiet", "--deflate", "1")
+        def seen(name, **options):
+            with xarray.open_dataset(self.folder / name, **options) as data:
+                return data.load()
+
         for group in None, "sub":
             for decode in True, False:
-                expected = xarray.open_dataset(self.folder / "a.nc", group=group, decode_cf=decode).load()
-                found = xarray.open_dataset(self.folder / "a.zarr", group=group, engine="zarr", consolidated=False,
-                                            decode_cf=decode).load()
-                self.assertTrue(found.identical(expected), f"{found}\n{expected}")
+                options = {"group": group, "decode_cf": decode}
+                expected = seen("a.nc", **options)
+                for found in (seen("a.zarr", engine="zarr", consolidated=False, **options),
+                              seen("b.nc4", engine="netcdf4", **options)):
+                    self.assertTrue(found.identical(expected), f"{found}\n{expected}")
+        with netCDF4.Dataset(self.folder / "b.nc4") as data:
+            self.assertEqual(data["t"].dimensions, ("time", "x"))
+            self.assertEqual(data["f"].dimensions, ("x", "bare"))
+            self.assertTrue(data["t"].filters()["zlib"])
 
 
 if __name__ == "__main__":

@@ -195,7 +195,7 @@ constexpr Command table[] = {
      "  tessera export measurements measurements.npz",
      declare_export},
     {"copy", move, "copy between arrays and array files", "copy SRC DST [options]",
-     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .nc, .safetensors, .csv or .png.\n"
+     "DST is a directory unless it ends in .zip, .npy, .npz, .ra, .mldf, .nc, .h5, .safetensors, .csv or .png.\n"
      "What is not given is taken from SRC: a copied\n"
      "array keeps chunks, codec, fill value, attributes and unknown metadata. A group is copied with all that is "
      "below\n"

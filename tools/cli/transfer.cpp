@@ -41,7 +41,7 @@ void require_fitting_options(const TransferOptions& o, bool to_file) {
         if (o.dry_run) throw invalid_argument("--dry-run: only for arrays");
         if (o.resume) throw invalid_argument("--resume: only for arrays; a file is written afresh");
         if (o.deflate && !named_array_file_format(o.destination)->deflates) {
-            throw invalid_argument("--deflate: only for .npz, but found {}", o.destination);
+            throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
         }
     } else {
         refuse(o.deflate, "--deflate");
@@ -231,14 +231,14 @@ void declare_array_options(CLI::App& app, TransferOptions& o, bool chunks_requir
 
 void declare_result_options(CLI::App& app, TransferOptions& o) {
     declare_layout(app, o, false);
-    app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
+    app.add_option("--deflate", o.deflate, "compress an .npz or .h5: 1 to 9 (default 0, stored)")->option_text("LEVEL");
     app.add_flag("--overwrite", o.overwrite, "replace what lies at the destination, once the new one is complete");
 }
 
 namespace {
 
 void declare_file_options(CLI::App& app, TransferOptions& o) {
-    app.add_option("--deflate", o.deflate, "compress an .npz: 1 to 9 (default 0, stored)")->option_text("LEVEL");
+    app.add_option("--deflate", o.deflate, "compress an .npz or .h5: 1 to 9 (default 0, stored)")->option_text("LEVEL");
     declare_object_strings(app, o);
 }
 

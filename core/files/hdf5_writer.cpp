@@ -1,0 +1,403 @@
+#ifdef TESSERA_HDF5
+#include "hdf5_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <tessera/copy_elements.h>
+#include <tessera/element.h>
+#include <tessera/error_text.h>
+
+#include "netcdf_format.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t wanted_chunk_bytes = 1 << 20;
+
+void require_hdf5(bool good, std::string_view what) {
+    if (!good) throw Error(ErrorCode::io, fmt::format("{}: {}", what, hdf5_error()));
+}
+
+Hdf5Id ordered(hid_t native, const DType& dtype) {
+    Hdf5Id type(H5Tcopy(native), H5Tclose);
+    if (dtype.size() > 1) H5Tset_order(type.get(), dtype.order() == ByteOrder::big ? H5T_ORDER_BE : H5T_ORDER_LE);
+    return type;
+}
+
+Hdf5Id half_type(const DType& dtype) {
+    Hdf5Id type = ordered(H5T_NATIVE_FLOAT, dtype);
+    H5Tset_fields(type.get(), 15, 10, 5, 0, 10);
+    H5Tset_size(type.get(), 2);
+    H5Tset_ebias(type.get(), 15);
+    return type;
+}
+
+Hdf5Id text_type(std::size_t size) {
+    Hdf5Id type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type.get(), size);
+    if (size != H5T_VARIABLE) H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+    return type;
+}
+
+Hdf5Id written_type(const DType& dtype);
+
+Hdf5Id written_compound(const DType& dtype) {
+    Hdf5Id type(H5Tcreate(H5T_COMPOUND, static_cast<std::size_t>(dtype.size())), H5Tclose);
+    for (const Field& field : dtype.fields()) {
+        Hdf5Id part = written_type(field.dtype);
+        if (!field.shape.empty() || field.shape.rank() > 0) {
+            std::array<hsize_t, max_rank> lengths{};
+            std::ranges::copy(field.shape, lengths.begin());
+            part = Hdf5Id(H5Tarray_create2(part.get(), static_cast<unsigned>(field.shape.rank()), lengths.data()),
+                          H5Tclose);
+        }
+        require_hdf5(H5Tinsert(type.get(), field.name.c_str(), static_cast<std::size_t>(field.offset), part.get()) >= 0,
+                     fmt::format("field {} is refused", field.name));
+    }
+    return type;
+}
+
+/// The type of elements in the file. A Boolean is a byte, as in netCDF.
+Hdf5Id written_type(const DType& dtype) {
+    const std::int64_t size = dtype.size();
+    switch (dtype.kind()) {
+        case Kind::boolean:
+            return Hdf5Id(H5Tcopy(H5T_NATIVE_INT8), H5Tclose);
+        case Kind::integer:
+            return ordered(size == 1   ? H5T_NATIVE_INT8
+                           : size == 2 ? H5T_NATIVE_INT16
+                           : size == 4 ? H5T_NATIVE_INT32
+                                       : H5T_NATIVE_INT64,
+                           dtype);
+        case Kind::unsigned_integer:
+            return ordered(size == 1   ? H5T_NATIVE_UINT8
+                           : size == 2 ? H5T_NATIVE_UINT16
+                           : size == 4 ? H5T_NATIVE_UINT32
+                                       : H5T_NATIVE_UINT64,
+                           dtype);
+        case Kind::real:
+            return size == 2 ? half_type(dtype) : ordered(size == 4 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE, dtype);
+        case Kind::complex: {
+            const DType part = DType::scalar(Kind::real, size / 2, dtype.order());
+            return written_compound(DType::structure({{"r", {}, part, {}, 0}, {"i", {}, part, {}, size / 2}}, size));
+        }
+        case Kind::bytes:
+            if (size > 0) return text_type(static_cast<std::size_t>(size));
+            break;
+        case Kind::raw:
+            if (size > 0) return Hdf5Id(H5Tcreate(H5T_OPAQUE, static_cast<std::size_t>(size)), H5Tclose);
+            break;
+        case Kind::variable_text: {
+            Hdf5Id type = text_type(H5T_VARIABLE);
+            H5Tset_cset(type.get(), H5T_CSET_UTF8);
+            return type;
+        }
+        case Kind::structure:
+            return written_compound(dtype);
+        default:
+            break;
+    }
+    throw unsupported("HDF5 gets no elements of type {} from here", dtype.to_string());
+}
+
+void put_attribute(hid_t object, const std::string& name, hid_t type, std::optional<hsize_t> count, const void* data) {
+    const Hdf5Id space(count ? H5Screate_simple(1, &*count, nullptr) : H5Screate(H5S_SCALAR), H5Sclose);
+    const Hdf5Id attribute(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    require_hdf5(attribute.good() && H5Awrite(attribute.get(), type, data) >= 0,
+                 fmt::format("attribute {} cannot be written", name));
+}
+
+void put_text(hid_t object, const std::string& name, const std::string& text) {
+    const Hdf5Id type = text_type(text.size() + 1);  // with a NUL, because no type has size 0
+    H5Tset_cset(type.get(), H5T_CSET_UTF8);
+    H5Tset_strpad(type.get(), H5T_STR_NULLTERM);
+    put_attribute(object, name, type.get(), std::nullopt, text.c_str());
+}
+
+bool put_numbers(hid_t object, const std::string& name, const DType& dtype, const Value::Array& list) {
+    std::vector<std::byte> bytes;
+    try {
+        for (const Value& value : list) {
+            const ElementBytes element = element_from_value(dtype, value, Assign::exact);
+            bytes.insert(bytes.end(), element.begin(), element.end());
+        }
+    } catch (const Error&) {
+        return false;  // a value does not fit
+    }
+    const Hdf5Id type = written_type(dtype);
+    put_attribute(object, name, type.get(), static_cast<hsize_t>(list.size()), bytes.data());
+    return true;
+}
+
+/// As netCDF-4 would: numbers as a list, even of one; text; lists of texts; anything else as JSON.
+void put_value(hid_t object, const std::string& name, const Value& value, const DType* own) {
+    Value::Array list = value.is_array() ? value.as_array() : Value::Array{value};
+    for (Value& item : list) {
+        if (item.is_bool()) item = item.as_bool() ? 1 : 0;
+    }
+    if (!list.empty() && std::ranges::all_of(list, &Value::is_number)) {
+        std::vector<DType> types{"<i4", "<i8", "<u8", "<f8"};
+        if (std::ranges::any_of(list, &Value::is_double)) types = {"<f8"};
+        if (own != nullptr && has_variables_type(name)) types.insert(types.begin(), *own);
+        for (const DType& type : types) {
+            if (put_numbers(object, name, type, list)) return;
+        }
+    }
+    if (value.is_array() && !list.empty() && std::ranges::all_of(list, &Value::is_string)) {
+        std::vector<const char*> texts;
+        for (const Value& item : list) texts.push_back(item.as_string().c_str());
+        const Hdf5Id type = written_type(DType::variable_text());
+        return put_attribute(object, name, type.get(), static_cast<hsize_t>(texts.size()), texts.data());
+    }
+    put_text(object, name, value.is_string() ? value.as_string() : value.dump());
+}
+
+void put_attributes(hid_t object, const Value& values, const DType* own) {
+    for (const auto& [name, value] : values.as_object()) {
+        const bool passed = name == netcdf_dimensions || value.is_null() ||
+                            (name == netcdf_fill && own != nullptr && own->is_variable());
+        if (!passed) put_value(object, name, value, own);
+    }
+}
+
+/// A chunk of about 1 MiB: the slowest dimensions are cut first.
+Shape chosen_chunks(const Shape& shape, std::int64_t item) {
+    Shape chunks = shape;
+    for (int d = 0; d < chunks.rank(); ++d) chunks[d] = std::max<std::int64_t>(chunks[d], 1);
+    for (int d = 0; d < chunks.rank(); ++d) {
+        const std::int64_t row = byte_count(chunks, item) / chunks[d];
+        chunks[d] = std::clamp<std::int64_t>(wanted_chunk_bytes / std::max<std::int64_t>(row, 1), 1, chunks[d]);
+    }
+    return chunks;
+}
+
+Hdf5Id creation_order(hid_t kind) {
+    Hdf5Id list(H5Pcreate(kind), H5Pclose);
+    constexpr unsigned tracked = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;  // netCDF needs it to append
+    if (kind != H5P_DATASET_CREATE) H5Pset_link_creation_order(list.get(), tracked);
+    H5Pset_attr_creation_order(list.get(), tracked);
+    return list;
+}
+
+std::string scale_path(const std::string& group, const std::string& name) {
+    return group.empty() ? name : fmt::format("{}/{}", group, name);
+}
+
+/// One dataset of a writer.
+class Hdf5Sink final : public ArraySink {
+public:
+    Hdf5Sink(std::string name, Hdf5Id dataset, Hdf5Id type, ArrayInfo info)
+        : name_(std::move(name)), dataset_(std::move(dataset)), type_(std::move(type)), info_(std::move(info)) {}
+    ~Hdf5Sink() override {
+        const Hdf5Lock lock;
+        type_ = Hdf5Id();
+        dataset_ = Hdf5Id();
+    }
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return name_; }
+    void finish() override {}
+    void write(const Region& region, const ArrayView& in, const IoOptions& /*io*/) override {
+        require_inside(region, info_.shape);
+        if (region.empty()) return;
+        const auto count = static_cast<std::size_t>(element_count(region.extent));
+        Buffer bytes(count * static_cast<std::size_t>(info_.dtype.size()));
+        Arena arena;
+        copy_elements(in, MutableArrayView{bytes.data(), info_.dtype, region.extent,
+                                           contiguous_strides(region.extent, info_.dtype.size()), &arena});
+        std::vector<std::string> texts;
+        std::vector<const char*> pointers;
+        if (info_.dtype.is_variable()) {
+            const auto* slots = reinterpret_cast<const VariableSlot*>(bytes.data());
+            for (std::size_t i = 0; i < count; ++i) texts.emplace_back(slots[i].view());
+            for (const std::string& text : texts) {
+                if (text.find('\0') != std::string::npos) throw unsupported("{}: a text with a NUL in it", name_);
+                pointers.push_back(text.c_str());
+            }
+        }
+        const Hdf5Lock lock;
+        const void* const from = info_.dtype.is_variable() ? static_cast<const void*>(pointers.data()) : bytes.data();
+        write_raw(region, from);
+    }
+
+private:
+    void write_raw(const Region& region, const void* from) {
+        std::array<hsize_t, max_rank> start{}, count{};
+        for (int d = 0; d < region.rank(); ++d) {
+            start[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.start[d]);
+            count[static_cast<std::size_t>(d)] = static_cast<hsize_t>(region.extent[d]);
+        }
+        const Hdf5Id space(H5Dget_space(dataset_.get()), H5Sclose);
+        const bool scalar = region.rank() == 0;
+        const Hdf5Id memory(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(region.rank(), count.data(), nullptr),
+                            H5Sclose);
+        if (!scalar) H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+        require_hdf5(H5Dwrite(dataset_.get(), type_.get(), memory.get(), space.get(), H5P_DEFAULT, from) >= 0,
+                     fmt::format("{}: region {} cannot be written", name_, region.to_string()));
+    }
+
+    std::string name_;
+    Hdf5Id dataset_, type_;
+    ArrayInfo info_;
+};
+
+}  // namespace
+
+Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, bool durable)
+    : name_(path.string()), sink_(create_file(path, durable)) {
+    const Hdf5Lock lock;
+    std::filesystem::path folder = path.parent_path();
+    temporary_ = (folder / temporary_name()).string();
+    const Hdf5Id list = creation_order(H5P_FILE_CREATE);
+    file_ = Hdf5Id(H5Fcreate(temporary_.c_str(), H5F_ACC_EXCL, list.get(), H5P_DEFAULT), H5Fclose);
+    require_hdf5(file_.good(), fmt::format("{}: cannot be created", name_));
+}
+
+Hdf5Writer::~Hdf5Writer() {
+    const Hdf5Lock lock;
+    file_ = Hdf5Id();
+    std::error_code ignored;
+    std::filesystem::remove(temporary_, ignored);
+}
+
+void Hdf5Writer::group(const std::string& path, const Value& attributes) {
+    const Hdf5Lock lock;
+    if (path.empty()) {
+        const Hdf5Id root(H5Gopen2(file_.get(), "/", H5P_DEFAULT), H5Gclose);
+        return put_attributes(root.get(), attributes, nullptr);
+    }
+    const Hdf5Id list = creation_order(H5P_GROUP_CREATE);
+    if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) <= 0) {
+        const Hdf5Id made(H5Gcreate2(file_.get(), path.c_str(), H5P_DEFAULT, list.get(), H5P_DEFAULT), H5Gclose);
+        require_hdf5(made.good(), fmt::format("{}: group {} cannot be made", name_, path));
+    }
+    const Hdf5Id group(H5Gopen2(file_.get(), path.c_str(), H5P_DEFAULT), H5Gclose);
+    put_attributes(group.get(), attributes, nullptr);
+}
+
+std::unique_ptr<ArraySink> Hdf5Writer::add(const std::string& path, const ArrayInfo& info, Value attributes,
+                                           int deflate_level) {
+    const Hdf5Lock lock;
+    const std::string group = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
+    const std::string own = path.substr(path.rfind('/') + 1);
+    std::vector<std::string> names;
+    if (const Value* list = attributes.find(netcdf_dimensions); list != nullptr && list->is_array()) {
+        for (const Value& name : list->as_array()) names.push_back(name.is_string() ? name.as_string() : "");
+    }
+    if (std::cmp_not_equal(names.size(), info.shape.rank())) names.clear();
+    const bool is_scale = names.size() == 1 && names[0] == own;
+    // A variable with the name of a dimension that is not its coordinates has another name in netCDF-4, too.
+    const bool alias = !is_scale && std::ranges::count(names, own) > 0;
+    const std::string stored = alias ? scale_path(group, "_nc4_non_coord_" + own) : path;
+
+    Hdf5Id type = written_type(info.dtype);
+    std::array<hsize_t, max_rank> lengths{};
+    std::ranges::copy(info.shape, lengths.begin());
+    const int rank = info.shape.rank();
+    const Hdf5Id space(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, lengths.data(), nullptr), H5Sclose);
+    const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
+    Shape chunks;
+    if (rank > 0 && element_count(info.shape) > 0 && (deflate_level > 0 || !info.chunks.empty())) {
+        chunks = info.chunks.empty() ? chosen_chunks(info.shape, info.dtype.size()) : info.chunks;
+        for (int d = 0; d < rank; ++d) chunks[d] = std::min(chunks[d], info.shape[d]);
+        std::ranges::copy(chunks, lengths.begin());
+        H5Pset_chunk(list.get(), rank, lengths.data());
+        if (deflate_level > 0 && !info.dtype.is_variable()) {
+            H5Pset_shuffle(list.get());
+            H5Pset_deflate(list.get(), static_cast<unsigned>(deflate_level));
+        }
+    }
+    if (const Value* fill = attributes.find(netcdf_fill); fill != nullptr && !info.dtype.is_variable()) {
+        try {
+            const ElementBytes element = element_from_value(info.dtype, *fill, Assign::exact);
+            H5Pset_fill_value(list.get(), type.get(), element.data());
+        } catch (const Error&) {
+            // A fill of another type is only an attribute.
+        }
+    }
+    const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+    H5Pset_create_intermediate_group(links.get(), 1);
+    Hdf5Id dataset(
+        H5Dcreate2(file_.get(), stored.c_str(), type.get(), space.get(), links.get(), list.get(), H5P_DEFAULT),
+        H5Dclose);
+    require_hdf5(dataset.good(), fmt::format("{}::{}: cannot be made", name_, path));
+    if (info.dtype.kind() == Kind::boolean) attributes.set("dtype", "bool");  // xarray's mark
+    put_attributes(dataset.get(), attributes, info.dtype.kind() == Kind::boolean ? nullptr : &info.dtype);
+    if (is_scale) {
+        put_text(dataset.get(), "CLASS", "DIMENSION_SCALE");
+        put_text(dataset.get(), "NAME", own);
+        scales_.push_back({stored, info.shape[0]});
+    } else if (!names.empty() && std::ranges::count(names, "") == 0) {
+        uses_.push_back({stored, group, names, info.shape});
+    }
+    return std::make_unique<Hdf5Sink>(fmt::format("{}::{}", name_, path), std::move(dataset), std::move(type),
+                                      ArrayInfo{.dtype = info.dtype, .shape = info.shape, .chunks = chunks});
+}
+
+/// A dimension without a variable, as netCDF-4 writes it.
+void Hdf5Writer::add_bare_dimension(const std::string& path, const std::string& name, std::int64_t length) {
+    const auto extent = static_cast<hsize_t>(length);
+    const Hdf5Id space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
+    const Hdf5Id list = creation_order(H5P_DATASET_CREATE);
+    const Hdf5Id scale(
+        H5Dcreate2(file_.get(), path.c_str(), H5T_IEEE_F32BE, space.get(), H5P_DEFAULT, list.get(), H5P_DEFAULT),
+        H5Dclose);
+    require_hdf5(scale.good(), fmt::format("{}: dimension {} cannot be made", name_, name));
+    put_text(scale.get(), "CLASS", "DIMENSION_SCALE");
+    put_text(scale.get(), "NAME", fmt::format("This is a netCDF dimension but not a netCDF variable.{:10}", length));
+    scales_.push_back({path, length});
+}
+
+void Hdf5Writer::attach_scales() {
+    const Hdf5Id type(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+    for (const Use& use : uses_) {
+        std::vector<hobj_ref_t> references(use.names.size());
+        std::vector<hvl_t> lists;
+        for (std::size_t d = 0; d < use.names.size(); ++d) {
+            const std::string path = scale_path(use.group, use.names[d]);
+            const std::int64_t length = use.shape[static_cast<int>(d)];
+            auto scale = std::ranges::find(scales_, path, &Scale::path);
+            if (scale == scales_.end()) {
+                if (H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0) {
+                    throw unsupported("{}::{}: its dimension {} has the name of an array that is not its coordinates",
+                                      name_, use.path, use.names[d]);
+                }
+                add_bare_dimension(path, use.names[d], length);
+                scale = std::prev(scales_.end());
+            }
+            if (scale->length != length) {
+                throw unsupported(
+                    "{}::{}: its dimension {} has length {}, but that of another array {}; in a group of netCDF a name "
+                    "has one length",
+                    name_, use.path, use.names[d], length, scale->length);
+            }
+            require_hdf5(H5Rcreate(&references[d], file_.get(), path.c_str(), H5R_OBJECT, -1) >= 0, path);
+            lists.push_back({1, &references[d]});
+        }
+        const Hdf5Id dataset(H5Dopen2(file_.get(), use.path.c_str(), H5P_DEFAULT), H5Dclose);
+        put_attribute(dataset.get(), "DIMENSION_LIST", type.get(), static_cast<hsize_t>(lists.size()), lists.data());
+    }
+}
+
+void Hdf5Writer::finish() {
+    {
+        const Hdf5Lock lock;
+        attach_scales();
+        require_hdf5(H5Fflush(file_.get(), H5F_SCOPE_LOCAL) >= 0, fmt::format("{}: cannot be written", name_));
+        file_ = Hdf5Id();
+    }
+    // libhdf5 writes only files by their names; the sink makes the new one visible with its rights and durability.
+    const std::unique_ptr<ByteSource> made = open_file(temporary_);
+    constexpr std::uint64_t piece = 4 << 20;
+    for (std::uint64_t at = 0; at < made->size(); at += piece) {
+        sink_->append(read_range(*made, at, std::min(piece, made->size() - at)).span());
+    }
+    sink_->finish();
+}
+
+}  // namespace tessera
+#endif
