@@ -56,6 +56,18 @@ DType dtype_member(const Value& configuration, std::string_view name, const DTyp
     return v ? read_member(name, [&] { return DType::parse(v->as_string()); }) : otherwise;
 }
 
+ElementBytes scalar_member(const DType& dtype, const Value& v, std::string_view name) {
+    return read_member(name, [&] {
+        const bool is_float = dtype.kind() == Kind::real || dtype.kind() == Kind::bfloat16;
+        if (!is_float || !v.is_string() || !v.as_string().starts_with("0x")) {
+            return element_from_value(dtype, v, Assign::exact);
+        }
+        ElementBytes bytes = element_from_value(DType::raw(dtype.size()), v, Assign::exact);  // the highest first
+        if (dtype.order() == ByteOrder::little) std::ranges::reverse(bytes);
+        return bytes;
+    });
+}
+
 std::string_view choice_member(const Value& configuration, std::string_view name, std::string_view otherwise,
                                std::span<const std::string_view> choices) {
     const Value* v = given_member(configuration, name);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <tessera/dtype.h>
+#include <tessera/element.h>
 #include <tessera/value.h>
 
 namespace tessera {
@@ -22,6 +23,8 @@ void require_known_members(const Value& configuration, std::initializer_list<std
 /// One of `choices`; `otherwise` if the member is absent or null.
 [[nodiscard]] std::string_view choice_member(const Value& configuration, std::string_view name,
                                              std::string_view otherwise, std::span<const std::string_view> choices);
+/// An element in v3's notation of fill values, with the bits of a float as "0x7fc00000". `name` is for errors.
+[[nodiscard]] ElementBytes scalar_member(const DType& dtype, const Value& v, std::string_view name);
 /// The member if it is present and not null, else nullptr.
 [[nodiscard]] const Value* given_member(const Value& configuration, std::string_view name);
 

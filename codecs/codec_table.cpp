@@ -20,7 +20,9 @@ extern const CodecRow bytes_codec, sharding_codec, vlen_utf8_codec, vlen_bytes_c
     blosc_codec, gzip_codec, zstd_codec, zlib_codec, lz4_codec, bz2_codec, lzma_codec, numcodecs_blosc_codec,
     numcodecs_gzip_codec, numcodecs_zstd_codec, shuffle_codec, crc32c_codec, numcodecs_crc32c_codec, crc32_codec,
     adler32_codec, fletcher32_codec, jenkins_lookup3_codec, delta_codec, fixedscaleoffset_codec, scale_offset_codec,
-    quantize_codec, bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec;
+    quantize_codec, bitround_codec, astype_codec, packbits_codec, categorize_codec, transpose_codec, base64_codec,
+    json_codec, msgpack2_codec, cast_value_codec, conditional_codec, n5_default_codec, packed_bits_codec, reshape_codec,
+    rounded_bits_codec;
 
 namespace {
 
@@ -57,7 +59,16 @@ std::span<const CodecRow> own_codecs() {
                                   astype_codec,
                                   packbits_codec,
                                   categorize_codec,
-                                  transpose_codec};
+                                  transpose_codec,
+                                  reshape_codec,
+                                  cast_value_codec,
+                                  rounded_bits_codec,
+                                  packed_bits_codec,
+                                  n5_default_codec,
+                                  conditional_codec,
+                                  base64_codec,
+                                  json_codec,
+                                  msgpack2_codec};
     return table;
 }
 
@@ -99,16 +110,20 @@ namespace {
 
 constexpr std::string_view numcodecs_prefix = "numcodecs.";
 
-/// Finds a codec by its name in the short notation, where "numcodecs." may be omitted if no other codec has that name.
+/// Finds a codec by its name in the short notation, where "numcodecs." may be omitted if no other codec has that name
+/// there.
 const CodecRow* find_short(std::string_view name) {
-    if (const CodecRow* row = find_codec(name)) return row;
-    return find_codec(std::string(numcodecs_prefix) + std::string(name));
+    const CodecRow* const row = find_codec(name);
+    if (row != nullptr && row->short_notation) return row;
+    const CodecRow* const numcodecs = find_codec(std::string(numcodecs_prefix) + std::string(name));
+    return numcodecs != nullptr ? numcodecs : row;
 }
 
 std::string_view short_name(std::string_view name) {
     if (!name.starts_with(numcodecs_prefix)) return name;
     const std::string_view rest = name.substr(numcodecs_prefix.size());
-    return find_codec(rest) ? name : rest;
+    const CodecRow* const other = find_codec(rest);
+    return other != nullptr && other->short_notation ? name : rest;
 }
 
 std::vector<std::string_view> short_names() {

@@ -68,27 +68,47 @@ MutableArrayView without_single(const MutableArrayView& v) {
 class DeltaCodec final : public NumericFilter {
 public:
     DeltaCodec(const ChunkSpec& in, const DType& dtype, const DType& astype) : NumericFilter(in, dtype, astype) {
-        require_numbers(dtype, "dtype", true);
-        require_numbers(astype, "astype", true);
+        for (const auto& [type, name] : {std::pair(dtype, "dtype"), std::pair(astype, "astype")}) {
+            if (type.kind() != Kind::boolean) require_numbers(type, name, true);
+        }
     }
 
 private:
+    // NumPy's diff of Booleans is whether they differ.
+    template <class T>
+    static T difference(T a, T b) {
+        if constexpr (std::same_as<T, Boolean>) {
+            return down<Boolean>(up(a) != up(b));
+        } else {
+            return down<T>(minus(up(a), up(b)));
+        }
+    }
+    template <class T>
+    static T sum(T a, T b) {
+        if constexpr (std::same_as<T, Boolean>) {
+            return difference(a, b);
+        } else {
+            return down<T>(plus(up(a), up(b)));
+        }
+    }
+
     [[nodiscard]] NDArray forward(NDArray a) const override {
         with_number(a.dtype(), [&](auto type) {
             using T = decltype(type);
             const auto v = elements<T>(a);
-            for (std::size_t i = v.size(); i-- > 1;) v[i] = down<T>(minus(up(v[i]), up(v[i - 1])));
+            for (std::size_t i = v.size(); i-- > 1;) v[i] = difference(v[i], v[i - 1]);
         });
         return cast_numbers(std::move(a), native_encoded());
     }
 
     [[nodiscard]] NDArray backward(NDArray a) const override {
-        // As NumPy's cumsum.
-        a = cast_numbers(std::move(a), promoted(native_encoded(), native_decoded()));
+        // As NumPy's cumsum. (numcodecs itself decodes Booleans wrongly: all are true from the first true one on.)
+        const bool truth = native_decoded().kind() == Kind::boolean || native_encoded().kind() == Kind::boolean;
+        a = cast_numbers(std::move(a), truth ? native_decoded() : promoted(native_encoded(), native_decoded()));
         with_number(a.dtype(), [&](auto type) {
             using T = decltype(type);
             const auto v = elements<T>(a);
-            for (std::size_t i = 1; i < v.size(); ++i) v[i] = down<T>(plus(up(v[i - 1]), up(v[i])));
+            for (std::size_t i = 1; i < v.size(); ++i) v[i] = sum(v[i - 1], v[i]);
         });
         return cast_numbers(std::move(a), native_decoded());
     }
@@ -96,7 +116,7 @@ private:
     [[nodiscard]] bool at_once() const override {
         const DType dtype = native_decoded();
         const bool is_half = dtype.kind() == Kind::real && dtype.size() == 2;
-        return native_encoded() == dtype && dtype.kind() != Kind::complex && !is_half;
+        return native_encoded() == dtype && dtype.kind() != Kind::complex && dtype.kind() != Kind::boolean && !is_half;
     }
     [[nodiscard]] bool forward_to(const ArrayView& in, const MutableArrayView& out) const override {
         const MutableArrayView rows{const_cast<std::byte*>(in.data), in.dtype, in.shape, in.strides, nullptr};

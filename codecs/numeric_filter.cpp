@@ -54,6 +54,13 @@ NumericFilter::NumericFilter(const ChunkSpec& in, const DType& decoded, const DT
     }
 }
 
+void NumericFilter::encode_fill(const ChunkSpec& in) {
+    if (!in.fill) return;
+    const NDArray fill =
+        in_context([] { return "the fill value"; }, [&] { return encode(view_bytes(in.fill->data(), in_dtype_, {})); });
+    encoded_.fill.emplace(fill.bytes().begin(), fill.bytes().end());
+}
+
 NDArray NumericFilter::encode(const ArrayView& in) const {
     // A view may have the other byte order, but its bytes can be reinterpreted only in the chunk's order.
     NDArray ordered;

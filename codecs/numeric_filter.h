@@ -37,6 +37,11 @@ protected:
     /// `encoded`. Throws invalid_argument, naming both dtypes, if their sizes differ.
     NumericFilter(const ChunkSpec& in, const DType& decoded, const DType& encoded);
 
+    /// For filters that change each element by itself, in their constructor: the fill of encoded chunks is the encoded
+    /// fill, so that inner chunks that a shard leaves out are decoded to the array's fill. Throws if it has no
+    /// encoding.
+    void encode_fill(const ChunkSpec& in);
+
     [[nodiscard]] DType native_decoded() const { return decoded_.with_order(native_order); }
     [[nodiscard]] DType native_encoded() const { return encoded_.dtype.with_order(native_order); }
 

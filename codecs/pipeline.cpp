@@ -84,28 +84,6 @@ const CodecRow& find_row(const CodecConfig& config) {
 
 }  // namespace
 
-namespace {
-
-/// Makes a codec by `make(configuration)`. If the configuration is wrong only in members that decoding does not need,
-/// makes one that decodes, and keeps the error.
-template <class Make>
-auto made_to_decode(const CodecRow& row, const Value& configuration, std::optional<Error>& kept, const Make& make) {
-    try {
-        return make(configuration);
-    } catch (const Error& e) {
-        if (row.encoding_only.empty()) throw;
-        try {
-            auto codec = make(decoding_configuration(row, configuration));
-            if (!kept) kept = Error(e.code(), fmt::format("{}: {}", row.name, e.what()));
-            return codec;
-        } catch (const Error&) {  // the error is another one
-        }
-        throw;
-    }
-}
-
-}  // namespace
-
 struct CodecPipeline::State {
     ChunkSpec chunk;
     std::optional<Error> encoder_error;  ///< in members that only encoding needs

@@ -119,7 +119,9 @@ std::optional<std::string> without_filters(ArrayMetadata& m) {
         const CodecRow* row = find_codec(codec.name);
         if (row == nullptr || row->bytes_to_bytes || codec.name == "transpose") return false;
         if (row->array_to_array) return true;
-        return codec.name.starts_with("numcodecs.") || codec.configuration.find("endian") != nullptr;
+        const bool plain = codec.name == "bytes" && codec.configuration.find("endian") == nullptr;
+        const bool of_numbers = row->objects == Kind::object && codec.name != "sharding_indexed";
+        return codec.name.starts_with("numcodecs.") || (of_numbers && !plain);
     });
 }
 

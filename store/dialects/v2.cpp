@@ -184,8 +184,9 @@ DType object_dtype(const std::vector<CodecConfig>& filters) {
         numcodecs_id(name), object_filters());
 }
 
+/// json2 and its like, which ignore the order.
 bool is_json(const CodecConfig& codec) {
-    return codec.name == "numcodecs.json2";
+    return codec.name == "numcodecs.json2" || codec.name == "numcodecs.json" || codec.name == "numcodecs.msgpack2";
 }
 
 /// Whether the order is F, which the chunks do not have.

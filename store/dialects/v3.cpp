@@ -398,8 +398,14 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
         if (codec.name.starts_with("numcodecs.")) {
             said.push_back(fmt::format("Of other programs, few but zarr-python know the codec {}.", codec.name));
         }
-        if (codec.name == "scale_offset")
-            said.emplace_back("zarr-python before 3.3 cannot read the codec scale_offset.");
+        if (codec.name == "scale_offset" || codec.name == "cast_value") {
+            said.push_back(fmt::format("zarr-python before 3.3 cannot read the codec {}.", codec.name));
+        }
+        constexpr std::array<std::string_view, 5> others{"bitround", "packbits", "reshape", "n5_default",
+                                                         "conditional"};
+        if (std::ranges::find(others, codec.name) != others.end()) {
+            said.push_back(fmt::format("zarr-python cannot read the codec {}.", codec.name));
+        }
     }
     if (m.dtype.kind() == Kind::structure && m.spelling.find("data_type") == nullptr) {
         said.emplace_back("zarr-python before 3.3 cannot read structures spelt \"struct\", only \"structured\".");

@@ -270,7 +270,9 @@ std::string_view limits(const DType& /*dtype*/) {
 }  // namespace
 
 DType read_data_type(const Value& v) {
-    const CodecConfig type = codec_from_json(v);
+    CodecConfig type = codec_from_json(v);
+    if (type.name == "complex_float32") type.name = "complex64";  // the registered names
+    if (type.name == "complex_float64") type.name = "complex128";
     const auto length = [&](std::int64_t least) {
         return member(type.configuration, "length_bytes",
                       [&](const Value& n) { return read_number(n, least, longest_item); });

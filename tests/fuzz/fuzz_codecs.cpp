@@ -51,6 +51,21 @@ constexpr std::array chains{
     Chain{"bytes", "none"},
     Chain{"bytes", "vlen-array:<i4"},
     Chain{">f4", R"([{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes"}])"},
+    Chain{"<f8", R"([{"name": "scale_offset", "configuration": {"offset": -10, "scale": 0.1}}, {"name": "cast_value",
+                  "configuration": {"data_type": "uint8", "scalar_map": {"decode": [[0, "NaN"]]}}}])"},
+    Chain{"<i2", R"([{"name": "cast_value", "configuration": {"data_type": "float32", "out_of_range": "clamp"}}])"},
+    Chain{"<i4", R"([{"name": "reshape", "configuration": {"shape": [-1, 3]}}])"},
+    Chain{"<c8", R"([{"name": "bitround", "configuration": {"keepbits": 3}}])"},
+    Chain{"<i2", R"([{"name": "packbits", "configuration":
+                  {"first_bit": 2, "last_bit": 8, "padding_encoding": "last_byte"}}])"},
+    Chain{">f4", R"([{"name": "n5_default", "configuration": {"codecs":
+                  [{"name": "transpose", "configuration": {"order": [1, 0]}},
+                   {"name": "bytes", "configuration": {"endian": "big"}}, "gzip"]}}])"},
+    Chain{"<i4", R"([{"name": "conditional", "configuration": {"codecs": ["numcodecs.shuffle", "zstd",
+                  {"name": "conditional", "configuration": {"codecs": ["gzip"], "header_bits": 16}}]}}, "gzip"])"},
+    Chain{"<i4", "zlib,base64"},
+    Chain{"string", "msgpack2"},
+    Chain{"string", "json"},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 """Writes the seeds of some fuzz targets, from the descriptions of the formats and not by Tessera: `make_corpora.py` in this
 folder. The same every time."""
 
+import base64
 import gzip
 import hashlib
 import itertools
@@ -308,11 +309,38 @@ def parity():
         write("parity", name, data)
 
 
+# ---- chunks of the registered codecs, for the chains in fuzz_codecs.cpp: the first byte says which
+
+def registered_codecs():
+    """15 elements, and what lies in wait: a block cut at the edge, one too long, a mask with a bit too many."""
+    n = np.arange(15)
+    base64_chunk = base64.b64encode(zlib.compress(n.astype("<i4").tobytes()))
+    bits = sum((int(v) & 127) << 7 * i for i, v in enumerate(n * 5 - 30))
+    whole, cut, long = (struct.pack(">HHII", 0, 2, 5, 3), struct.pack(">HHII", 0, 2, 4, 2),
+                        struct.pack(">HHII", 0, 2, 2**32 - 1, 2**32 - 1))
+    floats = n.reshape(3, 5).T.astype(">f4")
+    shuffled = n.astype("<i4").view("u1").reshape(15, 4).T.tobytes()
+    inner = b"\x01\x00" + gzip.compress(shuffled, mtime=0)
+    seeds = [(34, "", n.astype("u1").tobytes()), (35, "", n.astype("<f4").tobytes()), (36, "", n.astype("<i4").tobytes()),
+             (37, "", (n + 1j).astype("<c8").tobytes()), (38, "", bits.to_bytes(14, "little") + b"\x07"),
+             (39, "", whole + gzip.compress(floats.tobytes(), mtime=0)),
+             (39, "_cut", cut + gzip.compress(np.ascontiguousarray(floats[:4, :2]).tobytes(), mtime=0)),
+             (39, "_long", long + gzip.compress(bytes(10**6), mtime=0)),
+             (40, "", gzip.compress(b"\x05" + inner, mtime=0)), (40, "_none", gzip.compress(b"\0" + shuffled, mtime=0)),
+             (40, "_bit", gzip.compress(b"\x08" + inner, mtime=0)), (41, "", base64_chunk),
+             (42, "", b"\x95" + 3 * (b"\x95" + 4 * b"\xa1t" + b"\xc0") + b"\xa2|O\x92\x03\x05"),
+             (42, "_long", b"\xdd\xff\xff\xff\xff" + b"\xdf\xff\xff\xff\xff"),
+             (43, "", json.dumps([["t", "u", None, {"v": 1.5}, ""]] * 3 + ["|O"]).encode())]
+    for chain, suffix, chunk in seeds:
+        write("codecs", f"chain_{chain}{suffix}", bytes([chain]) + chunk)
+
+
 if __name__ == "__main__":
     shards()
     journals()
     changes()
     parity()
+    registered_codecs()
     texts()
     pictures()
     tables()

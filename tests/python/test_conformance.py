@@ -99,6 +99,13 @@ CODECS = {
     "numcodecs.vlen-array": (codec("numcodecs.vlen-array", dtype="<i4"), np.array(
         [[np.arange(n, dtype="<i4").tobytes() for n in range(5)]] * 7, dtype=object)),
     "numcodecs.json2": (codec("numcodecs.json2"), TEXT),
+    "reshape": (codec("reshape", shape=[-1]), GENERAL), "cast_value": (codec("cast_value", data_type="float32"), FRACTIONS),
+    "bitround": (codec("bitround", keepbits=40), FRACTIONS), "packbits": (codec("packbits"), samples("?")),
+    "n5_default": (codec("n5_default", codecs=[{"name": "transpose", "configuration": {"order": [1, 0]}},
+                                               {"name": "bytes", "configuration": {"endian": "big"}}]), GENERAL),
+    "conditional": (codec("conditional", codecs=[{"name": "zstd", "configuration": {"level": 1}}]), GENERAL),
+    "numcodecs.base64": ("base64", GENERAL), "numcodecs.json": (codec("numcodecs.json"), TEXT),
+    "numcodecs.msgpack2": (codec("numcodecs.msgpack2"), TEXT),
 }
 
 

@@ -1,6 +1,7 @@
 """What numcodecs 0.11 makes of small arrays, for numcodecs_test.cpp; and the check of what Tessera makes of them.
 
     make.py                 writes cases.json beside this file (python3-numcodecs and the program zstd are needed)
+    make.py msgpack2        appends what numcodecs 0.17.1 with msgpack 1.2.4 makes, which Debian's lacks
     make.py check FOLDER    decodes every NAME.frame there by the codec in NAME.json and compares with NAME.raw
 """
 import gzip
@@ -96,6 +97,24 @@ def filters():
             yield codec, data
         for size in (1, 2, 4, 7):
             yield {"id": "shuffle", "elementsize": size}, data[: len(data) // size * size]
+
+
+def msgpack2():
+    texts = np.array(["", "a", "gr\u00fcn \U0001f600", "x" * 31, "x" * 32, "y" * 300, "z" * 70000, "\u0000"], object)
+    for shape in ((8,), (2, 4), (2, 1, 4)):
+        yield {"id": "msgpack2", "raw": False, "use_single_float": False, "use_bin_type": True}, texts.reshape(shape)
+    yield {"id": "msgpack2"}, np.array(["t"] * 20, object)
+
+
+def append_msgpack2():
+    file = pathlib.Path(__file__).parent / "cases.json"
+    kept = [c for c in json.loads(file.read_text()) if c["codec"]["name"] != "numcodecs.msgpack2"]
+    for config, a in msgpack2():
+        codec = numcodecs.get_codec(dict(config))
+        encoded = codec.encode(a)
+        kept.append(case(config, a, encoded, np.asarray(codec.decode(encoded)), True))
+    text = ",\n".join(json.dumps(c, separators=(",", ":")) for c in kept)
+    file.write_text(f"[\n{text}\n]\n")
 
 
 def samples():
@@ -210,4 +229,9 @@ def check(folder):
 
 
 if __name__ == "__main__":
-    check(pathlib.Path(sys.argv[2])) if sys.argv[1:2] == ["check"] else make()
+    if sys.argv[1:2] == ["check"]:
+        check(pathlib.Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["msgpack2"]:
+        append_msgpack2()
+    else:
+        make()

@@ -63,6 +63,11 @@ TEST(V3, data_types_in_every_spelling) {
     EXPECT_EQ(v3.load({{"data_type", "\"string\""}, {"fill_value", "\"x\""}, {"codecs", R"([{"name": "vlen-utf8"}])"}})
                   .dtype.kind(),
               Kind::variable_text);
+    for (const auto& [name, dtype] : {std::pair("complex_float32", "<c8"), std::pair("complex_float64", "<c16")}) {
+        const Changes complex{{"data_type", '"' + std::string(name) + '"'}, {"fill_value", "[1.0, 2.0]"}};
+        EXPECT_EQ(v3.load(complex).dtype, dtype);
+        v3.kept(complex);
+    }
     for (const char* name : {"\"variable_length_bytes\"", "\"bytes\""}) {
         const Changes changes{{"data_type", name},
                               {"fill_value", "\"AAE=\""},
