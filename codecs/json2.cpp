@@ -36,7 +36,8 @@ void take_objects(const Value& list, const Shape& shape, bool ends_with_shape, c
                   const MutableArrayView& out) {
     const std::size_t least = ends_with_shape ? 2 : 1;
     const std::size_t items = list.is_array() ? list.as_array().size() : 0;
-    if (items < least) throw corrupt("it is no JSON list that ends with a dtype{}", ends_with_shape ? " and a shape" : "");
+    if (items < least)
+        throw corrupt("it is no JSON list that ends with a dtype{}", ends_with_shape ? " and a shape" : "");
     const Value expected(Value::Array(shape.begin(), shape.end()));
     if (ends_with_shape && list.as_array().back() != expected) {
         throw corrupt("the shape at its end is {}, expected {}", list.as_array().back().dump(), expected.dump());
@@ -129,6 +130,10 @@ std::unique_ptr<ArrayToBytesCodec> make_json_codec(const Value& configuration, c
     return make(configuration, in, false);
 }
 
+/// Python's options for writing.
+constexpr std::string_view json_encoder = R"({"skipkeys": null, "ensure_ascii": null, "check_circular": null,
+    "allow_nan": null, "sort_keys": null, "indent": null, "separators": null})";
+
 }  // namespace
 
 extern constinit const CodecRow json2_codec{
@@ -137,8 +142,7 @@ extern constinit const CodecRow json2_codec{
     .array_to_bytes = make_json2_codec,
     .objects = Kind::variable_text,
     .may_hold_no_text = true,
-    .encoding_only =
-        R"({"skipkeys": null, "ensure_ascii": null, "check_circular": null, "allow_nan": null, "sort_keys": null, "indent": null, "separators": null})",
+    .encoding_only = json_encoder,
 };
 
 extern constinit const CodecRow json_codec{
@@ -147,8 +151,7 @@ extern constinit const CodecRow json_codec{
     .array_to_bytes = make_json_codec,
     .objects = Kind::variable_text,
     .may_hold_no_text = true,
-    .encoding_only =
-        R"({"skipkeys": null, "ensure_ascii": null, "check_circular": null, "allow_nan": null, "sort_keys": null, "indent": null, "separators": null})",
+    .encoding_only = json_encoder,
 };
 
 }  // namespace tessera

@@ -123,15 +123,6 @@ struct CodecPipeline::State {
                               [&](const Value& configuration) { return maker(configuration, input); });
     }
 
-    void require_encoder() const {
-        if (encoder_error) {
-            throw Error(encoder_error->code(),
-                        fmt::format("{}; such chunks are read, but none is written: a copy can have another codec",
-                                    encoder_error->what()));
-        }
-        if (const ShardCodec* shards = array_to_bytes.codec->shard()) shards->inner().require_encoder();
-    }
-
     void add(const CodecConfig& config) {
         const CodecRow& row = find_row(config);
         in_context([&] { return config.name; },
@@ -382,12 +373,17 @@ const ChunkSpec& CodecPipeline::chunk() const {
 }
 
 void CodecPipeline::require_encoder() const {
-    state_->require_encoder();
+    if (const auto& error = state_->encoder_error) {
+        throw Error(error->code(), fmt::format("{}; such chunks are read, but none is written: a copy can have another "
+                                               "codec",
+                                               error->what()));
+    }
+    if (const ShardCodec* shards = state_->array_to_bytes.codec->shard()) shards->inner().require_encoder();
 }
 
 ByteSpan CodecPipeline::encode(const ArrayView& chunk, CodecScratch& scratch) const {
     const State& s = *state_;
-    if (s.encoder_error) s.require_encoder();
+    if (s.encoder_error) require_encoder();
     NDArray array;  // the output of the last array→array codec that moves elements
     ArrayView in = chunk;
     for (const auto& stage : s.array_to_array) {
@@ -432,7 +428,7 @@ Buffer CodecPipeline::encoded(const ArrayView& chunk) const {
 std::optional<ByteSpan> CodecPipeline::encode_part(ByteSpan encoded, const Region& region, const ArrayView& elements,
                                                    CodecScratch& scratch) const {
     const State& s = *state_;
-    if (s.encoder_error) s.require_encoder();
+    if (s.encoder_error) require_encoder();
     require_inside(region, chunk().shape);
     const auto axes = s.all_axes();
     if (!axes || s.bytes_to_bytes.size() != 1) return std::nullopt;
