@@ -190,7 +190,7 @@ private:
         NDArray out(to, a.shape());
         with_number(a.dtype(), [&](auto from) {
             with_number(to, [&](auto type) {
-                using From = typename decltype(from)::type;
+                using From = decltype(from);
                 using To = decltype(type);
                 if constexpr (std::convertible_to<From, double> && std::convertible_to<To, double>) {
                     cast_all(elements<From>(a), elements<To>(out), to, map);
