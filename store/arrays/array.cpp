@@ -10,12 +10,17 @@
 #include <tessera/stop.h>
 #include <algorithm>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
 #include "dialects.h"
-#include "picked.h"
+#include "many_regions.h"
+#include "picked_part.h"
+#include "points.h"
 #include "region_io.h"
 #include "resize.h"
+#include "shard_io.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 
@@ -86,35 +91,6 @@ Array Array::open(std::shared_ptr<KeyValueStore> store, std::string_view prefix)
     return ArrayAccess::open_settled(settle_batch(std::move(store), prefix), prefix);
 }
 
-Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
-    auto found = find_array(*store, prefix);
-    if (!found) throw absence(*store, prefix, "array");
-    return open_found(std::move(store), prefix, *found->dialect, std::move(found->document));
-}
-
-Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
-                              Buffer document) {
-    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
-    state->take(std::move(document));
-    return Array(std::move(state));
-}
-
-Array ArrayAccess::create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
-                                const ArrayOptions& given, Waiter* waiter) {
-    ArrayOptions options = given;
-    const FormatChoice choice = choose_format(options);
-    options.format = choice.dialect->name;
-    Array array = Array::create(std::move(store), prefix, *choice.dialect, make_metadata(options), false);
-    const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
-    for (const auto& note : {choice.note, undefined}) {
-        if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), note->text));
-    }
-    const Value attributes = new_attributes(options);
-    if (!attributes.as_object().empty()) array.attributes().replace(attributes);
-    array.publish();
-    return array;
-}
-
 void Array::set_dimension_names(const std::vector<std::optional<std::string>>& names) {
     const StoreLock lock = state_->lock_shape(LockMode::exclusive);
     ArrayMetadata m = state_->refresh()->metadata;
@@ -165,15 +141,6 @@ void Array::publish() {
 }
 
 // ---- what it is
-
-ArrayInfo array_info(const LoadedArray& loaded) {
-    ArrayInfo info{.dtype = loaded.metadata.dtype, .shape = loaded.metadata.shape, .chunks = loaded.metadata.chunks};
-    if (const ShardCodec* shards = loaded.pipeline.shard()) {
-        info.shards = info.chunks;
-        info.chunks = shards->innermost();
-    }
-    return info;
-}
 
 ArrayInfo Array::info() const {
     return array_info(*state_->loaded());

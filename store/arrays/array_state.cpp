@@ -3,6 +3,7 @@
 #include <tessera/action.h>
 #include <tessera/chunk_layout.h>
 #include <tessera/error_text.h>
+#include <tessera/shard.h>
 #include <algorithm>
 #include <utility>
 
@@ -106,6 +107,19 @@ StoreLock NodeState::lock_shape(LockMode mode) const {
 
 void NodeState::sync() const {
     if (published) store->sync();
+}
+
+const Shape& unit_shape(const LoadedArray& loaded) {
+    return loaded.pipeline.shard() != nullptr ? loaded.pipeline.shard()->grid().chunks() : loaded.grid.chunks();
+}
+
+ArrayInfo array_info(const LoadedArray& loaded) {
+    ArrayInfo info{.dtype = loaded.metadata.dtype, .shape = loaded.metadata.shape, .chunks = loaded.metadata.chunks};
+    if (const ShardCodec* shards = loaded.pipeline.shard()) {
+        info.shards = info.chunks;
+        info.chunks = shards->innermost();
+    }
+    return info;
 }
 
 ArrayState::ArrayState(std::shared_ptr<KeyValueStore> s, std::string_view p, const Dialect& d)

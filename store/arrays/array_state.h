@@ -7,8 +7,12 @@
 #include <string>
 #include <vector>
 
-#include <tessera/array.h>
+#include <tessera/array_io.h>
+#include <tessera/chunk_grid.h>
+#include <tessera/dialect.h>
 #include <tessera/memory_account.h>
+#include <tessera/metadata.h>
+#include <tessera/pipeline.h>
 
 namespace tessera {
 
@@ -32,19 +36,6 @@ private:
     ElementBytes fill_;
     VariableSlot slot_;
     std::optional<Error> fill_error_;
-};
-
-/// Access to a handle's internals for the rest of the library.
-struct ArrayAccess {
-    [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
-    /// As Array::open, without the check for an interrupted batch.
-    [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
-    /// The array of which the metadata document was read there.
-    [[nodiscard]] static Array open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
-                                          const Dialect& dialect, Buffer document);
-    /// Makes and publishes a new array; the caller holds the DestinationLock.
-    static Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
-                              const ArrayOptions& options, Waiter* waiter = nullptr);
 };
 
 /// The result of Array::info().
@@ -133,6 +124,9 @@ private:
     std::shared_ptr<const LoadedArray> loaded_;
     Buffer document_;  ///< the metadata as last read, to detect changes
 };
+
+/// The shape of a unit, which is decoded and encoded as a whole: a chunk, or with shards an inner chunk.
+[[nodiscard]] const Shape& unit_shape(const LoadedArray& loaded);
 
 /// Throws unsupported for an array that its dialect can describe and not write: v1 has no key for the chunk of a 0-d
 /// array, and no program reads back what v2 writes as JSON in order F.

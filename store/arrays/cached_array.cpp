@@ -28,9 +28,11 @@
 #include <utility>
 #include <vector>
 
+#include "array_access.h"
 #include "chunk_changes.h"
 #include "element_mask.h"
-#include "picked.h"
+#include "marked_chunks.h"
+#include "picked_part.h"
 #include "region_io.h"
 #include "resize.h"
 

@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "region_io.h"
-
 namespace tessera {
+
+StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
+    return array.store->lock(array.prefix, static_cast<std::uint64_t>(loaded.grid.linear(chunk)) + 1,
+                             LockMode::exclusive);
+}
 
 void ChunkOutput::begin(const Index& chunk, const std::string& key, bool keeps) {
     if (has_begun()) return;

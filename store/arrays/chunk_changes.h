@@ -18,6 +18,9 @@
 
 namespace tessera {
 
+/// The lock of a chunk or shard. The caller holds the shape lock.
+[[nodiscard]] StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk);
+
 /// Receives the new value of one chunk or shard. Thread rule: one thread.
 class ChunkOutput {
 public:

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
 #include "dialects.h"

@@ -1,4 +1,6 @@
 // Writing the dirty elements of chunks, as a cache holds them.
+#include "marked_chunks.h"
+
 #include <tessera/copy_elements.h>
 #include <tessera/error.h>
 #include <tessera/shard.h>
@@ -6,8 +8,7 @@
 #include <vector>
 
 #include "element_mask.h"
-#include "picked.h"
-#include "region_io.h"
+#include "picked_part.h"
 #include "shard_io.h"
 
 namespace tessera {

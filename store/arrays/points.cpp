@@ -1,5 +1,7 @@
 // The elements at many indices: Array::read_points. Those of one unit (a chunk, or in a shard an inner chunk) are read
 // together, and only its blocks that hold such elements are decoded.
+#include "points.h"
+
 #include <fmt/format.h>
 
 #include <tessera/error_text.h>
@@ -10,8 +12,10 @@
 #include <cstring>
 #include <vector>
 
-#include "picked.h"
+#include "many_regions.h"
+#include "picked_part.h"
 #include "region_io.h"
+#include "shard_io.h"
 
 namespace tessera {
 

@@ -11,7 +11,7 @@
 
 #include "chunk_changes.h"
 #include "chunk_memory.h"
-#include "picked.h"
+#include "picked_part.h"
 #include "shard_io.h"
 
 namespace tessera {
@@ -233,7 +233,8 @@ void write_selected(const ArrayState& array, const LoadedArray& loaded, const Se
 }
 
 void update_selected(const ArrayState& array, const LoadedArray& loaded, const Selection& selection,
-                     const Array::Change& change, const IoOptions& io) {
+                     const std::function<void(const Region& place, const MutableArrayView& elements)>& change,
+                     const IoOptions& io) {
     if (one_per_folder(loaded, selection.bounds()).count() > 1) require_direct(array, loaded, selection.bounds());
     const auto each = [&](const Index& index, const Picked& part, const IoOptions& within) {
         const std::string key = array.chunk_key(loaded, index);
@@ -270,15 +271,6 @@ void write_region(const ArrayState& array, const LoadedArray& loaded, const Regi
                   const IoOptions& io) {
     require_inside(array, loaded, region);
     write_selected(array, loaded, region_selection(region), in, io);
-}
-
-StoreLock lock_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& chunk) {
-    return array.store->lock(array.prefix, static_cast<std::uint64_t>(loaded.grid.linear(chunk)) + 1,
-                             LockMode::exclusive);
-}
-
-const Shape& unit_shape(const LoadedArray& loaded) {
-    return loaded.pipeline.shard() != nullptr ? loaded.pipeline.shard()->grid().chunks() : loaded.grid.chunks();
 }
 
 void read_one_chunk(const ArrayState& array, const LoadedArray& loaded, const Index& index,

@@ -14,6 +14,8 @@
 
 #include "chunk_changes.h"
 #include "region_io.h"
+#include "shard_io.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 

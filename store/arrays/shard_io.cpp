@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "region_io.h"
-
 namespace tessera {
 
 namespace {

@@ -6,6 +6,8 @@
 // With '/' between the indices, chunks lie in nested folders. Some of these may be symbolic links: to another disk, or
 // back to a folder above, so that the number of paths doubles with each level. Each real folder is visited once, first
 // those reached without links.
+#include "stored_chunks.h"
+
 #include <fmt/format.h>
 #include <tessera/error.h>
 #include <tessera/stop.h>
@@ -15,7 +17,6 @@
 #include <set>
 
 #include "keys.h"
-#include "region_io.h"
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 // Whether a stored chunk can be decoded. Private to the store module.
 #pragma once
 
-#include <tessera/verify.h>
+#include <tessera/finding.h>
 
 #include <optional>
 #include <string>

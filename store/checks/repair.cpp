@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "batch.h"
-#include "beside_store.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "destination_lock_file.h"
 #include "move_aside.h"
 #include "repair_seal.h"
 #include "resize.h"
+#include "sealed_file_store.h"
 
 namespace tessera {
 
@@ -434,7 +434,7 @@ RepairReport repair(const std::shared_ptr<KeyValueStore>& store, std::string_vie
     }
     if (!options.dry_run) store->sync();
     count_set_aside(*store, prefix, nodes, options, report);
-    if (const auto* beside = dynamic_cast<const BesideStore*>(store.get())) {
+    if (const auto* beside = dynamic_cast<const SealedFileStore*>(store.get())) {
         for (Repaired& one : report.actions) one.finding.key = beside->shown(one.finding.key);
         for (Finding& finding : report.remaining) finding.key = beside->shown(finding.key);
     }

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "beside_store.h"
 #include "parity_restore.h"
 #include "replace_directory.h"
 #include "seal_changes.h"
+#include "sealed_file_store.h"
 #include "snapshot_record.h"
 
 namespace tessera {
@@ -138,7 +138,7 @@ private:
 
     /// A snapshot shares the files of chunks that have not changed since, and so their damage.
     void mend_in_snapshots(const std::string& node, std::vector<Restored>& restored) {
-        if (!store_.folder_id("") || dynamic_cast<const BesideStore*>(&store_) != nullptr) return;
+        if (!store_.folder_id("") || dynamic_cast<const SealedFileStore*>(&store_) != nullptr) return;
         std::vector<MendedFile> files;
         std::vector<Restored*> of;
         for (Restored& one : restored) {
@@ -207,7 +207,7 @@ void restore_in_rounds(const std::shared_ptr<KeyValueStore>& store, std::string_
         const std::int64_t before = report.done;
         seals.run(report);
         if (options.dry_run) {
-            const auto* beside = dynamic_cast<const BesideStore*>(store.get());
+            const auto* beside = dynamic_cast<const SealedFileStore*>(store.get());
             const bool whole_file = beside != nullptr && beside->of_file() && !seals.restored().empty();
             std::erase_if(findings, [&](const Finding& f) {
                 return whole_file || f.remedy == Remedy::restore || seals.restored().contains(f.key) ||

@@ -26,7 +26,7 @@ inline bool holds(const std::vector<std::string>& names, std::string_view name) 
     return std::ranges::binary_search(names, name);
 }
 
-/// What verify() says of a path, with keys of what lies in the seal as they are in a BesideStore.
+/// What verify() says of a path, with keys of what lies in the seal as they are in a SealedFileStore.
 [[nodiscard]] VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& options);
 
 /// A walk over all nodes. See verify.cpp for nodes and other files, and verify_array.cpp for the chunks of arrays.
@@ -39,7 +39,7 @@ public:
           walk_(*store, root, [this](const std::string& link) { return probe_node(*store_, link).has_value(); }) {}
 
     VerifyReport run();
-    /// Compares a BesideStore with its seal, after what was found otherwise.
+    /// Compares a SealedFileStore with its seal, after what was found otherwise.
     VerifyReport run_beside(VerifyReport found);
 
 private:

@@ -6,8 +6,8 @@
 #include <tessera/error.h>
 #include <tessera/group.h>
 #include <tessera/place.h>
-#include <tessera/repair.h>
 #include <tessera/seal.h>
+#include <tessera/set_aside.h>
 #include <tessera/snapshot.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 #include <utility>
 
 #include "batch.h"
-#include "beside_store.h"
 #include "destination_lock_file.h"
 #include "metadata_json.h"
 #include "node_files.h"
+#include "sealed_file_store.h"
 #include "snapshot_record.h"
 #include "verifier.h"
 
@@ -398,16 +398,6 @@ void Verifier::check_snapshot(const std::string& path) {
     }
 }
 
-std::string_view kind_name(FindingKind kind) {
-    constexpr std::array<std::string_view, 7> names{"damage",    "changed",  "lost", "added",
-                                                    "unchecked", "leftover", "note"};
-    return names[static_cast<std::size_t>(kind)];
-}
-
-bool is_harmless(FindingKind kind) {
-    return kind == FindingKind::leftover || kind == FindingKind::note;
-}
-
 std::int64_t VerifyReport::count(FindingKind kind) const {
     return std::ranges::count(findings, kind, &Finding::kind);
 }
@@ -418,7 +408,7 @@ bool VerifyReport::sound() const {
 
 VerifyReport verify(const std::shared_ptr<KeyValueStore>& store, std::string_view prefix,
                     const VerifyOptions& options) {
-    if (const auto* beside = dynamic_cast<const BesideStore*>(store.get())) {
+    if (const auto* beside = dynamic_cast<const SealedFileStore*>(store.get())) {
         VerifyReport report = verify_with_seal({beside->path(), {}}, options);
         // Sealed files and bags are changed by nothing but a restoration from parity.
         for (Finding& finding : report.findings) {

@@ -16,6 +16,7 @@
 #include "metadata_json.h"
 #include "region_io.h"
 #include "resize.h"
+#include "stored_chunks.h"
 #include "verifier.h"
 
 namespace tessera {

@@ -12,10 +12,10 @@
 #include <functional>
 #include <utility>
 
-#include "beside_store.h"
 #include "check_chunk.h"
 #include "copy_bytes.h"
 #include "directories.h"
+#include "sealed_file_store.h"
 #include "verifier.h"
 
 namespace tessera {
@@ -149,7 +149,7 @@ VerifyReport verify_content(const ArrayPath& path, const VerifyOptions& options)
 VerifyReport verify_with_seal(const ArrayPath& path, const VerifyOptions& options) {
     const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt;
     if (!beside) return verify_content(path, options);
-    const bool of_file = dynamic_cast<const BesideStore&>(*beside->store).of_file();
+    const bool of_file = dynamic_cast<const SealedFileStore&>(*beside->store).of_file();
     if (!of_file) return Verifier(beside->store, beside->prefix, options).run();
     VerifyReport report;
     // A missing file is known from the seal alone.
@@ -163,7 +163,7 @@ VerifyReport verify(std::string_view text, const VerifyOptions& options) {
     VerifyReport report = verify_with_seal(path, options);
     if (const auto beside = options.seals ? place_beside(path.path, {.read_only = true}) : std::nullopt) {
         for (Finding& finding : report.findings) {
-            finding.key = dynamic_cast<const BesideStore&>(*beside->store).shown(finding.key);
+            finding.key = dynamic_cast<const SealedFileStore&>(*beside->store).shown(finding.key);
         }
     }
     return report;

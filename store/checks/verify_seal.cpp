@@ -4,10 +4,10 @@
 #include <tessera/parity.h>
 #include <tessera/seal.h>
 
-#include "beside_store.h"
 #include "parity_archive.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
+#include "sealed_file_store.h"
 #include "verifier.h"
 
 namespace tessera {
@@ -68,7 +68,7 @@ void Verifier::check_parity(const std::string& path, const SealState& state) {
     const auto archive = ParityArchive::open(*store_, place(path));
     if (!archive) return;
     PathSet undecodable;
-    const auto* beside = dynamic_cast<const BesideStore*>(store_.get());
+    const auto* beside = dynamic_cast<const SealedFileStore*>(store_.get());
     const bool of_file = beside != nullptr && beside->of_file();
     for (const Finding& finding : report_.findings) {
         const bool within = path.empty() || finding.key.starts_with(path + '/');

@@ -10,9 +10,11 @@
 #include <functional>
 
 #include "chunk_memory.h"
+#include "array_access.h"
 #include "copy_bytes.h"
 #include "region_io.h"
 #include "resize.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 

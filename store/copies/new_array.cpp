@@ -29,6 +29,7 @@
 #include <functional>
 #include <span>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "dialects.h"
 #include "directory_store.h"

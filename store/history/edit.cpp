@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
 #include "group_access.h"

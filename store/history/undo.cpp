@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
 #include "dialects.h"

@@ -14,8 +14,10 @@
 #include <tessera/picture.h>
 #include <tessera/slices.h>
 
+#include "array_access.h"
 #include "missing.h"
 #include "region_io.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 

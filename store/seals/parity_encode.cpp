@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "beneath.h"
-#include "beside_store.h"
 #include "descriptor.h"
 #include "parity_code.h"
+#include "sealed_file_store.h"
 
 namespace tessera {
 
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t second = 1'000'000'000;
 
 std::string path_of(const KeyValueStore& store, const std::string& key) {
-    if (const auto* beside = dynamic_cast<const BesideStore*>(&store)) return beside->file_of(key).string();
+    if (const auto* beside = dynamic_cast<const SealedFileStore*>(&store)) return beside->file_of(key).string();
     return (std::filesystem::path(store.name()) / key).string();
 }
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <span>
 
-#include "beside_store.h"
 #include "copy_bytes.h"
 #include "keys.h"
 #include "lines.h"
@@ -27,6 +26,7 @@
 #include "resize.h"
 #include "seal_changes.h"
 #include "seal_mark.h"
+#include "sealed_file_store.h"
 #include "sha256.h"
 #include "sums.h"
 
@@ -241,11 +241,11 @@ std::optional<Place> place_of_seal(const std::filesystem::path& real, const std:
     if (facts && facts->directory) {
         // Asks for the parity alone, because everything else of the bag may be lost.
         const bool bag = std::filesystem::is_directory(status_of(real / bag_seal_folder / "parity"));
-        return bag ? std::optional(Place{BesideStore::of_bag(real, options), ""}) : std::nullopt;
+        return bag ? std::optional(Place{SealedFileStore::of_bag(real, options), ""}) : std::nullopt;
     }
     if (facts && !facts->regular) return std::nullopt;
     if (!std::filesystem::is_directory(status_of(seal_folder_of(real))) && !(make && facts)) return std::nullopt;
-    return Place{BesideStore::of_file(real, options), ""};
+    return Place{SealedFileStore::of_file(real, options), ""};
 }
 
 }  // namespace
@@ -342,7 +342,7 @@ std::vector<std::string> write_tags(KeyValueStore& bag, const FileList& payload,
 /// Writes parity of everything in a bag, and returns its size in bytes.
 std::uint64_t seal_bag(const std::filesystem::path& bag, const Redundancy& parity, const IoOptions& io,
                        const StoreOptions& options) {
-    const auto beside = BesideStore::of_bag(bag, options);
+    const auto beside = SealedFileStore::of_bag(bag, options);
     return seal_with_parity(*beside, "", files_below(*beside, ""), parity, {}, io);
 }
 

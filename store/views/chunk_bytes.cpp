@@ -12,9 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "region_io.h"
+#include "array_access.h"
 #include "resize.h"
 #include "sha256.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 

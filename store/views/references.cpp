@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "array_access.h"
 #include "array_state.h"
 #include "batch.h"
 #include "hierarchy_plan.h"

@@ -1,5 +1,6 @@
 #include <tessera/stored_values.h>
 
+#include "array_access.h"
 #include "array_state.h"
 
 namespace tessera {

@@ -12,7 +12,7 @@
 
 #include "http.h"
 #include "served.h"
-#include "shelf.h"
+#include "tiles.h"
 
 namespace tessera::serve {
 

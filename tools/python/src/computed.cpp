@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "convert.h"
+#include "copies.h"
 #include "handle.h"
-#include "wishes.h"
 
 namespace tessera::python {
 

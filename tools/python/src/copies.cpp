@@ -11,8 +11,8 @@
 #include <algorithm>
 
 #include "convert.h"
+#include "copies.h"
 #include "handle.h"
-#include "wishes.h"
 
 namespace tessera::python {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-#include "picked.h"
+#include "basic_index.h"
 #include "work.h"
 
 namespace tessera::python {

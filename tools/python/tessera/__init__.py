@@ -46,8 +46,8 @@ from ._serve import Server, serve
 from ._tessera import version as __version__
 from ._results import (ArrayInfo, Difference, FileInfo, Finding, GroupInfo, Repair, Result, Seal, Statistics,
                        Verification)
-from ._upkeep import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
-from ._verbs import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
+from ._safety import remove_snapshot, repair, restore, seal, snapshot, snapshots, undo, verify
+from ._commands import (convert, copy, create, create_group, diff, digest, info, load, open, open_array, open_group,
                      refs, save, stats)
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from . import _tessera
 from ._array import Array
 from ._errors import AlreadyExists, InvalidArgument, OutOfBounds
 from ._options import ComputedOptions, LevelOptions, ProgressCallback, StepOptions, work
-from ._verbs import _absolute, _json_fill, _new_place, copy, open, open_array
+from ._commands import _absolute, _json_fill, _new_place, copy, open, open_array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -156,7 +156,7 @@ class Group(Mapping[str, Any]):
 
         The arguments are those of :func:`tessera.create`; with `data`, `shape` and `dtype` may be left out.
         """
-        from ._verbs import creation_options
+        from ._commands import creation_options
 
         self._require_writable()
         if data is None:
@@ -204,7 +204,7 @@ class Group(Mapping[str, Any]):
         if not isinstance(value, Array):
             self._save(name, value, None, None, {}, True)
             return
-        from ._verbs import copy
+        from ._commands import copy
 
         place = self._place(name)
         if os.path.realpath(place) == os.path.realpath(value.path):
@@ -318,7 +318,7 @@ class Group(Mapping[str, Any]):
             self.require_group(above)
 
     def _save(self, name: str, data: Any, shape: Any, dtype: Any, options: Mapping[str, Any], overwrite: bool) -> None:
-        from ._verbs import as_stored, creation_options
+        from ._commands import as_stored, creation_options
 
         place = self._place(name)
         values, dtype = as_stored(data, dtype, shape)

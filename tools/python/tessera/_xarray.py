@@ -20,7 +20,7 @@ from . import _tessera
 from ._array import Array
 from ._errors import Unsupported
 from ._group import Group, Members
-from ._verbs import open as open_path
+from ._commands import open as open_path
 
 _NULL_FILL = "_TESSERA_FILL_VALUE"
 _OWN = ("_ARRAY_DIMENSIONS", _NULL_FILL)

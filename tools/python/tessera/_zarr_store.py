@@ -15,7 +15,7 @@ from . import _tessera
 from ._array import Array
 from ._errors import InvalidArgument, NotFound, Unsupported
 from ._group import Group, Members
-from ._verbs import open as open_path
+from ._commands import open as open_path
 from ._zarr import NodeKeys
 
 # Formats of Zarr that zarr-python 3 reads and writes by itself.

@@ -27,6 +27,7 @@
 #include <tessera/metadata.h>
 #include <tessera/ndarray.h>
 #include <tessera/pipeline.h>
+#include <tessera/region_parts.h>
 #include <tessera/selection.h>
 
 namespace tessera {
@@ -61,18 +62,6 @@ private:
     friend class Group;
     explicit Attributes(std::shared_ptr<struct NodeState> state) : state_(std::move(state)) {}
     std::shared_ptr<struct NodeState> state_;
-};
-
-/// One of many regions to read, and the memory that receives it. `out` has the region's shape and the array's dtype, in
-/// any byte order.
-struct RegionRead {
-    Region region;
-    MutableArrayView out;
-};
-/// One of many regions to write. `in` as RegionRead::out.
-struct RegionWrite {
-    Region region;
-    ArrayView in;
 };
 
 /// Contiguous elements of any type that DType::of knows; Array::write accepts them without view().

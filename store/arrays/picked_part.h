@@ -15,7 +15,6 @@
 
 #include "array_state.h"
 #include "chunk_changes.h"
-#include "region_io.h"
 
 namespace tessera {
 

@@ -19,15 +19,15 @@ inline constexpr const char* bag_seal_folder = "tessera-seal";
 
 /// Some of the files of a directory, with another folder of it under the name ".tessera". So everything that is known
 /// of seals in ".tessera" holds for seals that lie beside what they are of. Thread rule: as the directory's store.
-class BesideStore final : public KeyValueStore, public LocalFiles {
+class SealedFileStore final : public KeyValueStore, public LocalFiles {
 public:
     /// The file alone, with the folder "NAME.tessera-seal" beside it.
-    [[nodiscard]] static std::shared_ptr<BesideStore> of_file(const std::filesystem::path& file,
-                                                              const StoreOptions& options);
+    [[nodiscard]] static std::shared_ptr<SealedFileStore> of_file(const std::filesystem::path& file,
+                                                                  const StoreOptions& options);
     /// The files of a bag (RFC 8493), without the manifest of its tag files, which lists the seal; the seal in the tag
     /// directory "tessera-seal".
-    [[nodiscard]] static std::shared_ptr<BesideStore> of_bag(const std::filesystem::path& bag,
-                                                             const StoreOptions& options);
+    [[nodiscard]] static std::shared_ptr<SealedFileStore> of_bag(const std::filesystem::path& bag,
+                                                                 const StoreOptions& options);
 
     /// The path of a key in the file system.
     [[nodiscard]] std::filesystem::path file_of(std::string_view key) const;
@@ -67,7 +67,7 @@ public:
     [[nodiscard]] const std::string& name() const override { return directory_->name(); }
 
 private:
-    BesideStore(std::shared_ptr<KeyValueStore> directory, std::string seal, std::string only, std::string without)
+    SealedFileStore(std::shared_ptr<KeyValueStore> directory, std::string seal, std::string only, std::string without)
         : directory_(std::move(directory)),
           seal_(std::move(seal)),
           only_(std::move(only)),

@@ -10,7 +10,7 @@ from ._errors import InvalidArgument
 from ._group import Group
 from ._options import ProgressCallback, work
 from ._results import Finding, Repair, Seal, Verification, verification
-from ._verbs import Path, _absolute, _path_of, _place, open
+from ._commands import Path, _absolute, _path_of, _place, open
 
 
 def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,

@@ -1,4 +1,4 @@
-#include "picked.h"
+#include "basic_index.h"
 
 #include <pybind11/numpy.h>
 

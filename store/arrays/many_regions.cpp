@@ -1,5 +1,7 @@
 // Many regions at once: Array::read_many and write_many. Each unit (a chunk, or in a shard an inner chunk) is processed
 // once, whatever the order of the regions; a shard is replaced once.
+#include "many_regions.h"
+
 #include <fmt/format.h>
 
 #include <tessera/copy_elements.h>
@@ -12,8 +14,10 @@
 
 #include "chunk_changes.h"
 #include "element_mask.h"
-#include "picked.h"
+#include "marked_chunks.h"
+#include "picked_part.h"
 #include "region_io.h"
+#include "shard_io.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "beside_store.h"
+#include "sealed_file_store.h"
 
 #include <tessera/error_text.h>
 
@@ -21,82 +21,84 @@ std::filesystem::path seal_folder_of(const std::filesystem::path& file) {
     return folder;
 }
 
-std::shared_ptr<BesideStore> BesideStore::of_file(const std::filesystem::path& file, const StoreOptions& options) {
+std::shared_ptr<SealedFileStore> SealedFileStore::of_file(const std::filesystem::path& file,
+                                                          const StoreOptions& options) {
     const std::filesystem::path place = std::filesystem::absolute(file).lexically_normal();
     const std::string name = place.filename().string();
-    return std::shared_ptr<BesideStore>(
-        new BesideStore(directory_store(place.parent_path(), options), seal_folder_of(name), name, ""));
+    return std::shared_ptr<SealedFileStore>(
+        new SealedFileStore(directory_store(place.parent_path(), options), seal_folder_of(name), name, ""));
 }
 
-std::shared_ptr<BesideStore> BesideStore::of_bag(const std::filesystem::path& bag, const StoreOptions& options) {
-    return std::shared_ptr<BesideStore>(
-        new BesideStore(directory_store(bag, options), bag_seal_folder, "", "tagmanifest-sha256.txt"));
+std::shared_ptr<SealedFileStore> SealedFileStore::of_bag(const std::filesystem::path& bag,
+                                                         const StoreOptions& options) {
+    return std::shared_ptr<SealedFileStore>(
+        new SealedFileStore(directory_store(bag, options), bag_seal_folder, "", "tagmanifest-sha256.txt"));
 }
 
-bool BesideStore::shows(std::string_view name) const {
+bool SealedFileStore::shows(std::string_view name) const {
     return only_.empty() ? name != seal_ && name != without_ && name != own_folder : name == only_;
 }
 
-std::string BesideStore::there(std::string_view key) const {
+std::string SealedFileStore::there(std::string_view key) const {
     const std::string_view first = key.substr(0, key.find('/'));
     if (first == own_folder) return seal_ + std::string(key.substr(first.size()));
     if (key.empty() || shows(first)) return std::string(key);
     throw invalid_argument("{}: {} is no part of what is sealed", name(), key);
 }
 
-std::string BesideStore::shown(std::string_view key) const {
+std::string SealedFileStore::shown(std::string_view key) const {
     const std::string_view first = key.substr(0, key.find('/'));
     return first == own_folder ? there(key) : std::string(key);
 }
 
-std::filesystem::path BesideStore::file_of(std::string_view key) const {
+std::filesystem::path SealedFileStore::file_of(std::string_view key) const {
     return std::filesystem::path(name()) / there(key);
 }
 
-std::unique_ptr<ByteSource> BesideStore::open(std::string_view key) const {
+std::unique_ptr<ByteSource> SealedFileStore::open(std::string_view key) const {
     return contains(key) ? directory_->open(there(key)) : nullptr;
 }
 
-bool BesideStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
+bool SealedFileStore::get(std::string_view key, Buffer& out, std::uint64_t limit) const {
     return contains(key) && directory_->get(there(key), out, limit);
 }
 
-void BesideStore::put(std::string_view key, ByteSpan value) {
+void SealedFileStore::put(std::string_view key, ByteSpan value) {
     directory_->put(there(key), value);
 }
 
-std::unique_ptr<ByteSink> BesideStore::create(std::string_view key) {
+std::unique_ptr<ByteSink> SealedFileStore::create(std::string_view key) {
     return directory_->create(there(key));
 }
 
-bool BesideStore::link(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
+bool SealedFileStore::link(std::string_view key, const KeyValueStore& other, std::string_view other_key) {
     if (&other == this) return directory_->link(there(key), *directory_, there(other_key));
     return directory_->link(there(key), other, other_key);
 }
 
-bool BesideStore::replace(std::string_view from, std::string_view to) {
+bool SealedFileStore::replace(std::string_view from, std::string_view to) {
     return directory_->replace(there(from), there(to));
 }
 
-std::optional<ValueStamp> BesideStore::stamp(std::string_view key) const {
+std::optional<ValueStamp> SealedFileStore::stamp(std::string_view key) const {
     return contains(key) ? directory_->stamp(there(key)) : std::nullopt;
 }
 
-bool BesideStore::contains(std::string_view key) const {
+bool SealedFileStore::contains(std::string_view key) const {
     const std::string_view first = key.substr(0, key.find('/'));
     return (first == own_folder || shows(first)) && directory_->contains(there(key));
 }
 
-bool BesideStore::erase(std::string_view key) {
+bool SealedFileStore::erase(std::string_view key) {
     return directory_->erase(there(key));
 }
 
-void BesideStore::erase_below(std::string_view prefix) {
+void SealedFileStore::erase_below(std::string_view prefix) {
     if (prefix.empty()) throw invalid_argument("{}: only what a seal is of can be removed", name());
     directory_->erase_below(there(prefix));
 }
 
-Listing BesideStore::list(std::string_view prefix) const {
+Listing SealedFileStore::list(std::string_view prefix) const {
     Listing listing = directory_->list(there(prefix));
     if (!prefix.empty()) return listing;
     const auto hidden = [this](const std::string& name) { return !shows(name); };
@@ -106,7 +108,7 @@ Listing BesideStore::list(std::string_view prefix) const {
     return listing;
 }
 
-void BesideStore::for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const {
+void SealedFileStore::for_each(std::string_view prefix, const EachValue& each, const EachFolder& folder) const {
     if (!prefix.empty()) return directory_->for_each(there(prefix), each, folder);
     const auto shown = [&](std::string_view name, const ValueSize& size) {
         if (shows(name)) each(name, size);
@@ -117,23 +119,23 @@ void BesideStore::for_each(std::string_view prefix, const EachValue& each, const
     directory_->for_each("", shown, shown_folder);
 }
 
-bool BesideStore::leads_back(std::string_view prefix) const {
+bool SealedFileStore::leads_back(std::string_view prefix) const {
     return directory_->leads_back(there(prefix));
 }
 
-std::optional<FolderId> BesideStore::folder_id(std::string_view prefix) const {
+std::optional<FolderId> SealedFileStore::folder_id(std::string_view prefix) const {
     return directory_->folder_id(there(prefix));
 }
 
-bool BesideStore::is_link(std::string_view prefix) const {
+bool SealedFileStore::is_link(std::string_view prefix) const {
     return directory_->is_link(there(prefix));
 }
 
-std::string BesideStore::link_target(std::string_view prefix) const {
+std::string SealedFileStore::link_target(std::string_view prefix) const {
     return directory_->link_target(there(prefix));
 }
 
-void BesideStore::require_direct(std::string_view key) const {
+void SealedFileStore::require_direct(std::string_view key) const {
     directory_->require_direct(there(key));
 }
 

@@ -1,0 +1,40 @@
+#include "array_access.h"
+
+#include <fmt/format.h>
+#include <tessera/error_text.h>
+#include <tessera/place.h>
+
+#include "dialects.h"
+
+namespace tessera {
+
+Array ArrayAccess::open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix) {
+    auto found = find_array(*store, prefix);
+    if (!found) throw absence(*store, prefix, "array");
+    return open_found(std::move(store), prefix, *found->dialect, std::move(found->document));
+}
+
+Array ArrayAccess::open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix, const Dialect& dialect,
+                              Buffer document) {
+    auto state = std::make_shared<ArrayState>(std::move(store), prefix, dialect);
+    state->take(std::move(document));
+    return Array(std::move(state));
+}
+
+Array ArrayAccess::create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                                const ArrayOptions& given, Waiter* waiter) {
+    ArrayOptions options = given;
+    const FormatChoice choice = choose_format(options);
+    options.format = choice.dialect->name;
+    Array array = Array::create(std::move(store), prefix, *choice.dialect, make_metadata(options), false);
+    const auto undefined = options.fill_value ? std::nullopt : undefined_note(*choice.dialect, array.metadata());
+    for (const auto& note : {choice.note, undefined}) {
+        if (note && waiter != nullptr) waiter->notes(fmt::format("{}: {}", array.name(), note->text));
+    }
+    const Value attributes = new_attributes(options);
+    if (!attributes.as_object().empty()) array.attributes().replace(attributes);
+    array.publish();
+    return array;
+}
+
+}  // namespace tessera

@@ -1,0 +1,24 @@
+// What only the library does with Array handles. Private to the store module.
+#pragma once
+
+#include <tessera/array.h>
+#include <memory>
+#include <string_view>
+#include "array_state.h"
+
+namespace tessera {
+
+/// Access to a handle's internals for the rest of the library.
+struct ArrayAccess {
+    [[nodiscard]] static const std::shared_ptr<struct ArrayState>& state(const Array& array) { return array.state_; }
+    /// As Array::open, without the check for an interrupted batch.
+    [[nodiscard]] static Array open_settled(std::shared_ptr<KeyValueStore> store, std::string_view prefix);
+    /// The array of which the metadata document was read there.
+    [[nodiscard]] static Array open_found(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                                          const Dialect& dialect, Buffer document);
+    /// Makes and publishes a new array; the caller holds the DestinationLock.
+    static Array create_whole(std::shared_ptr<KeyValueStore> store, std::string_view prefix,
+                              const ArrayOptions& options, Waiter* waiter = nullptr);
+};
+
+}  // namespace tessera

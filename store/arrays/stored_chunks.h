@@ -1,0 +1,23 @@
+// Which chunks are stored. Private to the store module.
+#pragma once
+
+#include <functional>
+#include <string>
+#include "array_state.h"
+
+namespace tessera {
+
+/// Callbacks of for_each_stored(). The keys of strays and obstacles are below the array.
+struct StoredVisitor {
+    /// A chunk, inside the grid or not. Includes unreadable things with a chunk's name (a FIFO, a dangling link): they
+    /// are not absent, but reading them fails.
+    std::function<void(const Index&, const std::string& key, const KeyValueStore::ValueSize& size)> each;
+    /// Every other value beside them.
+    std::function<void(const std::string&)> stray = [](const std::string&) {};
+    /// An obstacle to chunks: a directory in a chunk's place (then with its index), a thing that is not a folder in the
+    /// place of a folder of chunks, or a folder that the walk already visited under another name.
+    std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
+};
+void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);
+
+}  // namespace tessera

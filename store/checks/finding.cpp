@@ -1,0 +1,17 @@
+#include <tessera/finding.h>
+
+#include <array>
+
+namespace tessera {
+
+std::string_view kind_name(FindingKind kind) {
+    constexpr std::array<std::string_view, 7> names{"damage",    "changed",  "lost", "added",
+                                                    "unchecked", "leftover", "note"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+bool is_harmless(FindingKind kind) {
+    return kind == FindingKind::leftover || kind == FindingKind::note;
+}
+
+}  // namespace tessera
