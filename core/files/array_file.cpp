@@ -96,8 +96,8 @@ const ArrayFileFormat* named_array_file_format(std::string_view path) {
 }
 
 void require_no_other_file(const std::string& path) {
-    constexpr std::array others{".bin", ".dat",     ".h5",  ".hdf", ".hdf5", ".jpg", ".json", ".mat", ".nrrd",
-                                ".pkl", ".parquet", ".raw", ".tif", ".tiff", ".tsv", ".txt",  ".xls", ".xlsx"};
+    constexpr std::array others{".bin",     ".dat", ".hdf", ".jpg",  ".json", ".mat", ".nrrd", ".pkl",
+                                ".parquet", ".raw", ".tif", ".tiff", ".tsv",  ".txt", ".xls",  ".xlsx"};
     const std::filesystem::path place(path);
     std::string extension = place.extension().string();
     std::ranges::transform(extension, extension.begin(),

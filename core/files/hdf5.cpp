@@ -255,9 +255,11 @@ class SingleHdf5Sink final : public ArraySink {
 public:
     SingleHdf5Sink(const ArrayPath& path, const ArrayInfo& info, const ArrayFileOptions& options)
         : writer_(path.path, options.durable),
-          array_(writer_.add(path.member.value_or("data"), info, options.attributes, options.deflate_level)) {}
-    ArrayInfo info() const override { return array_->info(); }
-    const std::string& name() const override { return array_->name(); }
+          array_(writer_.add(path.member.value_or("data"), info, options.attributes, options.deflate_level)),
+          info_(array_->info()),
+          name_(array_->name()) {}
+    ArrayInfo info() const override { return info_; }
+    const std::string& name() const override { return name_; }
     void write(const Region& region, const ArrayView& in, const IoOptions& io) override {
         array_->write(region, in, io);
     }
@@ -268,7 +270,9 @@ public:
 
 private:
     Hdf5Writer writer_;
-    std::unique_ptr<ArraySink> array_;
+    std::unique_ptr<ArraySink> array_;  ///< gone after finish()
+    ArrayInfo info_;
+    std::string name_;
 };
 
 std::unique_ptr<ArraySink> hdf5_create(const ArrayPath& path, const DType& dtype, const Shape& shape,

@@ -178,12 +178,13 @@ CopiedHierarchy copy_to_file(const HierarchyCopy& o) {
     const ArrayFileFormat* format = named_array_file_format(o.destination);
     if (!path.member && format != nullptr && format->holds_several() && o.at) path.member = member_name(*o.at);
     const std::unique_ptr<ArraySource> stored = open_copied(o, o.source);
+    const bool keeps_attributes = format != nullptr && format->groups != nullptr;
     ArrayFileOptions options{.order = stored->info().order,
                              .deflate_level = o.deflate_level,
                              .reverse_dims = o.reverse_dims,
                              .durable = o.store.durability != Durability::none,
                              .object_strings = o.object_strings,
-                             .attributes = attributes_with_names(*stored)};
+                             .attributes = keeps_attributes ? attributes_with_names(*stored) : Value::object()};
     const auto converted = convert_for_array_file(path, *stored, options, o.io);
     const ArraySource* source = converted ? converted.get() : stored.get();
     const std::optional<Selection> selection = selection_of(o, *source);

@@ -357,6 +357,11 @@ class HDF5(ProgramTest):
                 self.assertEqual(file["text"].asstr()[...].tolist(), ["a", "größer", ""])
                 self.assertEqual(file["top"].compression, "gzip" if options else None)
             self.tessera("verify", "b.h5")
+        for name in "one.h5", "one.nc4", "one.nc", "one.safetensors":
+            self.tessera("copy", "a.h5::top", name, "--quiet")
+            self.assertEqual(self.exported(name).tolist(), list(range(7)), name)
+            (self.folder / name).unlink()
+        (self.folder / "exported.npy").unlink()
         self.save("x.npy", np.array(["a"]))
         self.refused("copy", "x.npy", "x.h5", says="<U1")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["a.h5", "b.h5", "x.npy"])

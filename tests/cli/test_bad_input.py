@@ -43,7 +43,7 @@ class BadInput(program.ProgramTest):
         for text in "[1,2]", "[1, -2]", "[1,2], 3", "0, [1,2]":
             self.refused("get", "a", text, says=[text, '"1, 2" is one element', '"1:3"'])
         self.assertEqual(self.tessera("get", "a", "[1, 2:4]"), self.tessera("get", "a", "1, 2:4"))
-        for name in "out.xlsx", "out.TIFF", "sub/out.h5":
+        for name in "out.xlsx", "out.TIFF", "sub/out.hdf":
             for words in ["import", "x.npy", name], ["copy", "a", name], ["create", name, "--shape", "3", "--dtype", "<i4"]:
                 self.refused(*words, says=[name, "are not written", ".npz", f"{name}/"])
 
@@ -76,7 +76,7 @@ class BadInput(program.ProgramTest):
         self.refused("export", ".", "all.npy", says=["tessera tree", "1 array"])
         self.refused("import", "x.npy", "a/__zmeta__/b", says="__zmeta__")
         self.refused("export", "a", "no/such/folder/x.npy", says="no/such/folder")
-        self.refused("export", "a", "a.hdf5", says=["a.hdf5", ".npy", ".npz"])
+        self.refused("export", "a", "a.hdf", says=["a.hdf", ".npy", ".npz"])
         self.refused("import", "x.npy", "y.npy", says=["y.npy", "tessera copy"])
         self.refused("import", "x.npy", "/proc/nothing/a", says="/proc/nothing/a")
 
