@@ -256,7 +256,7 @@ class Groups(ProgramTest):
         self.save("x.npy", GRID)
         self.tessera("import", "x.npy", "g/a", "--quiet")
         self.tessera("consolidate", "g", "--quiet")
-        self.tessera("copy", "g", "h", "--format", "v3")
+        self.tessera("copy", "g", "h", "--format", "v3", "--quiet")
         self.assertIn("match the nodes", self.tessera("consolidate", "h", "--check"))
         self.tessera("seal", "g", "--quiet")
         done = self.run_program("copy", "g", "i")

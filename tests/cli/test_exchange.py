@@ -302,7 +302,7 @@ class Arrays(ExchangeTest):
         before = (self.folder / "json2_null" / "0").read_bytes()
         self.refused("get", "json2_null", ":", says=["element (1,) is no text", "null"])
         self.refused("set", "json2_null", "0", "x", says="element (1,) is no text")
-        self.refused("copy", "json2_null", "copy", says="element (1,) is no text")
+        self.refused("copy", "json2_null", "copy", "--verify", says="element (1,) is no text")
         self.assertEqual((self.folder / "json2_null" / "0").read_bytes(), before)
         self.tessera("set", "json2_null", "4", "x", "--quiet")
         self.tessera("set", "json2_null", "1", "y", "--quiet")

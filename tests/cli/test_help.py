@@ -92,7 +92,7 @@ class Help(ProgramTest):
             self.assertIn(f"tessera\\-{command} (1)", self.tessera("help", "man"))
             page = self.tessera("help", "man", command)
             for option in self.options(command):
-                self.assertIn(f".B {option}".replace("-", "\\-") if option else "", page)
+                self.assertIn(option.replace("-", "\\-"), page)
         self.refused("help", "man", "nothing", says="nothing")
 
     @unittest.skipIf(shutil.which("groff") is None, "no groff")
