@@ -10,6 +10,7 @@
 #include <tessera/array.h>
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
+#include <tessera/node_facts.h>
 
 namespace tessera {
 

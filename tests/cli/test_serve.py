@@ -88,6 +88,8 @@ class Documents(ServeTest):
                          ("g.zarr/sub/a", "array", "v3", "<i4", [40, 60], [10, 20]))
         info = server.get("api/info?path=g.zarr/sub/a&stored=1").json()
         self.assertEqual((info["kind"], info["chunks_stored"], info["fill_value"]), ("array", 12, 0))
+        said = self.tessera_json("info", "g.zarr/sub/a")
+        self.assertEqual({name: info[name] for name in said}, {**said, "remarks": info["remarks"]})
         self.assertEqual(server.get("api/info?path=g.zarr").json()["attributes"], {"title": "<b>&"})
         self.assertEqual(server.get("api/info?path=g.zarr/nothing").status, 404)
         self.assertEqual(server.get("v3/zarr.json").json()["consolidated_metadata"]["metadata"]["g.zarr/sub/a"]["shape"],

@@ -69,6 +69,17 @@ def test_opens_what_others_wrote():
     assert found > 50, found
 
 
+def program_info(path):
+    """What `tessera info --json` says, but for where it was asked."""
+    said = json.loads(subprocess.run([os.environ["TESSERA_PROGRAM"], "info", path, "--json"], stdout=subprocess.PIPE,
+                                     check=True).stdout)
+    return {name: value for name, value in said.items() if name not in ("path", "store")}
+
+
+def as_program(info):
+    return {name: value for name, value in json.loads(json.dumps(info, default=float)).items() if name != "path"}
+
+
 def test_facts():
     a = tessera.create("a.zarr", (10, 20), "f4", (4, 5), fill_value=1.5, format="v3", shards=(8, 10), dims=["y", "x"],
                        attrs={"units": "m"})
@@ -77,6 +88,7 @@ def test_facts():
     assert a.dtype == np.dtype("<f4") and dict(a.attrs) == {"units": "m"} and len(a) == 10
     info = a.info
     assert info["chunks_possible"] == 4 and info["chunks_stored"] == 0 and info["logical_bytes"] == 800, info
+    assert as_program(info) == program_info("a.zarr")
     assert "chunks (4, 5) in shards (8, 10), v3, r+" in repr(a) and "<table>" in a._repr_html_()
     a.dims = ("row", None)
     assert tessera.open("a.zarr").dims == ("row", None)
@@ -303,6 +315,7 @@ def test_groups():
     assert g.tree().splitlines() == ["g.zarr/", "├── other/", "│   └── b (3,) <i4", "└── sub/"], g.tree()
     g.consolidate()
     assert g.info["consolidated"] == "fresh" and g.info["arrays"] == 1
+    assert as_program(g.info) == program_info("g.zarr")
     with raises(KeyError, "not in"):
         g["none"]
     with raises(tessera.InvalidArgument):

@@ -108,17 +108,11 @@ int calc(Session& session, const CalcCommand& given) {
         throw invalid_argument("--sel: only with --in-place; select from an operand with `tessera copy --sel`");
     Operands operands = open_operands(o.operands);
     o.out.source = o.expression;
-    const ArraySource* like = operands.arrays.empty() ? nullptr : operands.arrays.front().array.get();
-    const auto shared = operands.arrays;  // keeps `like`
+    const auto shared = operands.arrays;  // keeps them
     std::unique_ptr<ArraySource> value = calc_source(o.expression, std::move(operands.arrays));
-    const ArrayInfo info = value->info();
+    ComputedFrom from = calculated_from(shared, value->info());
+    from.paths = std::move(operands.paths);
     const auto source = converted(std::move(value), o.out.dtype, o.out.cast);
-    ComputedFrom from{.paths = operands.paths, .like = like, .chunks = info.chunks, .dimension_names = {}};
-    for (const CalcOperand& operand : shared) {
-        if (from.dimension_names.empty() && operand.array->info().shape == info.shape) {
-            from.dimension_names = dimension_names_of(*operand.array);
-        }
-    }
     return write_computed(session, o.out, *source, from, "calculated");
 }
 

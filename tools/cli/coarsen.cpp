@@ -1,27 +1,21 @@
 // tessera coarsen, pyramid
 #include <tessera/coarsen.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include <tessera/array.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
-#include <tessera/destination.h>
 #include <tessera/error_text.h>
-#include <tessera/place.h>
+#include <tessera/pyramid.h>
+#include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 
 #include "command.h"
 #include "computed.h"
 #include "options.h"
-#include "overlap.h"
-#include "report.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
@@ -48,27 +42,15 @@ Coarsening parse_with(const std::string& word) {
     return in_context([] { return "--with"; }, [&] { return parse_coarsening(word); });
 }
 
-/// The chunks of an array, clipped to the coarsened shape; empty if it has none.
-Shape chunks_like(const ArrayInfo& info, const Shape& coarse) {
-    if (info.chunks.rank() != info.shape.rank()) return {};
-    Shape chunks = info.chunks;
-    for (int d = 0; d < chunks.rank(); ++d) chunks[d] = std::clamp<std::int64_t>(coarse[d], 1, chunks[d]);
-    return chunks;
-}
-
 int coarsen(Session& session, const CoarsenCommand& o) {
     const Coarsening with = parse_with(o.with);
     std::unique_ptr<ArraySource> array = about_path(o.out.source, [&] { return open_source(o.out.source); });
     const ArraySource& like = *array;
     const Shape by = parse_factors(o.by, like.info().shape.rank());
-    const auto names = dimension_names_of(like);
     const auto source = about_path(o.out.source, [&] { return coarsen_source(std::move(array), by, with); });
-    return write_computed(session, o.out, *source,
-                          {.paths = {o.out.source},
-                           .like = &like,
-                           .chunks = chunks_like(like.info(), source->info().shape),
-                           .dimension_names = names},
-                          "coarsened");
+    ComputedFrom from = coarsened_from(like, source->info().shape);
+    from.paths = {o.out.source};
+    return write_computed(session, o.out, *source, from, "coarsened");
 }
 
 // ---- pyramid
@@ -85,180 +67,44 @@ std::vector<std::string> split_list(const std::string& text) {
     return parts;
 }
 
-/// --axes, or else the array's dimension names if OME-NGFF knows them, or else defaults for the rank.
-std::vector<std::string> axes_of(const PyramidCommand& o, const ArraySource& array) {
-    const int rank = array.info().shape.rank();
-    if (o.axes) {
-        std::vector<std::string> axes = split_list(*o.axes);
-        if (std::cmp_equal(axes.size(), rank)) return axes;
-        throw invalid_argument("--axes: {} names were given for {} dimensions", axes.size(), rank);
-    }
-    std::vector<std::string> axes;
-    for (const auto& name : dimension_names_of(array)) axes.push_back(name.value_or(""));
-    const bool known = !axes.empty() && std::ranges::all_of(axes, [](const std::string& name) {
-        return name == "t" || name == "c" || name == "z" || name == "y" || name == "x";
-    });
-    if (known) return axes;
-    const std::vector<std::string> all{"t", "c", "z", "y", "x"};
-    if (rank < 2 || rank > 5) {
-        throw invalid_argument("{}: OME-NGFF takes 2 to 5 dimensions, found {}", array.name(), rank);
-    }
-    if (rank == 4) return {"c", "z", "y", "x"};
-    return {all.end() - rank, all.end()};
-}
-
-/// --by for each dimension; a single number applies only to dimensions of space.
-Shape level_factors(const std::string& text, const std::vector<std::string>& axes) {
-    const Shape given = parse_factors(text, 1);
-    if (given.rank() != 1 || axes.size() == 1) return parse_factors(text, static_cast<int>(axes.size()));
-    Shape by;
-    for (const std::string& axis : axes) by.push_back(axis == "t" || axis == "c" ? 1 : given[0]);
-    return by;
-}
-
-/// The factors of all levels. Without --levels, adds levels until no shrinking dimension is longer than 256.
-std::vector<Shape> all_factors(const PyramidCommand& o, const Shape& shape, const Shape& by) {
-    constexpr int most = 30;
-    const int wanted = o.levels ? parse_number("--levels", *o.levels, 1, most) : most;
-    const auto is_large = [&](const Shape& now) {
-        for (int d = 0; d < now.rank(); ++d) {
-            if (by[d] > 1 && now[d] > 256) return true;
-        }
-        return false;
-    };
-    std::vector<Shape> factors{Shape::filled(shape.rank(), 1)};
-    while (std::ssize(factors) < wanted && (o.levels || is_large(coarsened(shape, factors.back())))) {
-        Shape next = factors.back();
-        for (int d = 0; d < next.rank(); ++d) next[d] = checked_multiply(next[d], by[d], "--by");
-        factors.push_back(next);
-    }
-    return factors;
-}
-
-std::vector<double> scale_of(const PyramidCommand& o, std::size_t rank) {
-    if (!o.scale) return std::vector<double>(rank, 1.0);
+std::vector<double> scale_of(const std::string& text) {
     std::vector<double> scale;
-    for (const std::string& part : split_list(*o.scale)) {
+    for (const std::string& part : split_list(text)) {
         const Value value = json_or_text(part);
         const double v = value.is_number() ? value.as_double() : 0;
-        if (!(v > 0)) throw invalid_argument("--scale: expected numbers above 0, found {}", *o.scale);
+        if (!(v > 0)) throw invalid_argument("--scale: expected numbers above 0, found {}", text);
         scale.push_back(v);
-    }
-    if (scale.size() != rank) {
-        throw invalid_argument("--scale: {} numbers were given for {} dimensions", scale.size(), rank);
     }
     return scale;
 }
 
-std::vector<std::optional<std::string>> units_of(const PyramidCommand& o, std::size_t rank) {
-    if (!o.units) return {};
-    std::vector<std::optional<std::string>> units = parse_names(*o.units);
-    if (units.size() == rank) return units;
-    throw invalid_argument("--units: {} were given for {} dimensions", units.size(), rank);
-}
-
-/// v2 or v3: the chosen one, else the array's, else v3.
-std::string pyramid_format(const PyramidCommand& o, const ArraySource& array) {
-    if (o.out.format && *o.out.format != "v2" && *o.out.format != "v3") {
-        throw invalid_argument("--format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.out.format);
-    }
-    if (o.out.format) return *o.out.format;
-    const auto* stored = dynamic_cast<const Array*>(&array);
-    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format();
-    return usual.name == "v2" ? "v2" : "v3";
-}
-
-void require_place(const PyramidCommand& o, std::size_t levels, const std::string& format) {
-    const std::string& path = o.out.destination;
-    if (names_array_file(path)) {
-        throw invalid_argument("{}: a pyramid is a group: a directory or a .zip", path);
-    }
-    require_no_other_file(path);
-    require_apart({o.out.source}, path);
-    if (!o.out.dry_run) require_pyramid_place(path, levels, dialect_named(format), o.out.overwrite);
-}
-
-/// The plan of one level: its source and its metadata.
-struct Level {
-    std::unique_ptr<ArraySource> source;
-    PlannedCopy job;
-};
-
-Level plan_level(const PyramidCommand& o, const Pyramid& pyramid, std::size_t level, const std::string& format) {
-    std::unique_ptr<ArraySource> array = open_source(o.out.source);
-    const ArrayInfo info = array->info();
-    Level made;
-    // The first level is the array bit for bit.
-    const Coarsening with = level == 0 ? Coarsening::nearest : pyramid.with;
-    made.source =
-        about_path(o.out.source, [&] { return coarsen_source(std::move(array), pyramid.factors[level], with); });
-    TransferOptions own = o.out;
-    own.format = format;
-    own.separator = "/";
-    const Shape chunks = chunks_like(info, made.source->info().shape);
-    if (!own.chunks && !chunks.empty()) own.chunks = fmt::format("{}", chunks.to_string());
-    if (format == "v3") {
-        std::string names;
-        for (const std::string& name : pyramid.axes) names += (names.empty() ? "" : ",") + name;
-        own.dimensions = names;
-    }
-    ArrayWishes wishes = wishes_of(own, false);
-    if (!own.fills.empty()) wishes.fill = json_or_text(own.fills.back());
-    const std::string node = fmt::format("{}", level);
-    made.job = {o.out.source, node,
-                in_context([&] { return join_key(o.out.destination, node); },
-                           [&] { return plan_array(*made.source, wishes); })};
-    made.job.plan.recode = "it is computed";
-    return made;
-}
-
-void make_levels(Session& session, const PyramidCommand& o, std::vector<Level>& levels, Value attributes,
-                 const std::string& format) {
-    const DestinationLock building = lock_destination(o.out.destination, session.store());
-    const auto destination =
-        open_destination(o.out.destination,
-                         {.overwrite = o.out.overwrite, .resume = false, .store = session.store(), .lock = &building});
-    destination->add_group({"", &dialect_named(format), std::move(attributes)});
-    const IoOptions io = session.io();
-    for (Level& level : levels) {
-        Array& array = destination->add(level.job.node, level.job.plan, o.out.source);
-        copy_array(*level.source, array, {.io = io});
-    }
-    destination->commit();
-}
-
 int pyramid(Session& session, const PyramidCommand& o) {
-    const std::unique_ptr<ArraySource> array = about_path(o.out.source, [&] { return open_source(o.out.source); });
-    const Shape shape = array->info().shape;
-    Pyramid p{.name = fs::path(o.out.source).stem().string(),
-              .axes = axes_of(o, *array),
-              .units = units_of(o, shape.size()),
-              .scale = scale_of(o, shape.size()),
-              .factors = {},
-              .with = parse_with(o.with)};
-    p.factors = all_factors(o, shape, level_factors(o.by, p.axes));
-    const std::string format = pyramid_format(o, *array);
-    Value attributes = multiscales_attributes(p, format == "v3");
-    require_place(o, p.factors.size(), format);
-    std::vector<Level> levels;
-    CopiedHierarchy made{.path = o.out.destination};
-    for (std::size_t level = 0; level < p.factors.size(); ++level) {
-        levels.push_back(plan_level(o, p, level, format));
-        made.planned.push_back(levels.back().job);
-    }
+    const std::string& path = o.out.destination;
+    const std::shared_ptr<const ArraySource> array =
+        about_path(o.out.source, [&] { return open_source(o.out.source); });
+    if (!names_array_file(path)) require_no_other_file(path);
+    require_apart({o.out.source}, path);
+    PyramidOptions options{.name = fs::path(o.out.source).stem().string(),
+                           .by = parse_factors(o.by, 1),
+                           .with = parse_with(o.with),
+                           .arrays = wishes_of(o.out, false),
+                           .overwrite = o.out.overwrite,
+                           .dry_run = o.out.dry_run,
+                           .io = session.io(),
+                           .store = session.store()};
+    if (o.axes) options.axes = split_list(*o.axes);
+    if (o.scale) options.scale = scale_of(*o.scale);
+    if (o.units) options.units = parse_names(*o.units);
+    if (o.levels) options.levels = parse_number("--levels", *o.levels, 1, 30);
+    if (!o.out.fills.empty()) options.arrays.fill = json_or_text(o.out.fills.back());
+    const CopiedHierarchy made = about_options({"axes", "by", "format", "levels", "scale", "units"},
+                                               [&] { return make_pyramid(array, o.out.source, path, options); });
+    session.clear_progress();
     if (o.out.dry_run) {
         report_plan(session, o.out, made);
-        return exit_done;
+    } else {
+        report_copied(session, o.out, made, "made");
     }
-    make_levels(session, o, levels, std::move(attributes), format);
-    session.clear_progress();
-    for (const PlannedCopy& job : made.planned) {
-        const std::string path = join_key(o.out.destination, job.node);
-        const Place place = find_place(path, {.read_only = true});
-        made.made.push_back(copied_array(path, Array::open(place.store, place.prefix)));
-        made.bytes += made.made.back().bytes.value_or(0);
-    }
-    report_copied(session, o.out, made, "made");
     return exit_done;
 }
 

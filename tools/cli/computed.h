@@ -1,25 +1,14 @@
 // Arrays that a command computes, written anywhere: an array in a directory or zip, or an array file.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <tessera/array_io.h>
-#include <tessera/picture.h>
+#include <tessera/write_computed.h>
 
 #include "transfer.h"
 
 namespace tessera::cli {
-
-/// The sources and the defaults of a result.
-struct ComputedFrom {
-    std::vector<std::string> paths;                                ///< paths of the sources
-    const ArraySource* like = nullptr;                             ///< its format is the default; nullptr: zmeta
-    Shape chunks = {};                                             ///< the default; empty: about 1 MiB
-    std::vector<std::optional<std::string>> dimension_names = {};  ///< the default; empty: none
-};
 
 /// The memory that a computing source may take in each call of read_into. The other half of --max-memory is for the
 /// copy.

@@ -1,22 +1,19 @@
 // tessera info
-#include <array_facts.h>
 #include <fmt/format.h>
 
 #include <tessera/array_file.h>
-#include <tessera/array_plan.h>
-#include <tessera/convert.h>
 #include <tessera/copy.h>
 #include <tessera/copy_hierarchy.h>
 #include <tessera/edit.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
-#include <tessera/file_system.h>
 #include <tessera/group.h>
+#include <tessera/node_facts.h>
 #include <tessera/place.h>
 #include <tessera/repair.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "command.h"
@@ -73,72 +70,9 @@ void add_shape(Facts& facts, const Shape& shape) {
     facts.add("shape", fmt::format("{} ({})", shape_text(shape), count_text(element_count(shape), "element")));
 }
 
-/// The order of the elements in a chunk, derived from its codecs.
-std::string order_text(const std::vector<CodecConfig>& codecs) {
-    const auto found = std::ranges::find(codecs, "transpose", &CodecConfig::name);
-    if (found == codecs.end()) return "C";
-    const Value& order = found->configuration.at("order");
-    Value reversed = Value::array();
-    for (std::int64_t d = std::ssize(order.as_array()) - 1; d >= 0; --d) reversed.push_back(d);
-    return order == reversed ? "F" : "transposed " + order.dump();
-}
-
 void add_attributes(Facts& facts, const Value& attributes) {
     facts.add("attributes", attributes.as_object().empty() ? "none" : grouped(attributes.as_object().size()));
     for (const auto& [key, value] : attributes.as_object()) facts.more(key + ": " + abbreviated(value.dump()));
-}
-
-/// Limits of the array's dialect and of its file system, and elements without a value.
-std::vector<std::string> remarks_of(const std::string& path, const Array& array, const StoredSize& stored) {
-    std::vector<std::string> remarks = array.dialect().remarks(array.metadata());
-    if (auto note = !stored.known ? std::nullopt
-                                  : undefined_chunks_note(array.metadata(), stored.chunks_possible - stored.chunks)) {
-        remarks.push_back(*std::move(note));
-    }
-    const FileSystem file_system = file_system_of(path);
-    for (const std::string& limit : file_system.limits) {
-        remarks.push_back(fmt::format("on this file system, {}, {}", file_system.type, limit));
-    }
-    return remarks;
-}
-
-Value info_array_value(const std::string& path, const Array& array, const StoredSize& stored, std::uint64_t logical,
-                       const SetAside& set_aside) {
-    const ArrayMetadata metadata = array.metadata();
-    const ChunkLayout layout = chunk_layout(metadata);
-    Value report = Value::object();
-    report.set("path", path_value(path));
-    report.set("kind", "array");
-    report.set("format", array.dialect().name);
-    report.set("dtype", array.dtype().to_string());
-    report.set("fields", serve::fields_json(array.dtype()));
-    report.set("shape", shape_value(array.shape()));
-    report.set("chunks", shape_value(layout.chunks));
-    if (!layout.shards.empty()) report.set("shards", shape_value(layout.shards));
-    report.set("order", order_text(layout.codecs));
-    report.set("codec", codecs_text(layout.codecs));
-    report.set("codecs", serve::codecs_json(metadata.codecs));
-    report.set("separator", metadata.keys.separator);
-    if (!metadata.dimension_names.empty())
-        report.set("dimension_names", dimension_names_json(metadata.dimension_names));
-    report.set("fill_value", serve::fill_json(metadata));
-    report.set("fill_spelling", metadata.fill.spelling ? Value(metadata.fill.spelling->dump()) : Value());
-    report.set("chunks_stored", stored.known ? Value(stored.chunks) : Value());
-    report.set("chunks_possible", stored.chunks_possible);
-    const bool exact = stored.known && stored.sized == stored.chunks;
-    report.set("stored_bytes", exact ? Value(stored.bytes) : Value());
-    if (stored.known && !exact) report.set("stored_bytes_about", stored.bytes);
-    report.set("logical_bytes", logical);
-    report.set("ratio", exact ? Value(ratio(logical, stored.bytes)) : Value());
-    report.set("stray_files", stored.strays);
-    report.set("set_aside_files", set_aside.files);
-    report.set("set_aside_bytes", set_aside.bytes);
-    report.set("attributes", array.attributes().all());
-    if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
-    Value remarks = Value::array();
-    for (const std::string& remark : remarks_of(path, array, stored)) remarks.push_back(remark);
-    report.set("remarks", std::move(remarks));
-    return report;
 }
 
 std::string lengths_and_bytes(const Shape& lengths, const DType& dtype) {
@@ -146,34 +80,35 @@ std::string lengths_and_bytes(const Shape& lengths, const DType& dtype) {
                        bytes_text(static_cast<std::uint64_t>(byte_count(lengths, dtype.size()))));
 }
 
-void add_layout(Facts& facts, const ArrayMetadata& metadata) {
-    const ChunkLayout layout = chunk_layout(metadata);
-    facts.add("chunks", lengths_and_bytes(layout.chunks, metadata.dtype));
-    if (!layout.shards.empty()) facts.add("shards", lengths_and_bytes(layout.shards, metadata.dtype));
-    facts.add("chunk keys", metadata.keys.key(Index::filled(metadata.shape.rank(), 0)));
+void add_layout(Facts& facts, const ArrayFacts& array) {
+    const ChunkLayout& layout = array.layout;
+    facts.add("chunks", lengths_and_bytes(layout.chunks, array.metadata.dtype));
+    if (!layout.shards.empty()) facts.add("shards", lengths_and_bytes(layout.shards, array.metadata.dtype));
+    facts.add("chunk keys", array.metadata.keys.key(Index::filled(array.metadata.shape.rank(), 0)));
     facts.add("order", order_text(layout.codecs));
     facts.add("codec", codecs_text(layout.codecs));
 }
 
-void add_stored(Facts& facts, const StoredSize& stored, std::uint64_t logical, bool sharded) {
+void add_stored(Facts& facts, const ArrayFacts& array) {
+    const StoredSize& stored = *array.stored;
     if (!stored.known) {
-        facts.add(sharded ? "shards stored" : "chunks stored",
+        facts.add(array.layout.shards.empty() ? "chunks stored" : "shards stored",
                   "not known: the server lists nothing (--exact asks for each)");
-        facts.add("logical", bytes_exactly(logical));
+        facts.add("logical", bytes_exactly(array.logical));
         return;
     }
     const double percent = stored.chunks_possible == 0 ? 100.0
                                                        : 100.0 * static_cast<double>(stored.chunks) /
                                                              static_cast<double>(stored.chunks_possible);
-    facts.add(sharded ? "shards stored" : "chunks stored",
+    facts.add(array.layout.shards.empty() ? "chunks stored" : "shards stored",
               fmt::format("{} of {} ({:.3g}%)", grouped(static_cast<std::uint64_t>(stored.chunks)),
                           grouped(static_cast<std::uint64_t>(stored.chunks_possible)), percent));
-    const bool exact = stored.sized == stored.chunks;
+    const bool exact = array.is_exact();
     facts.add("stored", exact ? bytes_exactly(stored.bytes)
                               : fmt::format("about {}, from {} sizes (--exact adds up all)", bytes_text(stored.bytes),
                                             grouped(static_cast<std::uint64_t>(stored.sized))));
-    facts.add("logical", bytes_exactly(logical));
-    facts.add("ratio", fmt::format("{}{}", exact ? "" : "about ", ratio_text(logical, stored.bytes)));
+    facts.add("logical", bytes_exactly(array.logical));
+    facts.add("ratio", fmt::format("{}{}", exact ? "" : "about ", ratio_text(array.logical, stored.bytes)));
 }
 
 /// Adds a line about files that repair has set aside, if any.
@@ -190,51 +125,39 @@ void add_undo(Facts& facts, const std::string& how, const KeptForUndo& kept) {
                                            count_text(kept.values, "old value"), bytes_text(kept.bytes), how));
 }
 
-void add_undo(Value& report, const KeptForUndo& kept) {
-    report.set("undo_values", kept.values);
-    report.set("undo_bytes", kept.bytes);
-}
-
-/// Counting a million chunks takes a second, and querying their sizes takes several. Beyond this many, sizes are
-/// estimated.
-constexpr std::int64_t most_sizes = 50'000;
-
 int info_array(Session& session, const Located& at, bool exact) {
     const std::string& path = at.path;
-    const Place& place = *at.place;
-    const Array array = at.array();
-    const ArrayMetadata metadata = array.metadata();
-    const StoredSize stored = exact ? array.stored_size() : array.stored_size(most_sizes);
-    const auto logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()));
-    const SetAside set_aside = set_aside_in(*place.store, place.prefix);
+    FactsOptions options{.path = path};
+    if (exact) options.most_sizes = std::numeric_limits<std::int64_t>::max();
+    const ArrayFacts array = array_facts(at.array(), options);
     if (session.options().json) {
-        Value report = info_array_value(path, array, stored, logical, set_aside);
-        add_undo(report, kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
+        Value report{{"path", path_value(path)}};
+        add_facts(report, array);
         add_parity(report, at, session.io());
         print_json(report);
         return exit_done;
     }
+    const ArrayMetadata& metadata = array.metadata;
     Facts facts;
     facts.add("path", path);
-    facts.add("format", fmt::format("{}: {}", array.dialect().name, array.dialect().about));
-    add_dtype(facts, array.dtype());
-    add_shape(facts, array.shape());
+    facts.add("format", fmt::format("{}: {}", array.dialect->name, array.dialect->about));
+    add_dtype(facts, metadata.dtype);
+    add_shape(facts, metadata.shape);
     if (!metadata.dimension_names.empty())
         facts.add("dimensions", dimension_names_json(metadata.dimension_names).dump());
-    add_layout(facts, metadata);
+    add_layout(facts, array);
     facts.add("fill value", fill_text(metadata));
-    add_stored(facts, stored, logical, !array.shards().empty());
+    add_stored(facts, array);
     if (!metadata.unknown.as_object().empty()) facts.add("unknown members", abbreviated(metadata.unknown.dump()));
-    add_attributes(facts, array.attributes().all());
-    if (stored.strays > 0) {
+    add_attributes(facts, array.attributes);
+    if (array.stored->strays > 0) {
         facts.add("stray files", fmt::format("{} beside the chunks (locks, leftovers): not part of the array",
-                                             grouped(static_cast<std::uint64_t>(stored.strays))));
+                                             grouped(static_cast<std::uint64_t>(array.stored->strays))));
     }
-    add_set_aside(facts, path, set_aside);
-    add_undo(facts, fmt::format("`tessera undo {}`", path),
-             kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{}));
+    add_set_aside(facts, path, array.set_aside);
+    add_undo(facts, fmt::format("`tessera undo {}`", path), array.kept);
     add_parity(facts, at, session.io());
-    for (const std::string& remark : remarks_of(path, array, stored)) facts.add("remark", remark);
+    for (const std::string& remark : array.remarks) facts.add("remark", remark);
     facts.print();
     return exit_done;
 }
@@ -248,67 +171,39 @@ std::string consolidated_text(const ConsolidatedState& state) {
 /// Prints a group, which may be a plain folder or zip with nodes.
 int info_group(Session& session, const Located& at, const Group& group) {
     const std::string& path = at.path;
-    const Place& place = *at.place;
-    const Value attributes = group.attributes().all();
-    const Hierarchy hierarchy = hierarchy_below(*place.store, place.prefix);
-    const auto arrays = std::ranges::count(hierarchy.nodes, NodeKind::array, &tessera::Node::kind);
-    const auto too_deep = std::ranges::count(hierarchy.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
-    const std::int64_t links = std::ssize(hierarchy.passed) - too_deep;
-    const int exit = too_deep > 0 ? exit_differences : exit_done;
-    const std::size_t children = group.children().size();
-    const ConsolidatedState consolidated = group.consolidated_state();
+    const tessera::GroupFacts found = group_facts(group);
+    const int exit = found.too_deep > 0 ? exit_differences : exit_done;
     const bool zip = is_local(path) && !at.is_directory();
-    SetAside set_aside = set_aside_in(*place.store, place.prefix);
-    KeptForUndo kept = kept_for_undo(*place.store, place.prefix).value_or(KeptForUndo{});
-    for (const tessera::Node& node : hierarchy.nodes) {
-        const std::string prefix = join_key(place.prefix, node.path);
-        set_aside += set_aside_in(*place.store, prefix);
-        const KeptForUndo more = kept_for_undo(*place.store, prefix).value_or(KeptForUndo{});
-        kept.values += more.values;
-        kept.bytes += more.bytes;
-    }
-    require_present(place);  // otherwise some facts are about a directory that is being removed
     if (session.options().json) {
-        Value report = Value::object();
-        report.set("path", path_value(path));
-        report.set("kind", group.dialect() != nullptr ? "group" : "directory");
+        Value report{{"path", path_value(path)}};
         const std::string_view folder = zip ? "zip" : "directory";
         report.set("store", is_local(path) ? folder : store_kind_of(path).scheme);
-        if (group.dialect() != nullptr) report.set("format", group.dialect()->name);
-        report.set("attributes", attributes);
-        report.set("children", children);
-        report.set("arrays", arrays);
-        report.set("links", links);
-        report.set("too_deep", too_deep);
-        report.set("consolidated", state_name(consolidated));
-        report.set("set_aside_files", set_aside.files);
-        report.set("set_aside_bytes", set_aside.bytes);
-        add_undo(report, kept);
+        add_facts(report, found);
         add_parity(report, at, session.io());
         print_json(report);
         return exit;
     }
     Facts facts;
     facts.add("path", path);
-    if (group.dialect() != nullptr) {
-        facts.add("format", fmt::format("{} group: {}", group.dialect()->name, group.dialect()->about));
+    if (found.dialect != nullptr) {
+        facts.add("format", fmt::format("{} group: {}", found.dialect->name, found.dialect->about));
     } else {
         facts.add("what", fmt::format("a plain {} that holds {}", zip ? "zip or folder in one" : "directory",
-                                      count_text(arrays, "array")));
+                                      count_text(found.arrays, "array")));
     }
-    facts.add("holds", fmt::format("{} directly, {} in all", count_text(static_cast<std::int64_t>(children), "node"),
-                                   count_text(arrays, "array")));
-    if (links > 0) facts.add("links", fmt::format("{} not gone into", count_text(links, "link")));
-    if (too_deep > 0) {
-        facts.add("too deep", fmt::format("{} deeper than {} levels: not looked at", count_text(too_deep, "folder"),
-                                          deepest_folder));
+    facts.add("holds", fmt::format("{} directly, {} in all", count_text(found.children, "node"),
+                                   count_text(found.arrays, "array")));
+    if (found.links > 0) facts.add("links", fmt::format("{} not gone into", count_text(found.links, "link")));
+    if (found.too_deep > 0) {
+        facts.add("too deep", fmt::format("{} deeper than {} levels: not looked at",
+                                          count_text(found.too_deep, "folder"), deepest_folder));
     }
-    if (group.dialect() != nullptr) {
-        facts.add("consolidated", consolidated_text(consolidated));
-        add_attributes(facts, attributes);
+    if (found.dialect != nullptr) {
+        facts.add("consolidated", consolidated_text(found.consolidated));
+        add_attributes(facts, found.attributes);
     }
-    add_set_aside(facts, path, set_aside);
-    add_undo(facts, "of each array or group `tessera undo`", kept);
+    add_set_aside(facts, path, found.set_aside);
+    add_undo(facts, "of each array or group `tessera undo`", found.kept);
     add_parity(facts, at, session.io());
     facts.add("to do", fmt::format("`tessera tree {}` lists them", path));
     facts.print();
@@ -384,11 +279,7 @@ int info_file(Session& session, const Located& at, bool reverse_dims) {
         report.set("kind", "file");
         report.set("format", format.name);
         report.set("file_bytes", at.facts->size);
-        if (source) {
-            report.set("dtype", source->info().dtype.to_string());
-            report.set("fields", serve::fields_json(source->info().dtype));
-            report.set("shape", shape_value(source->info().shape));
-        }
+        if (source) add_elements(report, source->info().dtype, source->info().shape);
         report.set("header", header);
         if (!path.member) add_parity(report, at, session.io());
         print_json(report);

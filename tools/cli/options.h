@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,21 @@ decltype(auto) about_path(const std::string& path, Body&& body) {
         const std::string file = split_array_path(path).path.string();  // without a member
         if (e.code() == ErrorCode::cancelled || std::string_view(e.what()).starts_with(file)) throw;
         throw e.within(path);
+    }
+}
+
+/// Runs `body`. An error about one of these settings, "axes: …", becomes one about the option: "--axes: …".
+template <class Body>
+decltype(auto) about_options(std::initializer_list<std::string_view> settings, Body&& body) {
+    try {
+        return std::forward<Body>(body)();
+    } catch (const Error& e) {
+        const std::string_view text = e.what();
+        for (const std::string_view name : settings) {
+            if (!text.starts_with(name) || !text.substr(name.size()).starts_with(": ")) continue;
+            throw e.reworded(e.code(), "--" + std::string(text));
+        }
+        throw;
     }
 }
 

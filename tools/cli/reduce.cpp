@@ -38,34 +38,20 @@ std::vector<int> parse_axes(const std::string& text) {
     return axes;
 }
 
-/// The names of the remaining dimensions.
-std::vector<std::optional<std::string>> kept_names(std::vector<std::optional<std::string>> names,
-                                                   const std::vector<int>& axes) {
-    const int rank = static_cast<int>(names.size());
-    std::vector<std::optional<std::string>> kept;
-    for (int d = 0; d < rank; ++d) {
-        const bool goes = axes.empty() || std::ranges::count(axes, d) + std::ranges::count(axes, d - rank) > 0;
-        if (!goes) kept.push_back(std::move(names[static_cast<std::size_t>(d)]));
-    }
-    return kept;
-}
-
 int reduce(Session& session, const ReduceCommand& o) {
     const Reduction with = in_context([] { return "--with"; }, [&] { return parse_reduction(o.with); });
     std::unique_ptr<ArraySource> array = about_path(o.out.source, [&] { return open_source(o.out.source); });
     const ArraySource& like = *array;
-    std::vector<std::optional<std::string>> names = dimension_names_of(like);
     const ReduceOptions options{.with = with,
                                 .axes = o.axes ? parse_axes(*o.axes) : std::vector<int>{},
                                 .keep_dimensions = o.keep_dims,
                                 .skip_nan = o.skip_nan,
                                 .memory = computing_memory(session)};
+    ComputedFrom from = reduced_from(like, options);
+    from.paths = {o.out.source};
     const auto source = about_path(
         o.out.source, [&] { return converted(reduce_source(std::move(array), options), o.out.dtype, o.out.cast); });
-    if (!o.keep_dims && !names.empty()) names = kept_names(std::move(names), options.axes);
-    return write_computed(session, o.out, *source,
-                          {.paths = {o.out.source}, .like = &like, .chunks = {}, .dimension_names = names},
-                          fmt::format("{} of {}:", o.with, o.out.source));
+    return write_computed(session, o.out, *source, from, fmt::format("{} of {}:", o.with, o.out.source));
 }
 
 }  // namespace

@@ -195,16 +195,6 @@ std::string shape_text(const Shape& shape) {
     return shape.empty() ? "0-d" : fmt::format("{}", fmt::join(shape.begin(), shape.end(), "×"));
 }
 
-Value shape_value(const Shape& shape) {
-    Value list = Value::array();
-    for (const std::int64_t n : shape) list.push_back(n);
-    return list;
-}
-
-double ratio(std::uint64_t logical, std::uint64_t stored) {
-    return stored == 0 ? 0.0 : static_cast<double>(logical) / static_cast<double>(stored);
-}
-
 std::string ratio_text(std::uint64_t logical, std::uint64_t stored) {
     if (stored == 0) return "–";
     const double r = ratio(logical, stored);
@@ -224,15 +214,6 @@ std::string printable(std::string_view text) {
 
 Value path_value(std::string_view path) {
     return utf8_only(path);
-}
-
-std::string codecs_text(const std::vector<CodecConfig>& codecs) {
-    std::string text;
-    for (const CodecConfig& codec : codecs) {
-        if (codec.name == "bytes") continue;  // only the element layout, not a user's choice
-        text += (text.empty() ? "" : " + ") + codec_text(codec);
-    }
-    return text.empty() ? "none" : text;
 }
 
 void Facts::add(std::string_view key, std::string_view value) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/error.h>
-#include <tessera/metadata.h>
+#include <tessera/node_facts.h>
 #include <tessera/shape.h>
 #include <tessera/value.h>
 
@@ -41,9 +41,6 @@ void print_json(const Value& value);
 [[nodiscard]] std::string grouped(std::uint64_t number);
 /// "344×403"; "0-d" for rank 0
 [[nodiscard]] std::string shape_text(const Shape& shape);
-[[nodiscard]] Value shape_value(const Shape& shape);
-/// Logical over stored; 0 if nothing is stored.
-[[nodiscard]] double ratio(std::uint64_t logical, std::uint64_t stored);
 /// "2.8"; "–" if nothing is stored
 [[nodiscard]] std::string ratio_text(std::uint64_t logical, std::uint64_t stored);
 /// "1 chunk", "12 chunks"
@@ -53,8 +50,6 @@ void print_json(const Value& value);
 [[nodiscard]] std::string printable(std::string_view text);
 /// A path for JSON, with bytes that are not UTF-8 as \xNN.
 [[nodiscard]] Value path_value(std::string_view path);
-/// The compressor and filters: "blosc:lz4:5:shuffle".
-[[nodiscard]] std::string codecs_text(const std::vector<CodecConfig>& codecs);
 
 /// Lines of "key  value", the values aligned.
 class Facts {

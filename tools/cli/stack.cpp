@@ -15,6 +15,7 @@
 #include <tessera/place.h>
 #include <tessera/reference_store.h>
 #include <tessera/references.h>
+#include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
@@ -26,7 +27,6 @@
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
-#include "overlap.h"
 #include "report.h"
 #include "transfer.h"
 

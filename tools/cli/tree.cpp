@@ -336,10 +336,6 @@ TreeNode scan(const Located& at) {
     throw no_array_file(at.file.path);
 }
 
-std::string_view state_name(const ConsolidatedState& state) {
-    return !state.present ? "none" : state.fresh() ? "fresh" : "stale";
-}
-
 std::int64_t count_arrays(const TreeNode& node) {
     std::int64_t n = node.leaf ? 1 : 0;
     for (const TreeNode& child : node.children) n += count_arrays(child);

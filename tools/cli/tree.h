@@ -11,6 +11,7 @@
 #include <tessera/folder_walk.h>
 #include <tessera/group.h>
 #include <tessera/locate.h>
+#include <tessera/node_facts.h>
 #include <tessera/shape.h>
 
 namespace tessera::cli {
@@ -50,8 +51,5 @@ struct TreeNode {
 
 /// Why the walk did not enter a folder, as text.
 [[nodiscard]] std::string passed_text(const PassedFolder& passed);
-
-/// "none", "fresh" or "stale".
-[[nodiscard]] std::string_view state_name(const ConsolidatedState& state);
 
 }  // namespace tessera::cli

@@ -11,6 +11,7 @@
 #include <tessera/group.h>
 #include <tessera/joined_source.h>
 #include <tessera/place.h>
+#include <tessera/write_computed.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -22,7 +23,6 @@
 #include "command.h"
 #include "hierarchy.h"
 #include "options.h"
-#include "overlap.h"
 #include "report.h"
 #include "transfer.h"
 

@@ -80,8 +80,7 @@ PictureOptions picture_options(const ViewOptions& o) {
 }
 
 DrawOptions draw_options(const ViewOptions& o) {
-    DrawOptions draw{.map = in_context([] { return "--map"; }, [&] { return parse_colour_map(o.map); }),
-                     .range = o.range};
+    DrawOptions draw{.map = parse_colour_map(o.map), .range = o.range};
     if (const auto size = parse_size(o.size)) {
         draw.width = size->first;
         draw.height = size->second;
@@ -379,8 +378,11 @@ Run declare_view(CLI::App& app) {
                  "damaged");
     app.add_option("--color", o->color, "half blocks in true colour: auto (where the terminal says so), always, never")
         ->option_text("WHEN");
-    return
-        [o](Session& session) { return at_located(o->path, [&](const Located& at) { return view(session, *o, at); }); };
+    return [o](Session& session) {
+        return at_located(o->path, [&](const Located& at) {
+            return about_options({"axes", "map", "missing", "range", "size"}, [&] { return view(session, *o, at); });
+        });
+    };
 }
 
 }  // namespace tessera::cli

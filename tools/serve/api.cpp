@@ -1,16 +1,15 @@
 // Listings and facts of nodes as JSON, for the page and for programs.
 #include <fmt/format.h>
-#include <tessera/convert.h>
 #include <tessera/error.h>
 #include <tessera/file_system.h>
 #include <tessera/group.h>
+#include <tessera/node_facts.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <utility>
 
-#include "array_facts.h"
 #include "http.h"
 #include "served.h"
 #include "zarr_array.h"
@@ -21,31 +20,6 @@ namespace {
 
 /// Beyond this many children only names and kinds are listed, because shapes require opening each.
 constexpr std::size_t most_opened = 1000;
-/// The size of each chunk is queried only up to this many.
-constexpr std::int64_t most_sizes = 50'000;
-
-Value shape_value(const Shape& shape) {
-    Value list = Value::array();
-    for (const std::int64_t length : shape) list.push_back(length);
-    return list;
-}
-
-/// Names of dimensions from metadata or attributes; null where there are none.
-Value dimension_list(const ServedNode& node, const Value& attributes) {
-    if (node.array) {
-        const auto& names = node.array->metadata().dimension_names;
-        if (!names.empty()) return dimension_names_json(names);
-    }
-    const Value* const named = attributes.find(dimensions_attribute);
-    return named != nullptr && named->is_array() ? *named : Value();
-}
-
-void add_elements(Value& value, const ArrayInfo& info) {
-    value.set("dtype", info.dtype.to_string());
-    value.set("fields", fields_json(info.dtype));
-    value.set("shape", shape_value(info.shape));
-    value.set("logical_bytes", byte_count(info.shape, info.dtype.size()));
-}
 
 /// Why a format of Zarr cannot show an array; null if it can.
 Value why_not(const Served& served, const ServedNode& node, ZarrFormat format) {
@@ -58,29 +32,32 @@ Value why_not(const Served& served, const ServedNode& node, ZarrFormat format) {
     }
 }
 
-void add_array(Value& value, const ServedNode& node, bool count_stored) {
-    const ArrayMetadata metadata = node.array->metadata();
-    const ChunkLayout layout = chunk_layout(metadata);
-    value.set("chunks", shape_value(layout.chunks));
-    if (!layout.shards.empty()) value.set("shards", shape_value(layout.shards));
-    value.set("codecs", codecs_json(metadata.codecs));
-    value.set("separator", metadata.keys.separator);
-    value.set("fill_value", fill_json(metadata));
-    if (!metadata.unknown.as_object().empty()) value.set("unknown_members", metadata.unknown);
-    Value remarks = Value::array();
-    for (const std::string& remark : node.array->dialect().remarks(metadata)) remarks.push_back(remark);
-    value.set("remarks", std::move(remarks));
-    if (!count_stored) return;
-    const StoredSize stored = node.array->stored_size(most_sizes);
-    value.set("chunks_stored", stored.chunks);
-    value.set("chunks_possible", stored.chunks_possible);
-    value.set(stored.sized == stored.chunks ? "stored_bytes" : "stored_bytes_about", stored.bytes);
-}
-
 void add_file(Value& value, const ServedNode& node) {
     std::error_code ignored;
     value.set("file_bytes", static_cast<std::uint64_t>(std::filesystem::file_size(node.file_path->path, ignored)));
     value.set("header", node.file_format->describe(*node.file_path));
+}
+
+void add_elements(Value& value, const ArraySource& source) {
+    const ArrayInfo info = source.info();
+    tessera::add_elements(value, info.dtype, info.shape);
+    value.set("logical_bytes", byte_count(info.shape, info.dtype.size()));
+}
+
+void add_array(Value& value, const Served& served, const ServedNode& node, bool count_stored) {
+    if (node.array) {
+        FactsOptions options;
+        if (!count_stored) options.most_sizes.reset();
+        add_facts(value, array_facts(*node.array, options));
+    } else {
+        add_elements(value, node.source());
+        value.set("attributes", node.source().attribute_values());
+    }
+    const auto names = dimension_names_of(node.source());
+    value.set("dimension_names", names.empty() ? Value() : dimension_names_json(names));
+    value.set("version", content_tag(std::as_bytes(std::span(node.version))));
+    value.set("why_not_v2", why_not(served, node, ZarrFormat::v2));
+    value.set("why_not_v3", why_not(served, node, ZarrFormat::v3));
 }
 
 HttpResponse answer_info(Served& served, const HttpRequest& request) {
@@ -89,34 +66,22 @@ HttpResponse answer_info(Served& served, const HttpRequest& request) {
     set_path(value, node->path);
     value.set("kind", kind_name(node->kind));
     value.set("format", node->format.empty() ? Value() : Value(node->format));
-    Value attributes = Value::object();
-    if (node->is_array()) {
-        add_elements(value, node->source().info());
-        attributes = node->source().attribute_values();
-        value.set("dimension_names", dimension_list(*node, attributes));
-        value.set("version", content_tag(std::as_bytes(std::span(node->version))));
-    }
-    if (node->array) add_array(value, *node, request.parameter("stored").has_value());
+    if (node->is_array()) add_array(value, served, *node, request.parameter("stored").has_value());
     if (node->file_path) add_file(value, *node);
-    if (node->kind == ServedKind::group && node->place && !node->format.empty()) {
-        attributes = Group::open(node->place->store, node->place->prefix).attributes().all();
-    }
-    value.set("attributes", std::move(attributes));
-    if (node->is_array()) {
-        value.set("why_not_v2", why_not(served, *node, ZarrFormat::v2));
-        value.set("why_not_v3", why_not(served, *node, ZarrFormat::v3));
-    } else {
-        value.set("children", served.children(*node).size());
-    }
+    if (node->is_array()) return json_response(value);
+    const bool group = node->kind == ServedKind::group && node->place && !node->format.empty();
+    value.set("attributes",
+              group ? Group::open(node->place->store, node->place->prefix).attributes().all() : Value::object());
+    value.set("children", served.children(*node).size());
     return json_response(value);
 }
 
 /// Adds what is known of a child when it is opened, or why it cannot be.
-void add_facts(Value& value, Served& served, const std::string& path) {
+void add_child(Value& value, Served& served, const std::string& path) {
     try {
         const NodePointer node = served.node(path);
         if (!node->is_array()) return;
-        add_elements(value, node->source().info());
+        add_elements(value, node->source());
         if (node->array) value.set("chunks", shape_value(node->array->chunks()));
     } catch (const Error& e) {
         if (e.code() == ErrorCode::cancelled) throw;  // one file that takes too much memory must not hide the others
@@ -136,7 +101,7 @@ HttpResponse answer_tree(Served& served, const HttpRequest& request) {
         set_path(value, path);
         value.set("kind", kind_name(child.kind));
         value.set("format", child.format.empty() ? Value() : Value(child.format));
-        if (children.size() <= most_opened) add_facts(value, served, path);
+        if (children.size() <= most_opened) add_child(value, served, path);
         list.push_back(std::move(value));
     }
     Value value = Value::object();

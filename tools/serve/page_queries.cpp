@@ -11,6 +11,7 @@
 #include <tessera/chunk_map.h>
 #include <tessera/element.h>
 #include <tessera/error_text.h>
+#include <tessera/node_facts.h>
 #include <tessera/picture.h>
 
 #include "http.h"
@@ -38,12 +39,6 @@ Value number_or_null(double v) {
 Value numbers(const NDArray& values) {
     Value list = Value::array();
     for (const double v : values.values<double>()) list.push_back(number_or_null(v));
-    return list;
-}
-
-Value dims(const Shape& shape) {
-    Value list = Value::array();
-    for (const std::int64_t n : shape) list.push_back(n);
     return list;
 }
 
@@ -235,8 +230,8 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
         for (const double v : served.shelf().source(shown)->missing()) missing.push_back(number_or_null(v));
     }
     return json_response(Value{{"path", utf8_text(node->path)},
-                               {"shape", dims(info.shape)},
-                               {"chunks", dims(info.chunks)},
+                               {"shape", shape_value(info.shape)},
+                               {"chunks", shape_value(info.chunks)},
                                {"dtype", info.dtype.to_string()},
                                {"kind", pictured ? (info.dtype.kind() == Kind::boolean ? "bool" : "number")
                                         : info.dtype.kind() == Kind::structure ? "structure"
@@ -260,7 +255,7 @@ HttpResponse answer_value(Served& served, const HttpRequest& request) {
     const Index at = index_of(request, source.info().shape);
     const NDArray element = read_region(source, Region(at, Shape::filled(at.rank(), 1)), served.io(request));
     return json_response(
-        Value{{"at", dims(at)}, {"text", shortened(element_to_text(element.dtype(), element.bytes().data()))}});
+        Value{{"at", shape_value(at)}, {"text", shortened(element_to_text(element.dtype(), element.bytes().data()))}});
 }
 
 HttpResponse answer_rows(Served& served, const HttpRequest& request) {
@@ -344,7 +339,7 @@ HttpResponse answer_chunks(Served& served, const HttpRequest& request) {
     Value damage = Value::array();
     for (const ChunkMap::Damage& one : map.damage) {
         if (damage.as_array().size() == 20) break;
-        damage.push_back(Value{{"chunk", dims(one.chunk)}, {"text", served.shown_text(one.text)}});
+        damage.push_back(Value{{"chunk", shape_value(one.chunk)}, {"text", served.shown_text(one.text)}});
     }
     return json_response(Value{{"rows", picture.rows.cells()},
                                {"columns", picture.columns.cells()},

@@ -8,6 +8,7 @@
 #include <tessera/element.h>
 #include <tessera/error.h>
 #include <tessera/json.h>
+#include <tessera/node_facts.h>
 
 #include <algorithm>
 
@@ -153,28 +154,6 @@ void set_dimension_names(ArrayHandle& handle, const py::object& names) {
     Work().run([&](const IoOptions&) { array.set_dimension_names(given); });
 }
 
-py::dict stored_of(ArrayHandle& handle, std::int64_t exactly) {
-    const Array array = handle.array();
-    const StoredSize size = Work().run([&](const IoOptions&) { return array.stored_size(exactly); });
-    py::dict stored;
-    stored["chunks_stored"] = size.chunks;
-    stored["chunks_possible"] = size.chunks_possible;
-    stored["stored_bytes"] = size.sized == size.chunks ? py::object(py::int_(size.bytes)) : py::none();
-    if (size.sized != size.chunks) stored["stored_bytes_about"] = size.bytes;
-    stored["stray_files"] = size.strays;
-    return stored;
-}
-
-std::string codec_of(ArrayHandle& handle) {
-    std::string text;
-    for (const CodecConfig& codec : chunk_layout(handle.array().metadata()).codecs) {
-        if (codec.name == "bytes") continue;
-        text += text.empty() ? "" : " + ";
-        text += codec_text(codec);
-    }
-    return text.empty() ? "none" : text;
-}
-
 /// Whether a codec turns all dimensions round, which is what order F means.
 bool reverses(const CodecConfig& codec, int rank) {
     Value axes = Value::array();
@@ -204,20 +183,22 @@ py::tuple order_and_codec(ArrayHandle& handle) {
     return py::make_tuple(fortran ? "F" : "C", in_short ? text : json.dump());
 }
 
-py::dict described(ArrayHandle& handle) {
-    const ArrayMetadata metadata = handle.array().metadata();
-    py::dict facts;
-    facts["format"] = format_of(handle);
-    facts["about"] = std::string(handle.array().dialect().about);
-    facts["dtype"] = metadata.dtype.to_string();
-    facts["fields"] = metadata.dtype.kind() == Kind::structure ? value_to_python(metadata.dtype.descr()) : py::list();
-    facts["codec"] = codec_of(handle);
-    facts["separator"] = metadata.keys.separator;
-    facts["fill_spelling"] =
-        metadata.fill.spelling ? py::object(py::str(metadata.fill.spelling->dump())) : py::object(py::none());
-    if (!metadata.unknown.as_object().empty()) facts["unknown_members"] = value_to_python(metadata.unknown);
-    facts["remarks"] = handle.array().dialect().remarks(metadata);
-    return facts;
+/// The members of `tessera info --json` but the path; of an array file, what is known of it.
+py::object facts_of(ArrayHandle& handle, const py::object& path) {
+    const auto parts = handle.parts();
+    const std::string place = path_from_python(path);
+    Value report = Value::object();
+    Work().run([&](const IoOptions&) {
+        if (parts->array) return add_facts(report, array_facts(*parts->array, {.path = place}));
+        const ArrayInfo info = parts->readable().info();
+        report.set("kind", "array");
+        report.set("format", Value());
+        add_elements(report, info.dtype, info.shape);
+        report.set("order", info.order == Order::F ? "F" : "C");
+        report.set("logical_bytes", byte_count(info.shape, info.dtype.size()));
+        report.set("attributes", parts->readable().attribute_values());
+    });
+    return value_to_python(report);
 }
 
 /// Chunk number `n` of the grid, in C order, as slices; with `shards`, of the grid of shards.
@@ -263,8 +244,7 @@ void bind_facts(py::class_<ArrayHandle>& handle) {
     handle.def("fill_value", &fill_of);
     handle.def("dims", &dims_of);
     handle.def("format", &format_of);
-    handle.def("stored", &stored_of);
-    handle.def("described", &described);
+    handle.def("facts", &facts_of);
     handle.def("order_and_codec", &order_and_codec);
     handle.def("chunk_key", &chunk_key);
     handle.def("set_dimension_names", &set_dimension_names);

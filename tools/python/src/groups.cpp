@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/group.h>
+#include <tessera/node_facts.h>
 
 #include "convert.h"
 #include "handle.h"
@@ -60,7 +61,7 @@ py::dict consolidated(GroupHandle& handle) {
     const Group& group = handle.group();
     const ConsolidatedState state = Work().run([&](const IoOptions&) { return group.consolidated_state(); });
     py::dict facts;
-    facts["consolidated"] = !state.present ? "none" : state.fresh() ? "fresh" : "stale";
+    facts["consolidated"] = std::string(state_name(state));
     py::list stale;
     for (const std::string& path : state.stale) stale.append(value_to_python(Value(path)));
     facts["stale"] = stale;
@@ -98,6 +99,12 @@ void bind_groups(py::module_& module) {
     handle.def("create_array", &create_array_in);
     handle.def("create_group", &create_group_in);
     handle.def("consolidated", &consolidated);
+    handle.def("facts", [](GroupHandle& h) {
+        const Group& group = h.group();
+        Value report{{"format", Value()}};
+        Work().run([&](const IoOptions&) { add_facts(report, group_facts(group)); });
+        return value_to_python(report);
+    });
     handle.def("consolidate", [](GroupHandle& h) {
         Group& group = h.group();
         Work().run([&](const IoOptions&) { group.consolidate(); });

@@ -33,15 +33,7 @@ def _place_of(given: Operand) -> str:
     """Where an operand lies; nowhere, of values in memory."""
     if isinstance(given, np.ndarray):
         return ""
-    return os.path.realpath(given.path if isinstance(given, Array) else os.fspath(given))
-
-
-def _require_apart(place: str, operands: Sequence[Operand]) -> None:
-    mine = os.path.realpath(place)
-    for operand in operands:
-        other = _place_of(operand)
-        if other and os.path.commonpath([other, mine]) in (other, mine):
-            raise InvalidArgument(f"{place}: the destination and {other} overlap")
+    return given.path if isinstance(given, Array) else _absolute(given)
 
 
 def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bool, dtype: Any, cast: str,
@@ -52,14 +44,14 @@ def _way(destination: Optional[Path], operands: Sequence[Operand], overwrite: bo
     if destination is None:
         if options or overwrite:
             raise InvalidArgument("without a destination the result is a NumPy array, which has no such options")
-        return _tessera.ComputedWay(None, {}, overwrite=False, dtype=dtype, cast=cast)
+        return _tessera.ComputedWay(None, {}, overwrite=False, dtype=dtype, cast=cast, paths=[])
     place = _new_place(destination)
-    _require_apart(place, operands)
     made = {name: value for name, value in options.items() if value is not None or name in ("shards", "fill_value")}
     if "fill_value" in made:
         fill = made["fill_value"]
         made["fill_value"] = _json_fill(fill, np.asarray(fill).dtype if dtype is None else dtype)
-    return _tessera.ComputedWay(place, made, overwrite=overwrite, dtype=dtype, cast=cast)
+    return _tessera.ComputedWay(place, made, overwrite=overwrite, dtype=dtype, cast=cast,
+                                paths=[p for p in map(_place_of, operands) if p])
 
 
 def _calc_in_place(array: Union[Path, Array], expression: str, given: dict[str, Any], sel: Any, cast: str,
@@ -352,7 +344,7 @@ def unstack(array: Union[Path, Array], pattern: str, *, axis: int = 0, overwrite
         raise InvalidArgument("resume and overwrite: choose one; overwrite makes all of them anew")
     paths = [_absolute(f"{head}{n:0{len(str(max(count - 1, 0)))}}{tail}") for n in range(count)]
     for path in paths:
-        _require_apart(path, [array])
+        _tessera.require_apart([_place_of(array)], path)
         if not overwrite and not resume and os.path.lexists(path):
             raise AlreadyExists(f"{path} exists; overwrite=True replaces it, resume=True goes on where it was made by "
                                 "the same call")
@@ -425,33 +417,15 @@ def pyramid(array: Operand, destination: Path, *, by: Union[int, Sequence[int]] 
     for name in options:
         if name not in LevelOptions.__annotations__:
             raise TypeError(f"unexpected argument {name!r}; there are: {', '.join(LevelOptions.__annotations__)}")
-    if format not in ("v2", "v3"):
-        raise InvalidArgument(f"format {format!r}: OME-NGFF is v2 (0.4) or v3 (0.5)")
     place = _new_place(destination, file=False)
-    _require_apart(place, [array])
     opened = array if isinstance(array, (Array, np.ndarray)) else open_array(array)
-    shape = opened.shape
-    rank = len(shape)
-    dims = opened.dims if isinstance(opened, Array) else None
-    if axes is None and dims and all(name in ("t", "c", "z", "y", "x") for name in dims):
-        axes = [str(name) for name in dims]
-    if axes is None:
-        axes = ["c", "z", "y", "x"] if rank == 4 else ["t", "c", "z", "y", "x"][-rank:] if rank else []
-    for name, given in (("axes", axes), ("scale", scale), ("units", units), ("by", by)):
-        if given is not None and not isinstance(given, int) and len(given) != rank:
-            raise InvalidArgument(f"{name}: {len(given)} for {rank} dimensions")
-    steps = [1 if axis in "tc" else by for axis in axes] if isinstance(by, int) else [int(n) for n in by]
-    if min(steps, default=1) < 1 or (levels is None and max(steps, default=1) == 1) or (levels or 1) < 1:
-        raise InvalidArgument("by and levels: expected a factor above 1 and at least one level")
-    factors = [(1,) * rank]
-    while len(factors) < (levels or 30) and (levels or any(
-            step > 1 and -(-n // f) > 256 for n, f, step in zip(shape, factors[-1], steps))):
-        factors.append(tuple(f * step for f, step in zip(factors[-1], steps)))
     made: dict[str, Any] = {"format": format, **{name: value for name, value in options.items() if value is not None}}
     if "fill_value" in made:
         made["fill_value"] = _json_fill(made["fill_value"], opened.dtype)
-    named = os.path.splitext(os.path.basename(_place_of(array)))[0] or "image"
-    about = _tessera.Pyramid(named, list(axes), list(units or []), [float(n) for n in scale or [1.0] * rank])
-    said: list[str] = _tessera.pyramid(_operand(opened), place, factors, how, about, made,
-                                       _tessera.PyramidWay(overwrite=overwrite, dry_run=dry_run), work(threads, max_memory, progress))
+    lies = _place_of(array)
+    named = os.path.splitext(os.path.basename(lies))[0] or "image"
+    wanted = _tessera.Pyramid(named, axes=list(axes or []), by=[by] if isinstance(by, int) else list(by), levels=levels,
+                              how=how, scale=[float(n) for n in scale or []], units=list(units or []),
+                              overwrite=overwrite, dry_run=dry_run)
+    said: list[str] = _tessera.pyramid(_operand(opened), lies, place, wanted, made, work(threads, max_memory, progress))
     return said if dry_run else None

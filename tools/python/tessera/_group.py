@@ -72,16 +72,7 @@ class Group(Mapping[str, Any]):
     @property
     def info(self) -> GroupInfo:
         """The output of ``tessera info --json`` for a group: a dict whose members are attributes, too."""
-        nodes = self._handle.nodes(True)
-        return GroupInfo({
-            "path": self._path,
-            "kind": "group" if self.format is not None else "directory",
-            "format": self.format,
-            "attributes": self.attrs.asdict() if self.format is not None else {},
-            "children": len(self._handle.nodes(False)),
-            "arrays": sum(kind == "array" for _, kind, _ in nodes),
-            "consolidated": self._handle.consolidated()["consolidated"],
-        })
+        return GroupInfo(path=self._path, **self._handle.facts())
 
     # ---- a mapping
 

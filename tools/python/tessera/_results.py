@@ -41,6 +41,7 @@ class ArrayInfo(Result):
     chunks: Optional[tuple[int, ...]]
     shards: Optional[tuple[int, ...]]
     codec: Optional[str]
+    codecs: Optional[list[dict[str, Any]]]
     separator: Optional[str]
     dimension_names: Optional[list[Optional[str]]]
     fill_value: Any
@@ -52,6 +53,10 @@ class ArrayInfo(Result):
     stored_bytes_about: Optional[int]
     stray_files: Optional[int]
     ratio: Optional[float]
+    set_aside_files: Optional[int]  # by `repair`
+    set_aside_bytes: Optional[int]
+    undo_values: Optional[int]      # kept for `undo`
+    undo_bytes: Optional[int]
     remarks: Optional[list[str]]
 
 
@@ -65,7 +70,13 @@ class GroupInfo(Result):
     attributes: dict[str, Any]
     children: int
     arrays: int
+    links: int     # not entered
+    too_deep: int  # folders, not entered
     consolidated: str
+    set_aside_files: int  # by `repair`, here and below
+    set_aside_bytes: int
+    undo_values: int      # kept for `undo`, here and below
+    undo_bytes: int
 
 
 @dataclass(init=False, repr=False, eq=False)

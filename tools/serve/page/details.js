@@ -28,7 +28,7 @@ export function details(info) {
   if (info.shards) pairs.push(['Shards', shapeText(info.shards)]);
   if (info.chunks_stored !== undefined) {
     const size = info.stored_bytes ?? info.stored_bytes_about;
-    const about = info.stored_bytes === undefined ? 'about ' : '';
+    const about = info.stored_bytes_about === undefined ? '' : 'about ';
     pairs.push(['Stored', `${info.chunks_stored.toLocaleString('en')} of ${info.chunks_possible.toLocaleString('en')} ${info.shards ? 'shards' : 'chunks'}, ${about}${bytesText(size)}`]);
   }
   if (info.codecs) pairs.push(['Codecs', info.codecs.map(codecText).join(' → ')]);

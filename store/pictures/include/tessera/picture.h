@@ -86,9 +86,6 @@ struct Picture {
 /// if has_picture() is false; and the errors of reading.
 [[nodiscard]] Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io = {});
 
-/// The names of an array's dimensions: v3's, or xarray's attribute; empty for none.
-[[nodiscard]] std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source);
-
 enum class ColourMap : std::uint8_t { viridis, grey, diverging };
 /// Throws invalid_argument for any other word.
 [[nodiscard]] ColourMap parse_colour_map(std::string_view word);

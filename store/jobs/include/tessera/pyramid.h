@@ -1,0 +1,36 @@
+// An OME-Zarr image: a group of an array, its overviews and their metadata.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/coarsen.h>
+#include <tessera/copy_hierarchy.h>
+
+namespace tessera {
+
+struct PyramidOptions {
+    std::string name = {};               ///< of the image
+    std::vector<std::string> axes = {};  ///< empty: the array's names if OME-NGFF knows all, else the last of t c z y x
+    Shape by = {2};                      ///< the factor between levels, along dimensions of space; or one for each
+    std::optional<int> levels = std::nullopt;  ///< nullopt: until no dimension that shrinks is longer than 256
+    Coarsening with = Coarsening::mean;
+    std::vector<double> scale = {};                      ///< as in Pyramid; empty: 1 each
+    std::vector<std::optional<std::string>> units = {};  ///< as in Pyramid
+    /// For all levels. The format is v2 (OME-NGFF 0.4) or v3 (0.5); without one, the array's if that is v2, else v3.
+    ArrayWishes arrays = {};
+    bool overwrite = false;  ///< replace the levels of a pyramid that is there
+    bool dry_run = false;
+    IoOptions io = {};
+    StoreOptions store = {};
+};
+
+/// Makes the pyramid in a directory or a zip, and returns its levels, `planned` and `made`. `source` names the array in
+/// reports. The first level is the array bit for bit. Throws invalid_argument for axes, scale, units and factors that
+/// do not fit the array, already_exists as require_pyramid_place, and the errors of plan_array and of copying.
+CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                             const std::string& destination, const PyramidOptions& options);
+
+}  // namespace tessera

@@ -1,0 +1,44 @@
+// Arrays that are computed or joined from others, written as a copy is: what their options leave open follows the
+// sources.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tessera/array_io.h>
+#include <tessera/calc.h>
+#include <tessera/copy_hierarchy.h>
+#include <tessera/reduce.h>
+
+namespace tessera {
+
+/// The sources of a result, and its defaults.
+struct ComputedFrom {
+    std::vector<std::string> paths = {};  ///< of sources that lie somewhere
+    const ArraySource* like = nullptr;    ///< its format is the default; nullptr: the usual one
+    Shape chunks = {};                    ///< empty: about 1 MiB
+    std::vector<std::optional<std::string>> dimension_names = {};  ///< empty: none
+};
+
+/// The names of the first operand that has the result's shape, and the chunks of the result.
+[[nodiscard]] ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result);
+/// The names of the dimensions that are left.
+[[nodiscard]] ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options);
+/// The chunks of the array, clipped to the result's shape, and its names.
+[[nodiscard]] ComputedFrom coarsened_from(const ArraySource& array, const Shape& result);
+
+/// Copies the source to the destination as copy_hierarchy does, with the defaults where `options` say nothing and half
+/// of the memory: the other half is for the source. Throws also as require_apart.
+CopiedHierarchy write_computed(const ArraySource& source, const std::string& destination, const ComputedFrom& from,
+                               HierarchyOptions options);
+
+/// Throws invalid_argument, naming both, if the destination is one of the sources, or inside or around one, even
+/// through links.
+void require_apart(const std::vector<std::string>& sources, const std::string& destination);
+
+/// A source that shares another one.
+[[nodiscard]] std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of);
+
+}  // namespace tessera

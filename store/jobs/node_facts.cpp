@@ -1,0 +1,192 @@
+#include <tessera/node_facts.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/array_plan.h>
+#include <tessera/element.h>
+#include <tessera/file_system.h>
+#include <tessera/json.h>
+#include <tessera/place.h>
+
+#include "array_access.h"
+#include "array_state.h"
+
+namespace tessera {
+
+namespace {
+
+/// The fill; null where it is undefined or unusable.
+Value fill_value(const ArrayMetadata& metadata) {
+    const FillValue& fill = metadata.fill;
+    if (!fill.error.empty() || !fill.bytes) return nullptr;
+    const VariableSlot slot{reinterpret_cast<const char*>(fill.bytes->data()), fill.bytes->size()};
+    const bool variable = metadata.dtype.is_variable();
+    return element_to_json(metadata.dtype, variable ? reinterpret_cast<const std::byte*>(&slot) : fill.bytes->data());
+}
+
+Value all_codecs(const std::vector<CodecConfig>& codecs) {
+    Value list = Value::array();
+    for (const CodecConfig& codec : codecs) {
+        list.push_back(Value{{"name", codec.name}, {"configuration", codec.configuration}});
+    }
+    return list;
+}
+
+void add_stored(Value& report, const ArrayFacts& facts) {
+    const StoredSize& stored = *facts.stored;
+    report.set("chunks_stored", stored.known ? Value(stored.chunks) : Value());
+    report.set("chunks_possible", stored.chunks_possible);
+    report.set("stored_bytes", facts.is_exact() ? Value(stored.bytes) : Value());
+    if (stored.known && !facts.is_exact()) report.set("stored_bytes_about", stored.bytes);
+    report.set("ratio", facts.is_exact() ? Value(ratio(facts.logical, stored.bytes)) : Value());
+    report.set("stray_files", stored.strays);
+}
+
+void add_kept(Value& report, const SetAside& set_aside, const KeptForUndo& kept) {
+    report.set("set_aside_files", set_aside.files);
+    report.set("set_aside_bytes", set_aside.bytes);
+    report.set("undo_values", kept.values);
+    report.set("undo_bytes", kept.bytes);
+}
+
+}  // namespace
+
+ArrayFacts array_facts(const Array& array, const FactsOptions& options) {
+    const ArrayState& state = *ArrayAccess::state(array);
+    ArrayMetadata metadata = array.metadata();
+    ArrayFacts facts{.dialect = &array.dialect(),
+                     .metadata = metadata,
+                     .layout = chunk_layout(metadata),
+                     .attributes = Value(),
+                     .logical = static_cast<std::uint64_t>(byte_count(array.shape(), array.dtype().size()))};
+    facts.remarks = facts.dialect->remarks(metadata);
+    if (options.most_sizes) {
+        facts.stored = array.stored_size(*options.most_sizes);
+        facts.set_aside = set_aside_in(*state.store, state.prefix);
+        facts.kept = kept_for_undo(*state.store, state.prefix).value_or(KeptForUndo{});
+        const std::int64_t missing = facts.stored->known ? facts.stored->chunks_possible - facts.stored->chunks : 0;
+        if (auto note = undefined_chunks_note(metadata, missing)) facts.remarks.push_back(*std::move(note));
+    }
+    facts.attributes = array.attributes().all();
+    if (options.path.empty()) return facts;
+    const FileSystem file_system = file_system_of(options.path);
+    for (const std::string& limit : file_system.limits) {
+        facts.remarks.push_back("on this file system, " + file_system.type + ", " + limit);
+    }
+    return facts;
+}
+
+GroupFacts group_facts(const Group& group) {
+    const NodeState& state = *GroupAccess::state(group);
+    GroupFacts facts{.dialect = group.dialect(), .attributes = group.attributes().all(), .consolidated = {}};
+    const Hierarchy hierarchy = hierarchy_below(*state.store, state.prefix);
+    facts.arrays = std::ranges::count(hierarchy.nodes, NodeKind::array, &Node::kind);
+    facts.too_deep = std::ranges::count(hierarchy.passed, PassedFolder::Why::too_deep, &PassedFolder::why);
+    facts.links = std::ssize(hierarchy.passed) - facts.too_deep;
+    facts.children = std::ssize(group.children());
+    facts.consolidated = group.consolidated_state();
+    const auto add = [&](const std::string& prefix) {
+        facts.set_aside += set_aside_in(*state.store, prefix);
+        const KeptForUndo more = kept_for_undo(*state.store, prefix).value_or(KeptForUndo{});
+        facts.kept.values += more.values;
+        facts.kept.bytes += more.bytes;
+    };
+    add(state.prefix);
+    for (const Node& node : hierarchy.nodes) add(join_key(state.prefix, node.path));
+    require_present({state.store, state.prefix});  // otherwise some facts are about a directory that is being removed
+    return facts;
+}
+
+void add_elements(Value& report, const DType& dtype, const Shape& shape) {
+    report.set("dtype", dtype.to_string());
+    report.set("fields", dtype.kind() == Kind::structure ? dtype.descr() : Value::array());
+    report.set("shape", shape_value(shape));
+}
+
+void add_facts(Value& report, const ArrayFacts& facts) {
+    const ArrayMetadata& metadata = facts.metadata;
+    report.set("kind", "array");
+    report.set("format", facts.dialect->name);
+    add_elements(report, metadata.dtype, metadata.shape);
+    report.set("chunks", shape_value(facts.layout.chunks));
+    if (!facts.layout.shards.empty()) report.set("shards", shape_value(facts.layout.shards));
+    report.set("order", order_text(facts.layout.codecs));
+    report.set("codec", codecs_text(facts.layout.codecs));
+    report.set("codecs", all_codecs(metadata.codecs));
+    report.set("separator", metadata.keys.separator);
+    if (!metadata.dimension_names.empty()) {
+        report.set("dimension_names", dimension_names_json(metadata.dimension_names));
+    }
+    report.set("fill_value", fill_value(metadata));
+    report.set("fill_spelling", metadata.fill.spelling ? Value(metadata.fill.spelling->dump()) : Value());
+    report.set("logical_bytes", facts.logical);
+    if (facts.stored) {
+        add_stored(report, facts);
+        add_kept(report, facts.set_aside, facts.kept);
+    }
+    report.set("attributes", facts.attributes);
+    if (!metadata.unknown.as_object().empty()) report.set("unknown_members", metadata.unknown);
+    Value remarks = Value::array();
+    for (const std::string& remark : facts.remarks) remarks.push_back(remark);
+    report.set("remarks", std::move(remarks));
+}
+
+void add_facts(Value& report, const GroupFacts& facts) {
+    report.set("kind", facts.dialect != nullptr ? "group" : "directory");
+    if (facts.dialect != nullptr) report.set("format", facts.dialect->name);
+    report.set("attributes", facts.attributes);
+    report.set("children", facts.children);
+    report.set("arrays", facts.arrays);
+    report.set("links", facts.links);
+    report.set("too_deep", facts.too_deep);
+    report.set("consolidated", state_name(facts.consolidated));
+    add_kept(report, facts.set_aside, facts.kept);
+}
+
+Value shape_value(const Shape& shape) {
+    Value list = Value::array();
+    for (const std::int64_t length : shape) list.push_back(length);
+    return list;
+}
+
+std::string codecs_text(const std::vector<CodecConfig>& codecs) {
+    std::string text;
+    for (const CodecConfig& codec : codecs) {
+        if (codec.name == "bytes") continue;  // only the element layout, not a user's choice
+        text += (text.empty() ? "" : " + ") + codec_text(codec);
+    }
+    return text.empty() ? "none" : text;
+}
+
+std::string order_text(const std::vector<CodecConfig>& codecs) {
+    const auto found = std::ranges::find(codecs, "transpose", &CodecConfig::name);
+    if (found == codecs.end()) return "C";
+    const Value& order = found->configuration.at("order");
+    Value reversed = Value::array();
+    for (std::int64_t d = std::ssize(order.as_array()) - 1; d >= 0; --d) reversed.push_back(d);
+    return order == reversed ? "F" : "transposed " + order.dump();
+}
+
+std::string_view state_name(const ConsolidatedState& state) {
+    return !state.present ? "none" : state.fresh() ? "fresh" : "stale";
+}
+
+double ratio(std::uint64_t logical, std::uint64_t stored) {
+    return stored == 0 ? 0.0 : static_cast<double>(logical) / static_cast<double>(stored);
+}
+
+std::vector<std::optional<std::string>> dimension_names_of(const ArraySource& source) {
+    const auto* array = dynamic_cast<const Array*>(&source);
+    if (array != nullptr && !array->metadata().dimension_names.empty()) return array->metadata().dimension_names;
+    const Value attributes = source.attribute_values();
+    const Value* listed = attributes.find(dimensions_attribute);
+    std::vector<std::optional<std::string>> names;
+    if (listed == nullptr || !listed->is_array()) return names;
+    for (const Value& name : listed->as_array()) {
+        names.push_back(name.is_string() ? std::optional(name.as_string()) : std::nullopt);
+    }
+    return std::cmp_equal(names.size(), source.info().shape.rank()) ? names : decltype(names){};
+}
+
+}  // namespace tessera

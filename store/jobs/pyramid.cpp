@@ -1,0 +1,156 @@
+#include <tessera/pyramid.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/copy.h>
+#include <tessera/destination.h>
+#include <tessera/error_text.h>
+#include <tessera/node_facts.h>
+#include <tessera/place.h>
+#include <tessera/write_computed.h>
+
+namespace tessera {
+
+namespace {
+
+void require_count(std::string_view what, std::size_t given, std::size_t rank) {
+    if (given != rank) throw invalid_argument("{}: {} were given for {} dimensions", what, given, rank);
+}
+
+std::vector<std::string> axes_of(const PyramidOptions& o, const ArraySource& array) {
+    static const std::vector<std::string> all{"t", "c", "z", "y", "x"};
+    const auto rank = static_cast<std::size_t>(array.info().shape.rank());
+    if (!o.axes.empty()) {
+        require_count("axes", o.axes.size(), rank);
+        return o.axes;
+    }
+    std::vector<std::string> axes;
+    for (const auto& name : dimension_names_of(array)) axes.push_back(name.value_or(""));
+    const bool known = !axes.empty() && std::ranges::all_of(axes, [&](const std::string& name) {
+        return std::ranges::count(all, name) == 1;
+    });
+    if (known) return axes;
+    if (rank < 2 || rank > 5) {
+        throw invalid_argument("{}: OME-NGFF takes 2 to 5 dimensions, found {}", array.name(), rank);
+    }
+    if (rank == 4) return {"c", "z", "y", "x"};
+    return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
+}
+
+/// The factor between two levels for each dimension.
+Shape steps_of(const PyramidOptions& o, const std::vector<std::string>& axes) {
+    const bool one = o.by.rank() == 1;
+    if (!one) require_count("by", static_cast<std::size_t>(o.by.rank()), axes.size());
+    Shape steps;
+    for (std::size_t d = 0; d < axes.size(); ++d) {
+        const bool still = one && axes.size() > 1 && (axes[d] == "t" || axes[d] == "c");
+        steps.push_back(still ? 1 : o.by[one ? 0 : static_cast<int>(d)]);
+        if (steps[static_cast<int>(d)] < 1) throw invalid_argument("by: expected factors of at least 1");
+    }
+    return steps;
+}
+
+std::vector<Shape> all_factors(const PyramidOptions& o, const Shape& shape, const Shape& by) {
+    constexpr int most = 30;
+    const int wanted = o.levels.value_or(most);
+    if (wanted < 1 || wanted > most) throw invalid_argument("levels: expected 1 to {}, found {}", most, wanted);
+    const auto is_large = [&](const Shape& now) {
+        for (int d = 0; d < now.rank(); ++d) {
+            if (by[d] > 1 && now[d] > 256) return true;
+        }
+        return false;
+    };
+    std::vector<Shape> factors{Shape::filled(shape.rank(), 1)};
+    while (std::ssize(factors) < wanted && (o.levels || is_large(coarsened(shape, factors.back())))) {
+        Shape next = factors.back();
+        for (int d = 0; d < next.rank(); ++d) next[d] = checked_multiply(next[d], by[d], "by");
+        factors.push_back(next);
+    }
+    return factors;
+}
+
+const Dialect& format_of(const PyramidOptions& o, const ArraySource& array) {
+    if (o.arrays.format && *o.arrays.format != "v2" && *o.arrays.format != "v3") {
+        throw invalid_argument("format: OME-NGFF is v2 (0.4) or v3 (0.5), found {}", *o.arrays.format);
+    }
+    if (o.arrays.format) return dialect_named(*o.arrays.format);
+    const auto* stored = dynamic_cast<const Array*>(&array);
+    const Dialect& usual = stored != nullptr ? stored->dialect() : default_format();
+    return dialect_named(usual.name == "v2" ? "v2" : "v3");
+}
+
+/// The array, coarsened by one level's factors, and its plan.
+struct Level {
+    std::unique_ptr<ArraySource> source;
+    PlannedArray plan;
+};
+
+Level plan_level(const std::shared_ptr<const ArraySource>& array, const Pyramid& pyramid, std::size_t n,
+                 const ArrayWishes& wishes) {
+    Level level{coarsen_source(shared_source(array), pyramid.factors[n], n == 0 ? Coarsening::nearest : pyramid.with),
+                {}};
+    ArrayWishes own = wishes;
+    const Shape chunks = coarsened_from(*array, level.source->info().shape).chunks;
+    if (!own.chunks && !chunks.empty()) own.chunks = chunks;
+    level.plan = plan_array(*level.source, own);
+    level.plan.recode = "it is computed";
+    return level;
+}
+
+void make_levels(const std::string& destination, const std::vector<Level>& levels, const PlannedGroup& group,
+                 const std::string& made_from, const PyramidOptions& o) {
+    const DestinationLock building = lock_destination(destination, o.store);
+    const auto made = open_destination(destination, {.overwrite = o.overwrite, .store = o.store, .lock = &building});
+    made->add_group(group);
+    for (std::size_t n = 0; n < levels.size(); ++n) {
+        copy_array(*levels[n].source, made->add(std::to_string(n), levels[n].plan, made_from), {.io = o.io});
+    }
+    made->commit();
+}
+
+}  // namespace
+
+CopiedHierarchy make_pyramid(const std::shared_ptr<const ArraySource>& array, const std::string& source,
+                             const std::string& destination, const PyramidOptions& o) {
+    const Shape shape = array->info().shape;
+    const auto rank = static_cast<std::size_t>(shape.rank());
+    Pyramid pyramid{
+        .name = o.name, .axes = axes_of(o, *array), .units = o.units, .scale = o.scale, .factors = {}, .with = o.with};
+    if (pyramid.scale.empty()) pyramid.scale.assign(rank, 1.0);
+    require_count("scale", pyramid.scale.size(), rank);
+    if (!pyramid.units.empty()) require_count("units", pyramid.units.size(), rank);
+    pyramid.factors = all_factors(o, shape, steps_of(o, pyramid.axes));
+    ArrayWishes wishes = o.arrays;
+    const Dialect& dialect = format_of(o, *array);
+    wishes.format = dialect.name;
+    wishes.separator = "/";
+    const bool v3 = dialect.name == "v3";
+    if (v3) wishes.dimension_names.emplace(pyramid.axes.begin(), pyramid.axes.end());
+    const PlannedGroup group{"", &dialect, multiscales_attributes(pyramid, v3)};
+    if (named_array_file_format(destination) != nullptr) {
+        throw invalid_argument("{}: a pyramid is a group: a directory or a .zip", destination);
+    }
+    if (!o.dry_run) require_pyramid_place(destination, pyramid.factors.size(), dialect, o.overwrite);
+    CopiedHierarchy made{.path = destination};
+    std::vector<Level> levels;
+    for (std::size_t n = 0; n < pyramid.factors.size(); ++n) {
+        const std::string node = std::to_string(n);
+        levels.push_back(in_context([&] { return join_key(destination, node); },
+                                    [&] { return plan_level(array, pyramid, n, wishes); }));
+        made.planned.push_back({source, node, levels.back().plan});
+    }
+    if (o.dry_run) return made;
+    make_levels(destination, levels, group, source, o);
+    const Place place = find_place(destination, {.read_only = true});
+    for (const PlannedCopy& job : made.planned) {
+        made.made.push_back(
+            copied_array(join_key(destination, job.node), Array::open(place.store, join_key(place.prefix, job.node))));
+        made.bytes += made.made.back().bytes.value_or(0);
+    }
+    return made;
+}
+
+}  // namespace tessera

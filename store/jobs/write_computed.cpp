@@ -1,0 +1,112 @@
+#include <tessera/write_computed.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <tessera/array.h>
+#include <tessera/array_file.h>
+#include <tessera/cast.h>
+#include <tessera/destination.h>
+#include <tessera/error_text.h>
+#include <tessera/locate.h>
+#include <tessera/node_facts.h>
+#include <tessera/place.h>
+
+namespace tessera {
+
+namespace {
+
+class SharedSource final : public ArraySource {
+public:
+    explicit SharedSource(std::shared_ptr<const ArraySource> of) : of_(std::move(of)) {}
+    [[nodiscard]] ArrayInfo info() const override { return of_->info(); }
+    [[nodiscard]] const std::string& name() const override { return of_->name(); }
+    [[nodiscard]] Value attribute_values() const override { return of_->attribute_values(); }
+    void read_into(const Region& region, const MutableArrayView& out, const IoOptions& io) const override {
+        of_->read_into(region, out, io);
+    }
+
+private:
+    std::shared_ptr<const ArraySource> of_;
+};
+
+void complete(ArrayWishes& wishes, const std::string& destination, int rank, const ComputedFrom& from) {
+    if (!wishes.format) {
+        const Dialect* above = format_above(destination);
+        const auto* cast = dynamic_cast<const CastSource*>(from.like);
+        const auto* like = dynamic_cast<const Array*>(cast != nullptr ? &cast->array() : from.like);
+        if (above != nullptr) {
+            wishes.format = above->name;
+        } else if (like != nullptr) {
+            wishes.like_format = like->dialect().name;
+        }
+    }
+    if (rank == 0) return;
+    if (!wishes.chunks && from.chunks.rank() == rank) wishes.chunks = from.chunks;
+    if (!wishes.dimension_names && std::cmp_equal(from.dimension_names.size(), rank)) {
+        wishes.dimension_names = from.dimension_names;
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<ArraySource> shared_source(std::shared_ptr<const ArraySource> of) {
+    return std::make_unique<SharedSource>(std::move(of));
+}
+
+ComputedFrom calculated_from(const std::vector<CalcOperand>& operands, const ArrayInfo& result) {
+    ComputedFrom from{.like = operands.empty() ? nullptr : operands.front().array.get(), .chunks = result.chunks};
+    for (const CalcOperand& operand : operands) {
+        if (!from.dimension_names.empty() || operand.array->info().shape != result.shape) continue;
+        from.dimension_names = dimension_names_of(*operand.array);
+    }
+    return from;
+}
+
+ComputedFrom reduced_from(const ArraySource& array, const ReduceOptions& options) {
+    ComputedFrom from{.like = &array};
+    const auto names = dimension_names_of(array);
+    const auto rank = static_cast<int>(names.size());
+    for (int d = 0; d < rank; ++d) {
+        const bool goes = options.axes.empty() ||
+                          std::ranges::count(options.axes, d) + std::ranges::count(options.axes, d - rank) > 0;
+        if (options.keep_dimensions || !goes) from.dimension_names.push_back(names[static_cast<std::size_t>(d)]);
+    }
+    return from;
+}
+
+ComputedFrom coarsened_from(const ArraySource& array, const Shape& result) {
+    ComputedFrom from{.like = &array, .chunks = array.info().chunks, .dimension_names = dimension_names_of(array)};
+    if (from.chunks.rank() != result.rank()) from.chunks = {};
+    for (int d = 0; d < from.chunks.rank(); ++d) {
+        from.chunks[d] = std::clamp<std::int64_t>(result[d], 1, from.chunks[d]);
+    }
+    return from;
+}
+
+CopiedHierarchy write_computed(const ArraySource& source, const std::string& destination, const ComputedFrom& from,
+                               HierarchyOptions options) {
+    require_apart(from.paths, destination);
+    if (named_array_file_format(destination) == nullptr) {
+        complete(options.arrays, destination, source.info().shape.rank(), from);
+    }
+    return copy_hierarchy(source, destination, options);
+}
+
+void require_apart(const std::vector<std::string>& sources, const std::string& destination) {
+    const std::filesystem::path file = split_array_path(destination).path;
+    const std::string to = real_path(file).string() + '/';
+    const std::optional<PathFacts> written = is_local(file) ? path_facts(file) : std::nullopt;
+    for (const std::string& source : sources) {
+        const std::filesystem::path path = split_array_path(source).path;
+        const std::string from = real_path(path).string() + '/';
+        const std::optional<PathFacts> read = written && is_local(path) ? path_facts(path) : std::nullopt;
+        const bool same = read && read->device == written->device && read->inode == written->inode;  // a hard link
+        if (!from.starts_with(to) && !to.starts_with(from) && !same) continue;
+        throw invalid_argument("{} is read, and cannot lie where {} is written: they overlap; choose another place",
+                               source, destination);
+    }
+}
+
+}  // namespace tessera
