@@ -21,6 +21,10 @@ template <class T>
 [[nodiscard]] std::span<T> elements(NDArray& a) {
     return {reinterpret_cast<T*>(a.bytes().data()), static_cast<std::size_t>(a.count())};
 }
+template <class T>
+[[nodiscard]] std::span<const T> elements(const NDArray& a) {
+    return {reinterpret_cast<const T*>(a.bytes().data()), static_cast<std::size_t>(a.count())};
+}
 
 /// Converts numbers to `dtype`, as Cast::unsafe does. Both dtypes are in host order.
 [[nodiscard]] NDArray cast_numbers(NDArray a, const DType& dtype);

@@ -29,8 +29,8 @@ struct ComputedFrom {
 /// The chunks of the array, clipped to the result's shape, and its names.
 [[nodiscard]] ComputedFrom coarsened_from(const ArraySource& array, const Shape& result);
 
-/// Copies the source to the destination as copy_hierarchy does, with the defaults where `options` say nothing and half
-/// of the memory: the other half is for the source. Throws also as require_apart.
+/// Copies the source to the destination as copy_hierarchy does, with the defaults where `options` say nothing.
+/// Throws also as require_apart.
 CopiedHierarchy write_computed(const ArraySource& source, const std::string& destination, const ComputedFrom& from,
                                HierarchyOptions options);
 
