@@ -139,6 +139,12 @@ Value cells_value(const Picture& picture) {
     return rows;
 }
 
+Picture read_slice(Session& session, const ViewOptions& o, const ArraySource& source, const PictureOptions& options) {
+    return about_path(o.path, [&] {
+        return about_options({"axes", "missing"}, [&] { return read_picture(source, options, session.io()); });
+    });
+}
+
 int save_drawing(Session& session, const ViewOptions& o, const NDArray& drawing, const std::string& text, Value value) {
     const Buffer bytes = encode_png(drawing.view(), *o.png);
     const auto file = create_file(*o.png, session.options().durability != Durability::none);
@@ -182,7 +188,7 @@ int view_slice(Session& session, const ViewOptions& o, const ArraySource& source
     }
     // A line is drawn in dots, which are smaller than characters.
     options.line_width = o.png ? options.width : line_room(screen);
-    Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
+    Picture picture = read_slice(session, o, source, options);
     picture.name = o.path;
     const std::pair<double, double> range = picture_range(picture, o.range, draw.map);
     Value value = picture_value(o.path, picture, range);
@@ -206,7 +212,7 @@ int view_histogram(Session& session, const ViewOptions& o, const ArraySource& so
     options.height = options.width = side;
     options.line_width = side * side;
     options.with = Coarsening::nearest;
-    Picture picture = about_path(o.path, [&] { return read_picture(source, options, session.io()); });
+    Picture picture = read_slice(session, o, source, options);
     picture.name = o.path;
     picture.sampled = !picture.how.empty();
     const auto values = view_source(picture.values.view(), picture.name);
@@ -288,8 +294,9 @@ int view_chunks(Session& session, const ViewOptions& o) {
     const Screen screen = screen_of(o);
     std::tie(options.height, options.width) = o.png ? drawing_room(draw) : slice_room(screen);
     ChunkMap map = about_path(o.path, [&] {
-        return at_place(o.path, session.store(),
-                        [&](const Place& place) { return read_chunk_map(place, options, session.io()); });
+        return at_place(o.path, session.store(), [&](const Place& place) {
+            return about_options({"axes", "missing"}, [&] { return read_chunk_map(place, options, session.io()); });
+        });
     });
     map.picture.name = o.path;
     const int code = map.damaged > 0 ? exit_differences : exit_done;
