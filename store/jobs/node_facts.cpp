@@ -11,6 +11,7 @@
 
 #include "array_access.h"
 #include "array_state.h"
+#include "group_access.h"
 
 namespace tessera {
 
