@@ -25,6 +25,8 @@ IoOptions Session::io() {
     return {.threads = 1};
 }
 
+void Session::note(std::string_view /*text*/) {}
+
 void set_elements(Session& /*session*/, Array& array, const Selection& selection, const std::string& value) {
     if (element_count(selection.shape()) > fuzz_limit) throw over_budget("too large for a fuzzer");
     const ElementBytes element = element_from_text(array.dtype(), value);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tessera/action.h>
 #include <tessera/copy_elements.h>
 #include <tessera/tessera.h>
 
