@@ -174,6 +174,8 @@ public:
                 ::unlinkat(made->place.fd, made->place.name.c_str(), 0);
                 return false;
             }
+            if (sync_.syncs_values() && ::fsync(made->fd.get()) != 0)
+                throw io_error("writing to the disk", "a file", errno);
         } catch (const Error& e) {
             ::unlinkat(made->place.fd, made->place.name.c_str(), 0);
             throw e.within(path_of(key));

@@ -31,6 +31,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -344,6 +345,21 @@ ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
 ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t offset) {
     NEXT(pwrite64);
     return written(fd, bytes, count, offset, [&](size_t n) { return real(fd, bytes, n, offset); });
+}
+
+/// As a write of the bytes that it copies, which the trace takes from the source.
+ssize_t copy_file_range(int from, off64_t* from_at, int to, off64_t* to_at, size_t count, unsigned flags) {
+    NEXT(copy_file_range);
+    const off_t at = from_at != nullptr ? *from_at : ::lseek(from, 0, SEEK_CUR);
+    std::vector<char> bytes(count);
+    for (size_t have = 0; have < count;) {
+        const ssize_t n =
+            ::syscall(SYS_pread64, from, bytes.data() + have, count - have, at + static_cast<off_t>(have));
+        if (n <= 0) break;
+        have += static_cast<size_t>(n);
+    }
+    return written(to, bytes.data(), count, to_at != nullptr ? *to_at : -1,
+                   [&](size_t n) { return real(from, from_at, to, to_at, n, flags); });
 }
 
 int fsync(int fd) {

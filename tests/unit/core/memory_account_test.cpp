@@ -44,7 +44,7 @@ TEST(MemoryAccount, CountsBuffersUntilTheyAreFreed) {
         EXPECT_EQ(account->used(), 5 * mib);
         outer = std::move(a);
         EXPECT_EQ(refusal(4 * mib),
-                  "9 MiB of memory are needed beside 5 MiB in use; the limit is 8 MiB; give max_memory=10M");
+                  "4 MiB of memory are needed beside 5 MiB in use; the limit is 8 MiB; give max_memory=10M");
         EXPECT_EQ(account->used(), 5 * mib);
     }
     EXPECT_EQ(MemoryAccount::current(), nullptr);

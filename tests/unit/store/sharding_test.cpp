@@ -448,7 +448,8 @@ TEST(Sharded, shards_above_the_memory_budget_are_copied_block_by_block) {
     more.read_into(Region::whole({700, 1800}), appended, {});
     EXPECT_TRUE(elements_equal(a.read("1500:"), appended));
     Array c = Array::create(memory_store(), "", sharded({2200, 1800}, {64, 64}, {1024, 1024}));
-    expect_error(ErrorCode::budget, "--max-memory", [&] { copy_array(a, c, {.io = {.max_memory = 1000}}); });
+    expect_error(ErrorCode::budget, "a memory budget of 1000 bytes is too small",
+                 [&] { copy_array(a, c, {.io = {.max_memory = 1000}}); });
 }
 
 TEST(Sharded, a_shard_as_a_sink_appears_when_it_is_finished) {

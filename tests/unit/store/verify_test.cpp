@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tessera/action.h>
 #include <tessera/copy_elements.h>
 #include <tessera/group.h>
 #include <tessera/repair.h>
@@ -303,7 +304,8 @@ TEST(Verify, chunk_beyond_the_budget_is_not_decoded) {
     array.fill(Selection::all(array.shape()), 1);
     const VerifyReport report = verify(store, "", {.io = {.max_memory = 1 << 20}});
     ASSERT_EQ(report.count(FindingKind::unchecked), 1);
-    EXPECT_THAT(first_text(report), HasSubstr("--max-memory"));
+    ASSERT_EQ(report.findings.front().advice.size(), 1U);
+    EXPECT_EQ(report.findings.front().advice.front().action, Action::max_memory);
     EXPECT_TRUE(verify(store, "", {.io = {.max_memory = 64 << 20}}).sound());
 }
 
