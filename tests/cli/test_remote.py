@@ -16,6 +16,7 @@ import remote
 class RemoteTest(program.ProgramTest):
     def setUp(self):
         super().setUp()
+        self.double = None
         self.values = np.arange(100 * 90, dtype="<i4").reshape(100, 90)
         self.save("a.npy", self.values)
         for name, words in {"v2": ["--format", "v2", "--chunks", "10,9"],
@@ -28,7 +29,8 @@ class RemoteTest(program.ProgramTest):
         self.places = {"s3": "s3://bucket", "http": self.double.origin + "/files"}
 
     def run_program(self, *words, env=None, **options):
-        return super().run_program(*words, env={**os.environ, **self.double.environment, **(env or {})}, **options)
+        seen = self.double.environment if self.double else {}
+        return super().run_program(*words, env={**os.environ, **seen, **(env or {})}, **options)
 
     def digest(self, path, **options):
         return self.tessera("digest", path, **options).split()[0]

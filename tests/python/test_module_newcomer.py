@@ -15,7 +15,7 @@ def test_names_of_other_files():
                  lambda to: tessera.create(to, 3, "u1"), lambda to: tessera.calc(to, "a", {"a": a}),
                  lambda to: tessera.coarsen(a, to, by=(2, 2)), lambda to: tessera.concat([a, a], to),
                  lambda to: tessera.pyramid(a, to)):
-        for name in "x.tif", "x.HDF5", "x.txt":
+        for name in "x.tif", "x.HDF", "x.txt":
             with raises(tessera.InvalidArgument, f"{name}: "):
                 call(name)
             assert not os.path.exists(name)

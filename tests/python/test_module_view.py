@@ -88,8 +88,8 @@ def test_what_a_notebook_asks_for():
 
 def test_what_is_refused():
     a = made()
-    for options, text in [({"map": "jet"}, "viridis"), ({"axes": ("q",)}, "t, y, x"), ({"size": (10, 10)}, "--size"),
-                          ({"reduce": "sum"}, "mean"), ({"range": (2, 1)}, "--range"), ({"missing": "x"}, "--missing")]:
+    for options, text in [({"map": "jet"}, "viridis"), ({"axes": ("q",)}, "t, y, x"), ({"size": (10, 10)}, "size: expected"),
+                          ({"reduce": "sum"}, "mean"), ({"range": (2, 1)}, "range"), ({"missing": "x"}, "missing")]:
         with raises(tessera.InvalidArgument, text):
             a.view(**options)
     with raises(tessera.OutOfBounds):

@@ -229,7 +229,7 @@ class ToyStoreAmongFolders(Stores):
     def test_what_is_damaged_is_found_and_mended(self):
         (self.toys / "x!c!0!0").write_bytes(b"torn")
         self.assertIn("c/0/0", self.tessera("verify", "toy:x", code=1))
-        self.tessera("repair", "toy:x")
+        self.assertIn("not restored: 12 elements", self.tessera("repair", "toy:x", code=1))
         self.tessera("verify", "toy:x")
         self.assertTrue((self.toys / "x!.tessera!damaged!c!0!0").exists())
         self.assertEqual(self.tessera("get", "toy:x", "0, 0").strip(), "0")
