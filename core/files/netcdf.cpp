@@ -369,6 +369,7 @@ extern constinit const ArrayFileFormat netcdf_format{
     .extension = ".nc",
     .also = ".nc3 .cdf ",
     .about = "netCDF-3: classic, 64-bit offset and CDF-5",
+    .ranged = true,
     .recognise = netcdf_recognise,
     .members = netcdf_list,
     .groups = netcdf_groups,

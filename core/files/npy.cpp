@@ -288,6 +288,7 @@ extern constinit const ArrayFileFormat npy_format{
     .name = "npy",
     .extension = ".npy",
     .about = "NumPy array, versions 1.0 to 3.0",
+    .ranged = true,
     .recognise = npy_recognise,
     .open = npy_open,
     .create = npy_create,

@@ -432,6 +432,7 @@ extern constinit const ArrayFileFormat raw_array_format{
     .name = "ra",
     .extension = ".ra",
     .about = "RawArray, all dialects read, plain ones written",
+    .ranged = true,
     .recognise = ra_recognise,
     .open = ra_open,
     .create = ra_create,

@@ -318,6 +318,7 @@ extern constinit const ArrayFileFormat safetensors_format{
     .name = "safetensors",
     .extension = ".safetensors",
     .about = "tensors of models, by Hugging Face",
+    .ranged = true,
     .recognise = safetensors_recognise,
     .members = safetensors_list,
     .groups = safetensors_groups,

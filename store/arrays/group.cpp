@@ -170,6 +170,7 @@ void finish_parts_at(KeyValueStore& store, std::string_view prefix) {
 }  // namespace
 
 void move_node(KeyValueStore& store, std::string_view from, std::string_view to) {
+    require_node_names(to);
     if (!probe_node(store, from) && child_nodes(store, from).empty()) {
         throw not_found("{}: no array or group here to move", name_of(store, from));
     }

@@ -73,6 +73,9 @@ void look_for_file(Located& at, const StoreOptions& options) {
     if (file == nullptr) return;
     at.file.opened = std::move(file);
     at.format = array_file_format_of(*at.file.opened);
+    if (at.format != nullptr && !at.format->ranged) {
+        throw unsupported("{}: {} files are read on this machine only; fetch the file first", at.path, at.format->name);
+    }
     at.kind = at.format == nullptr ? PathKind::other : at.file.member ? PathKind::part : PathKind::array_file;
     at.place = std::nullopt;
 }

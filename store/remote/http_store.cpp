@@ -49,7 +49,7 @@ public:
                 throw Error(
                     ErrorCode::io,
                     fmt::format("{}: the server answers {}: reading it is not allowed, or it is not there and the "
-                                "server does not say so",
+                                "server does not say so (TESSERA_ABSENT={} takes this for absent)",
                                 join_key(url_.name(), key), response.status, response.status));
             default:
                 throw Error(ErrorCode::io,

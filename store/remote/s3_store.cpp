@@ -155,7 +155,7 @@ public:
         if (status == 403 && access_.credentials) {
             why +=
                 ": reading it is not allowed with these credentials, or it is not there and listing the bucket is not "
-                "allowed";
+                "allowed (TESSERA_ABSENT=403 takes this for absent)";
         } else if (status == 403) {
             why +=
                 ": no credentials were found (AWS_ACCESS_KEY_ID, AWS_PROFILE), and it is not public, or it is not "

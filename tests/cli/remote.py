@@ -49,6 +49,8 @@ class Faults:
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
 
     def log_message(self, *_):
         pass
@@ -127,6 +129,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body[:len(body) // 2] if cut else body)
+        self.wfile.flush()
+        if self.command != "HEAD":
             with self.server.double.lock:
                 self.server.double.bytes += len(body)
         if cut or forget_length:

@@ -221,7 +221,7 @@ class Chunks(Attacks):
             ended = self.attack(name, skip=("get all",) if codec == "blosc" else ())
             if codec != "blosc":  # which decodes a part by itself
                 for what in ("get", "set"):
-                    for text in ("x.zarr", "chunk (0,)", "96 MiB", "the limit is 24 MiB"):
+                    for text in ("x.zarr", "chunk (0,)", "MiB of memory are needed", "the limit is 24 MiB"):
                         self.assertIn(text, ended[what].err, ended[what].shown)
             self.within(256, "get", name, "0")
             self.within(512, "set", name, "0", "1")

@@ -39,7 +39,8 @@ class RemoteTest(program.ProgramTest):
 
     def test_every_golden_array(self):
         right = {}
-        for document in sorted(program.GOLDEN.rglob("*")):
+        every = 1 if "TESSERA_REMOTE_ALL" in os.environ else 12
+        for document in sorted(program.GOLDEN.rglob("[.zm_]*"))[::every]:
             is_array = document.name in (".zarray", "__zmeta__", "meta") or (
                 document.name == "zarr.json" and '"array"' in document.read_text())
             result = is_array and super().run_program("digest", document.parent)
@@ -76,7 +77,7 @@ class RemoteTest(program.ProgramTest):
         np.savez(self.path("m.npz"), x=self.values)
         for place in self.places.values():
             self.assertEqual(self.digest(f"{place}/a.npy"), self.digest("a.npy"))
-            self.assertEqual(self.digest(f"{place}/m.npz::x"), self.digest("a.npy"))
+            self.refused("info", f"{place}/m.npz", says="npz files are read on this machine only")
 
     def test_a_damaged_chunk_is_found(self):
         chunk = self.folder / "g" / "v2" / "3.3"

@@ -105,6 +105,8 @@ struct ArrayFileFormat {
     std::string_view also = {};  ///< further extensions, each followed by a space
     std::string_view about;      ///< one line for --help
     bool deflates = false;       ///< uses ArrayFileOptions::deflate_level
+    /// Whether open() reads nothing but ranges of path.bytes(), so that the file may lie in any kind of store.
+    bool ranged = false;
     /// Whether the first bytes of a file are this format's. nullptr if nothing marks them: the extension decides.
     bool (*recognise)(ByteSpan first_bytes);
     /// Members that "::" can name; nullptr for formats of one array.
