@@ -43,7 +43,7 @@ std::string fill_text(const DType& dtype, const FillValue& fill) {
     return element_to_value(dtype, element).dump();
 }
 
-void add_masking_note(PlannedArray& plan, const ArrayWishes& o) {
+void add_masking_note(PlannedArray& plan) {
     if (const auto note = masking_note(*plan.dialect, plan.metadata)) plan.changes.push_back(*note);
 }
 
@@ -262,7 +262,7 @@ PlannedArray plan_copy_as(const Array& from, const ArrayWishes& o, const std::op
                       std::move(recode)};
     if (o.codec) add_zstd_note(plan);
     if (o.dimension_names) set_dimensions(plan, o);
-    if (!o.fill && !named && names_dimensions(plan.attributes)) add_masking_note(plan, o);
+    if (!o.fill && !named && names_dimensions(plan.attributes)) add_masking_note(plan);
     return plan;
 }
 
@@ -360,8 +360,11 @@ PlannedArray plan_new(const ArraySource& from, const ArrayWishes& o, const std::
         dialect.adapt(elements, changes);
         options.dtype = elements.dtype;
     }
-    PlannedArray plan{&dialect, metadata_of_new(options, o.format.has_value()), stored_attributes(from),
-                      {changes.begin(), changes.end()}, "it is no array yet"};
+    PlannedArray plan{&dialect,
+                      metadata_of_new(options, o.format.has_value()),
+                      stored_attributes(from),
+                      {changes.begin(), changes.end()},
+                      "it is no array yet"};
     // Data without a fill have none: xarray and GDAL would take values that equal it for missing ones.
     if (!o.fill && plan.dialect->fill_is_missing) plan.metadata.fill = null_fill();
     if (!o.fill) take_fill(plan);

@@ -308,7 +308,9 @@ private:
         if (service_->is_absent(response, key)) return nullptr;
         const std::string name = join_key(name_, key);
         if (response.first == 0) return memory_source(Buffer(response.body.span()), name);
-        HttpResponse tail{.status = response.status, .headers = response.headers};
+        HttpResponse tail;
+        tail.status = response.status;
+        tail.headers = response.headers;
         tail.body = Buffer(response.body.span());
         tail.first = response.first;
         tail.total = response.total;

@@ -255,7 +255,9 @@ S3Access access_to(std::string_view bucket, std::string_view prefix, bool anonym
         const auto found = profile.find(name);
         return found == profile.end() ? std::string() : found->second;
     };
-    S3Access access{.bucket = std::string(bucket), .prefix = std::string(prefix)};
+    S3Access access;
+    access.bucket = bucket;
+    access.prefix = prefix;
     if (!anonymous) access.credentials = find_credentials();
     access.requester_pays = environment("AWS_REQUEST_PAYER") == "requester";
     access.region = first_of({environment("AWS_REGION"), environment("AWS_DEFAULT_REGION"), of_profile("region")});
