@@ -9,8 +9,8 @@
 #include <atomic>
 #include <functional>
 
-#include "chunk_memory.h"
 #include "array_access.h"
+#include "chunk_memory.h"
 #include "copy_bytes.h"
 #include "region_io.h"
 #include "resize.h"
