@@ -99,7 +99,8 @@ struct Limits {
             const auto bits = static_cast<int>(8 * size - (has_sign ? 1 : 0));
             most = dtype.kind() == Kind::boolean ? 1 : std::numeric_limits<std::uint64_t>::max() >> (64 - bits);
             least = has_sign ? -static_cast<std::int64_t>(most) - 1 : 0;
-            end = 2 * static_cast<double>(most / 2 + 1);
+            const std::uint64_t half = most / 2 + 1;
+            end = 2 * static_cast<double>(half);
         } else if (dtype.kind() == Kind::bfloat16) {
             largest = 0x1.FEp127;
             end = 0x1.FFp127;

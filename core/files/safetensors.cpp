@@ -110,9 +110,9 @@ SafetensorsHeader parse_safetensors(const ByteSource& file) {
             (void)header.metadata.as_object();
             continue;
         }
-        header.tensors.push_back(
-            in_context([&] { return fmt::format("tensor '{}'", name); },
-                       [&] { return parse_tensor(name, facts, file.size() - header.data_offset); }));
+        header.tensors.push_back(in_context(
+            [&name = name] { return fmt::format("tensor '{}'", name); },
+            [&, &name = name, &facts = facts] { return parse_tensor(name, facts, file.size() - header.data_offset); }));
     }
     std::ranges::stable_sort(header.tensors, {}, &Tensor::begin);
     return header;
