@@ -286,8 +286,9 @@ void Shard::for_each(std::span<const std::int64_t> chunks, const IoOptions& io,
         if (!joins) begins.push_back(n);
     }
     begins.push_back(wanted.size());
-    if (bytes_->mapped().empty()) {
+    if (wanted.size() > 1 && bytes_->mapped().empty()) {
         std::vector<ByteSource::Extent> extents;
+        extents.reserve(wanted.size());
         for (const auto& [i, at] : wanted) {
             if (at.present()) extents.push_back({at.offset, at.offset + at.size});
         }
