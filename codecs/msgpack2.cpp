@@ -107,6 +107,8 @@ private:
         std::vector<Value::Member> members;
         for (std::uint64_t i = 0; i < count; ++i) {
             const Value key = value(depth + 1);
+            // No key in Python either; and the text of one within another would double with each level.
+            if (key.is_array() || key.is_object()) throw corrupt("a map has a list or a map for a key");
             members.emplace_back(key.is_string() ? key.as_string() : key.dump(), value(depth + 1));
         }
         return members;

@@ -52,7 +52,16 @@ class Server:
         return socket.create_connection((self.host, self.port), timeout=20)
 
     def get(self, path, method="GET", raw_path=None, connection=None, **headers):
-        """A request; names of headers with '_' in place of '-'."""
+        """A request; names of headers with '_' in place of '-'. A busy server may close a connection that it has not
+        answered on (RFC 9112, 9.5): who asks comes again."""
+        for left in reversed(range(4) if connection is None else range(1)):
+            try:
+                return self.get_once(path, method, raw_path, connection, headers)
+            except http.client.RemoteDisconnected:
+                if left == 0 or self.process.poll() is not None:
+                    raise
+
+    def get_once(self, path, method, raw_path, connection, headers):
         own = connection is None
         connection = connection or http.client.HTTPConnection(self.host, self.port, timeout=30)
         try:
