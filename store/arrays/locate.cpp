@@ -5,6 +5,7 @@
 #include <tessera/dialect.h>
 #include <tessera/place.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "array_access.h"
@@ -65,11 +66,13 @@ bool holds_nothing(const Place& place) {
 /// Opens a file of another kind of store, which lies at the path and not below it.
 void look_for_file(Located& at, const StoreOptions& options) {
     const std::string& text = at.file.path.native();
-    const std::size_t slash = text.rfind('/');
+    const std::size_t query = text.starts_with("http") ? std::min(text.find('?'), text.size()) : text.size();
+    const std::size_t slash = text.rfind('/', query);
     if (slash == std::string::npos || slash == 0 || text[slash - 1] == '/') return;
-    const Place folder = find_place(text.substr(0, slash), options);
+    const Place folder = find_place(text.substr(0, slash) + text.substr(query), options);
     if (!folder.store->is_far()) return;
-    std::shared_ptr<const ByteSource> file = folder.store->open(join_key(folder.prefix, text.substr(slash + 1)));
+    std::shared_ptr<const ByteSource> file =
+        folder.store->open(join_key(folder.prefix, text.substr(slash + 1, query - slash - 1)));
     if (file == nullptr) return;
     at.file.opened = std::move(file);
     at.format = array_file_format_of(*at.file.opened);

@@ -28,7 +28,7 @@ std::string percent_decoded(std::string_view text) {
     const auto digit = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
     std::string decoded;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const bool escape = text[i] == '%' && i + 2 < text.size() + 0 &&
+        const bool escape = text[i] == '%' && i + 2 < text.size() &&
                             std::isxdigit(static_cast<unsigned char>(text[i + 1])) != 0 &&
                             std::isxdigit(static_cast<unsigned char>(text[i + 2])) != 0;
         if (escape) {

@@ -79,6 +79,14 @@ class RemoteTest(program.ProgramTest):
             self.assertEqual(self.digest(f"{place}/a.npy"), self.digest("a.npy"))
             self.refused("info", f"{place}/m.npz", says="npz files are read on this machine only")
 
+    def test_a_query_goes_into_no_log(self):
+        place = self.places["http"]
+        self.assertEqual(self.digest(f"{place}/a.npy?sig=SECRET"), self.digest("a.npy"))
+        self.tessera("copy", f"{place}/g/v2?sig=SECRET", "copied", "--quiet")
+        for file in (self.folder / "copied").rglob("*"):
+            if file.is_file():
+                self.assertNotIn(b"SECRET", file.read_bytes(), file)
+
     def test_a_damaged_chunk_is_found(self):
         chunk = self.folder / "g" / "v2" / "3.3"
         chunk.write_bytes(chunk.read_bytes()[:-2])

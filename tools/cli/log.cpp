@@ -115,7 +115,11 @@ fs::path group_left(const fs::path& from, const fs::path& to) {
 
 std::string command_text(const std::vector<std::string>& words) {
     std::string command = "tessera";
-    for (const std::string& word : words) command += " " + quoted(word);
+    for (const std::string& word : words) {
+        // The query of a URL may be a signature or a token, which has no place in a file.
+        const std::size_t query = word.find("://") == std::string::npos ? std::string::npos : word.find('?');
+        command += " " + quoted(query == std::string::npos ? word : word.substr(0, query + 1) + "...");
+    }
     return command;
 }
 
