@@ -3,6 +3,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include <algorithm>
+#include <limits>
 #include <new>
 
 #include "codec_row.h"
@@ -19,6 +21,24 @@ struct FreeContext {
 
 void require_encoded(std::size_t result) {
     if (ZSTD_isError(result)) throw unsupported("zstd could not compress: {}", ZSTD_getErrorName(result));
+}
+
+/// The most bytes that frames decode to: what they claim, and 128 KiB for each block of those that claim nothing.
+std::uint64_t decoded_bound(ByteSpan in) {
+    constexpr std::uint64_t largest_block = std::uint64_t{128} << 10;
+    constexpr std::uint64_t least_encoded = 4;  // a block's header and one byte
+    std::uint64_t bound = 0;
+    while (!in.empty()) {
+        const std::size_t frame = ZSTD_findFrameCompressedSize(in.data(), in.size());
+        const bool damaged = ZSTD_isError(frame) != 0 || frame == 0 || frame > in.size();
+        const std::size_t length = damaged ? in.size() : frame;
+        const unsigned long long claimed = ZSTD_getFrameContentSize(in.data(), in.size());
+        const bool known = !damaged && claimed != ZSTD_CONTENTSIZE_UNKNOWN && claimed != ZSTD_CONTENTSIZE_ERROR;
+        const std::uint64_t most = known ? claimed : length / least_encoded * largest_block + largest_block;
+        bound += std::min(most, std::numeric_limits<std::uint64_t>::max() - bound);
+        in = in.subspan(length);
+    }
+    return bound;
 }
 
 /// Each thread keeps its engines: making them costs as much as a small chunk.
@@ -53,7 +73,9 @@ protected:
         // One call, because streaming allocates the window size that a frame claims.
         const std::size_t size = ZSTD_decompressDCtx(engine.get(), out.data(), out.size(), in.data(), in.size());
         if (!ZSTD_isError(size)) return size;
-        if (ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall) return std::nullopt;
+        // zstd says the same of a damaged block that exceeds its own frame's window: no room is enough for it.
+        if (ZSTD_getErrorCode(size) == ZSTD_error_dstSize_tooSmall && out.size() < decoded_bound(in))
+            return std::nullopt;
         throw corrupt("the zstd data are damaged: {}", ZSTD_getErrorName(size));
     }
 
