@@ -17,6 +17,20 @@ class Page(PageTest):
         """The number in a field."""
         return float(self.by_id(name).get_attribute("value"))
 
+    def pixel(self, row, column):
+        """What is drawn of an element: red, green, blue, opacity."""
+        return self.script("""const s = tesseraPage.slice, found = [];
+            s.layer.each((t) => {
+                const { row, column } = s.plan(t.coords);
+                const i = arguments[0] - (row.tile * 256 + row.first), j = arguments[1] - (column.tile * 256 + column.first);
+                if (row.level || column.level || i < 0 || j < 0 || i >= t.height || j >= t.width || t.coords.z !== s.tileZoom()) return;
+                const [y, x] = [s.flipped[0] ? t.height - 1 - i : i, s.flipped[1] ? t.width - 1 - j : j];
+                const copy = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+                copy.drawImage(t, -x, -y);
+                found.push([...copy.getImageData(0, 0, 1, 1).data]);
+            });
+            return found[0]""", row, column)
+
     def test_the_picture_is_there_at_once(self):
         self.open(self.server)
         self.complete()
@@ -84,11 +98,71 @@ class Page(PageTest):
         self.open(self.server, "#path=volume&at=2,0,0")
         self.complete()
         before = self.script("return tesseraPage.slice.map.getZoom()")
+        zoom = "Math.abs(tesseraPage.slice.map.getZoom() - {}) < 1e-9"
         self.focus("#map")
         self.mouse().key_down(Keys.SHIFT).send_keys("+").key_up(Keys.SHIFT).perform()
-        self.wait(f"tesseraPage.slice.map.getZoom() === {before + 1}")
+        self.wait(zoom.format(before + 1))
         self.press("-")
-        self.wait(f"tesseraPage.slice.map.getZoom() === {before}")
+        self.wait(zoom.format(before))
+
+    def test_the_picture_fills_its_stage(self):
+        """Along one of the axes, but for a step of the zoom; the key 0 and a button lead back to that."""
+        sizes = {"wide": (30, 170), "tall": (217, 61), "large": (700, 900)}
+        np.savez(self.path("sizes.npz"), **{name: np.zeros(shape, "u1") for name, shape in sizes.items()})
+        server = self.serve("sizes.npz")
+        fills = "(() => { const e = tesseraPage.slice.extent(), s = tesseraPage.slice.map.getSize();" \
+                " return Math.max((e.right - e.left) / s.x, (e.bottom - e.top) / s.y); })()"
+        for name in sizes:
+            self.open(server, f"#path={name}")
+            self.complete()
+            first = self.script(f"return {fills}")
+            self.assertGreater(first, 0.93, name)
+            self.assertLess(first, 1.001, name)
+            self.focus("#map")
+            self.press("+")
+            self.wait(f"{fills} > 1.5")
+            self.press("0")
+            self.wait(f"Math.abs({fills} - {first}) < 0.01")
+            self.script("tesseraPage.slice.map.setZoom(-2)")
+            self.wait(f"{fills} < 0.9")
+            self.script("document.querySelector('.fit').click()")
+            self.wait(f"Math.abs({fills} - {first}) < 0.01")
+
+    def test_drawn_tiles_have_no_seams(self):
+        self.save("even.npy", np.full((700, 900), 7, "u1"))
+        self.open(self.serve("even.npy"))
+        self.complete()
+        sides = """const m = document.getElementById('map').getBoundingClientRect();
+            return [...document.querySelectorAll('.tile')].map((t) => t.getBoundingClientRect())
+                .flatMap((r) => [r.left - m.left, r.top - m.top, r.right - m.left, r.bottom - m.top])
+                .reduce((most, v) => Math.max(most, Math.abs(v - Math.round(v))), 0)"""
+        for zoom in (None, -0.37, 0.61, 1.2):
+            if zoom is not None:
+                self.script("tesseraPage.slice.map.setZoom(arguments[0], {animate: false})", zoom)
+            self.wait("document.querySelectorAll('.tile').length > 1")
+            self.assertLess(self.script(sides), 0.01, zoom)
+
+    def test_missing_elements_are_a_hatch(self):
+        """Nothing is drawn on them; a hatch lies below the picture, and just there."""
+        values = np.ones((40, 50), "f4")
+        values[10:20, 5:25] = np.nan
+        self.save("gaps.npy", values)
+        self.open(self.serve("gaps.npy"))
+        self.complete()
+        self.assertEqual([self.pixel(15, 10)[3], self.pixel(2, 2)[3]], [0, 255])
+        below = self.script("""const g = document.querySelector('.gaps').getBoundingClientRect(), e = tesseraPage.slice.extent();
+            return Math.abs(g.width - (e.right - e.left)) + Math.abs(g.height - (e.bottom - e.top))""")
+        self.assertLess(below, 1)
+        self.assertEqual(self.text("legend"), "NaN")
+
+    def test_the_map_of_chunks_fills_its_room(self):
+        self.tessera("import", self.save("few.npy", np.ones((40, 60), "i4")), "few.zarr", "--chunks", "10,10", "--quiet")
+        self.open(self.serve("few.zarr"), "#path=&tab=chunks")
+        self.wait("document.querySelector('.chunk-canvas')")
+        canvas, panel = self.script("""const r = (s) => { const b = document.querySelector(s).getBoundingClientRect(); return [b.width, b.height] };
+            return [r('.chunk-canvas'), r('#panel-chunks')]""")
+        self.assertGreater(max(canvas[0] / (panel[0] - 50), canvas[1] / (panel[1] - 190)), 0.9)
+        self.assertLessEqual(canvas[1], panel[1])
 
     def test_an_array_that_is_emptied_while_it_is_shown(self):
         self.tessera("import", self.save("emptied.npy", np.arange(1200, dtype="<f4").reshape(30, 40)), "emptied.zarr", "--quiet")

@@ -35,8 +35,10 @@ export class ChunkMap {
       const at = high > low ? Math.log(map.ratios[k] / low) / Math.log(high / low) : 0.6;
       return css(colours('viridis')[Math.max(0, Math.min(255, Math.round(at * 255)))]);
     };
-    const room = Math.max(160, Math.min(this.element.clientWidth - 48, 720));
-    const size = Math.max(1, Math.min(28, Math.floor(Math.min(room / map.columns, 520 / map.rows))));
+    // As large as there is room beside the words; a phone's page is as tall as it takes.
+    const wide = Math.max(160, this.element.clientWidth - 50);
+    const tall = Math.max(240, this.element.clientHeight - 190);
+    const size = Math.max(1, Math.min(160, Math.floor(Math.min(wide / map.columns, tall / map.rows))));
     const canvas = el('canvas', { class: 'chunk-canvas', role: 'img',
                                   'aria-label': `${map.stored} of ${map.chunks} chunks are stored, ${map.damaged} are damaged` });
     canvas.width = map.columns * size;

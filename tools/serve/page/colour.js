@@ -35,31 +35,31 @@ export class Painter {
     this.low = range[0];
     this.scale = range[1] > range[0] ? 256 / (range[1] - range[0]) : 0;
     this.missing = missing.filter((v) => v !== null);
-    this.nan = opaque(nanColour());
   }
 
   pixel(v) {
-    if (v !== v) return this.nan;
+    if (v !== v) return 0;  // the hatch shines through
     for (const m of this.missing) {
-      if (v === m) return 0x30808080;
+      if (v === m) return 0x28808080;
     }
     if (this.scale === 0) return this.table[v < this.low ? 0 : v > this.low ? 255 : 128];
     const k = (v - this.low) * this.scale;
     return this.table[k < 0 ? 0 : k > 255 ? 255 : k | 0];
   }
 
-  /** A part of `data` onto a canvas of the same size. */
-  paint(canvas, data, row, column, rows, columns) {
-    canvas.width = columns;
-    canvas.height = rows;
-    const image = new ImageData(columns, rows);
+  /** A part of `data`, {first, count} along each axis, onto a canvas of the same size; flipped axes from their ends. */
+  paint(canvas, data, row, column, flipped) {
+    canvas.width = column.count;
+    canvas.height = row.count;
+    const image = new ImageData(column.count, row.count);
     const pixels = new Uint32Array(image.data.buffer);
-    const high = Math.min(rows, data.rows - row);
-    const wide = Math.min(columns, data.columns - column);
+    const high = Math.min(row.count, data.rows - row.first);
+    const wide = Math.min(column.count, data.columns - column.first);
+    const step = flipped[1] ? -1 : 1;
     for (let i = 0; i < high; ++i) {
-      let from = (row + i) * data.columns + column;
-      let to = i * columns;
-      for (let j = 0; j < wide; ++j) pixels[to++] = this.pixel(data.values[from++]);
+      let from = (row.first + i) * data.columns + column.first;
+      let to = (flipped[0] ? row.count - 1 - i : i) * column.count + (flipped[1] ? column.count - 1 : 0);
+      for (let j = 0; j < wide; ++j, to += step) pixels[to] = this.pixel(data.values[from++]);
     }
     canvas.getContext('2d').putImageData(image, 0, 0);
   }

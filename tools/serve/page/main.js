@@ -2,7 +2,7 @@
 
 import { aborted, json, known } from './api.js';
 import { ChunkMap } from './chunks.js';
-import { colours, css, digitsOf, loadColours, nanColour, numberText } from './colour.js';
+import { digitsOf, loadColours, numberText } from './colour.js';
 import { details, readDetails } from './details.js';
 import { bytesText, byId, el, settled, shapeText, typeText } from './dom.js';
 import { Histogram } from './histogram.js';
@@ -399,16 +399,11 @@ class Page {
   }
 
   legend() {
-    const item = (name, colour) => {
-      const box = el('span', { class: 'swatch' });
-      box.style.background = colour;
-      return el('span', { class: 'key' }, box, name);
-    };
+    const item = (name, look) => el('span', { class: 'key' }, el('span', { class: `swatch ${look}` }), name);
     const missing = this.info?.missing.filter((v) => v !== null) ?? [];
     const gaps = /[fcMmV]\d|bfloat/.test(this.info?.dtype ?? '');
-    byId('legend').replaceChildren(gaps ? item(/[Mm]\d/.test(this.info.dtype) ? 'NaT' : 'NaN', css(nanColour())) : '',
-                                   missing.length ? item(`missing (${missing.map((v) => numberText(v)).join(', ')})`, 'rgba(128,128,128,.3)') : '');
-    void colours;
+    byId('legend').replaceChildren(gaps ? item(/[Mm]\d/.test(this.info.dtype) ? 'NaT' : 'NaN', 'gaps') : '',
+                                   missing.length ? item(`missing (${missing.map((v) => numberText(v)).join(', ')})`, 'gaps tinted') : '');
   }
 
   // ---- the pointer

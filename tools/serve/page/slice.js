@@ -1,6 +1,6 @@
 // The picture: a slice as tiles of Leaflet. A unit of the map is an element; a short axis is stretched by a power of
-// two, so that an array of 10⁶ × 3 is more than a line. Zooms are whole: an element is 2^zoom pixels, or a pixel is
-// 2^-zoom elements.
+// two, so that an array of 10⁶ × 3 is more than a line. Tiles are asked for at whole zooms, where an element is 2^zoom
+// pixels, or a pixel is 2^-zoom elements; between these they are drawn larger or smaller.
 
 /* global L */
 import { address, aborted, numbers } from './api.js';
@@ -9,12 +9,22 @@ import { TileStore } from './tiles.js';
 
 const side = 256;
 const flattest = 6;  // longer slices are stretched
+const grain = 16;  // the sides of drawn tiles are multiples of this many pixels, so that no seams show between them
 const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
 
 /** How far each axis is stretched, as powers of two: [rows, columns]. */
 export function stretch(rows, columns) {
   const extra = (long, short) => (long > flattest * short ? Math.max(0, Math.floor(Math.log2(long / (3 * short)))) : 0);
   return [extra(columns, rows), extra(rows, columns)];
+}
+
+/** How much taller a row is than a column is wide, in steps that leave no seams: by what lies between neighbours along each. */
+export function aspectOf(info, axes) {
+  const spacing = (d) => info.spacing?.[d] ?? null;
+  const [down, across] = axes.map(spacing);
+  const ratio = down && across && down.unit === across.unit ? down.step / across.step : 1;
+  if (!(ratio > 0.2 && ratio < 5)) return 1;  // an element would be hardly seen
+  return Math.max(1, Math.round((side / grain) * ratio)) * (grain / side);
 }
 
 /** What of the server's tiles a tile of the map shows along one axis, where an element is 2^power pixels. */
@@ -24,6 +34,19 @@ export function part(tile, power) {
   const first = Math.floor((tile * side) / size);
   return { level: 0, tile: Math.floor(first / side), first: first % side, count: Math.max(1, side / size) };
 }
+
+/** The zoom nearest to `zoom` (with `most`, below it) at which a tile's side is a multiple of the grain. */
+export function seamless(zoom, most = false) {
+  const whole = Math.round(zoom);
+  const size = (side / grain) * 2 ** (zoom - whole);
+  return whole + Math.log2((Math.max(1, most ? Math.floor(size + 1e-9) : Math.round(size)) * grain) / side);
+}
+
+const SliceMap = L.Map.extend({
+  _limitZoom(zoom) {
+    return Math.max(this.getMinZoom(), Math.min(this.getMaxZoom(), seamless(zoom)));
+  },
+});
 
 const SliceLayer = L.GridLayer.extend({
   initialize(owner, options) {
@@ -41,6 +64,12 @@ const SliceLayer = L.GridLayer.extend({
     return canvas;
   },
 
+  /** As Leaflet's, but without rounding: tiles begin and end at whole pixels as their sides are whole. */
+  _setZoomTransform(level, center, zoom) {
+    const scale = this._map.getZoomScale(zoom, level.zoom);
+    L.DomUtil.setTransform(level.el, level.origin.multiplyBy(scale).subtract(this._map._getNewPixelOrigin(center, zoom)), scale);
+  },
+
   each(action) {
     for (const key of Object.keys(this._tiles)) action(this._tiles[key].el);
   },
@@ -52,13 +81,14 @@ export class SliceView {
     this.element = element;
     this.events = events;
     this.store = new TileStore();
-    this.map = L.map(element, {
-      crs: L.Util.extend({}, L.CRS.Simple, { transformation: new L.Transformation(1, 0, 1, 0) }),
+    this.map = new SliceMap(element, {
+      crs: this.crs(1, [false, false]),
       attributionControl: false,
       fadeAnimation: false,
       zoomAnimation: !calm,
       inertia: !calm,
-      zoomSnap: 1,
+      zoomSnap: 0,
+      doubleClickZoom: 'center',
       keyboardPanDelta: 96,
       maxBoundsViscosity: 0.6,
       minZoom: -40,
@@ -66,6 +96,25 @@ export class SliceView {
     });
     this.map.createPane('preview').style.zIndex = 150;  // below the tiles
     this.map.setView([0, 0], 0);
+    const Fit = L.Control.extend({
+      onAdd: () => {
+        const button = L.DomUtil.create('a', 'fit');
+        Object.assign(button, { href: '#', title: 'Whole picture (0)', role: 'button', ariaLabel: 'Whole picture', textContent: '⤢' });
+        L.DomEvent.disableClickPropagation(button);
+        button.addEventListener('click', (event) => {
+          event.preventDefault();
+          this.fitPicture();
+        });
+        const bar = L.DomUtil.create('div', 'leaflet-bar');
+        bar.append(button);
+        return bar;
+      },
+    });
+    new Fit({ position: 'topleft' }).addTo(this.map);
+    this.gaps = document.createElement('div');  // shines through where elements are missing
+    this.gaps.className = 'gaps';
+    element.prepend(this.gaps);
+    this.map.on('move zoom zoomend resize viewreset', () => this.framed());
     this.map.on('mousemove click', (event) => this.point(event.latlng, false));
     this.map.on('moveend', () => this.movedEnd());
     element.addEventListener('keydown', (event) => this.key(event), { capture: true });
@@ -77,6 +126,11 @@ export class SliceView {
   /** Leaflet zooms three levels with Shift, but on many keyboards there is no + without it. */
   key(event) {
     this.byKeys = true;
+    if (event.key === '0' && !event.ctrlKey && !event.altKey && !event.metaKey) {
+      event.preventDefault();
+      this.fitPicture();
+      return;
+    }
     const by = { '+': 1, '=': 1, '-': -1, _: -1 }[event.key];
     if (!by || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
@@ -92,6 +146,9 @@ export class SliceView {
     this.rows = info.shape[view.axes[0]];
     this.columns = info.shape[view.axes[1]];
     this.powers = stretch(this.rows, this.columns);
+    this.flipped = view.flipped ?? [false, false];
+    this.aspect = this.powers[0] + this.powers[1] > 0 ? 1 : aspectOf(info, view.axes);
+    this.map.options.crs = this.crs(this.aspect, this.flipped);
     this.store.clear();
     this.needsRange = view.range === null;
     this.map.invalidateSize({ animate: false });
@@ -100,8 +157,8 @@ export class SliceView {
     this.bounds = bounds;
     this.map.setMaxBounds(null);
     const fit = this.fitZoom();
-    this.map.setMinZoom(Math.min(fit, 0) - 1);
-    this.map.setMaxZoom(6);
+    this.map.setMinZoom(Math.min(Math.floor(fit), 0) - 1);
+    this.map.setMaxZoom(Math.max(6, Math.ceil(fit)));
     if (where) {
       this.map.setView(this.unit(...where.centre), where.zoom, { animate: false });
     } else {
@@ -109,9 +166,10 @@ export class SliceView {
     }
     this.map.setMaxBounds(bounds.pad(0.5));
     const generation = (this.generation = {});
+    this.framed();
     await this.preview(generation);
     if (this.generation !== generation) return;
-    this.layer = new SliceLayer(this, { tileSize: side, bounds, noWrap: true, keepBuffer: 1, minZoom: -40, maxZoom: 12,
+    this.layer = new SliceLayer(this, { tileSize: new L.Point(side, side * this.aspect), bounds, noWrap: true, keepBuffer: 1, minZoom: -40, maxZoom: 12,
                                         updateWhenZooming: false, updateWhenIdle: false, updateInterval: 80 });
     this.layer.on('loading', () => this.report());
     this.layer.on('load', () => this.loaded());
@@ -124,13 +182,48 @@ export class SliceView {
     this.layer?.remove();
     this.overlay?.remove();
     this.layer = this.overlay = this.glance = null;
+    Object.assign(this.gaps.style, { width: 0, height: 0 });
   }
 
   fitZoom() {
     const size = this.map.getSize();
     const corner = this.unit(this.rows, this.columns);
-    const fits = Math.min((size.x - 24) / corner[1], (size.y - 24) / corner[0]);
-    return Math.max(-40, Math.min(6, Math.floor(Math.log2(Math.max(fits, 1e-12)))));
+    const fits = Math.min(size.x / corner[1], size.y / (corner[0] * this.aspect));
+    return Math.max(-40, Math.min(9, seamless(Math.log2(Math.max(fits, 1e-12)), true)));
+  }
+
+  /** Shows all of the slice, as at first. */
+  fitPicture() {
+    if (this.info) this.map.setView(this.bounds.getCenter(), this.fitZoom());
+  }
+
+  /** How indices become pixels: rows are `aspect` times as tall as columns are wide; a flipped axis ends where it began. */
+  crs(aspect, flipped) {
+    return L.Util.extend({}, L.CRS.Simple, { transformation: new L.Transformation(flipped[1] ? -1 : 1, 0, flipped[0] ? -aspect : aspect, 0) });
+  }
+
+  /** The zoom of the tiles. */
+  tileZoom() {
+    return this.layer?._tileZoom ?? Math.round(this.map.getZoom());
+  }
+
+  /** Where the slice lies in the map, in pixels: {left, top, right, bottom}, beyond the map where it is larger. */
+  extent() {
+    const one = this.map.latLngToContainerPoint([0, 0]);
+    const other = this.map.latLngToContainerPoint(this.unit(this.rows, this.columns));
+    return { left: Math.min(one.x, other.x), right: Math.max(one.x, other.x), top: Math.min(one.y, other.y), bottom: Math.max(one.y, other.y) };
+  }
+
+  framed() {
+    if (!this.info || !this.generation) return;
+    const { left, top, right, bottom } = this.extent();
+    const size = this.map.getSize();
+    const [x, y] = [Math.max(0, left), Math.max(0, top)];
+    Object.assign(this.gaps.style, { left: `${x}px`, top: `${y}px`, width: `${Math.max(0, Math.min(size.x, right) - x)}px`,
+                                     height: `${Math.max(0, Math.min(size.y, bottom) - y)}px` });
+    // Elements that are smaller than pixels are averaged by the browser, larger ones have sharp borders.
+    this.element.classList.toggle('sharp', this.map.getZoom() >= 1);
+    this.events.framed?.();
   }
 
   /** Where an index lies on the map: [lat, lng], downwards and to the right. */
@@ -193,9 +286,11 @@ export class SliceView {
     const pixels = new Uint32Array(image.data.buffer);
     this.painter ??= new Painter(this.view.map, this.view.range ?? [0, 1], this.info.missing);
     for (let y = 0; y < canvas.height; ++y) {
-      const row = Math.floor(Math.floor(((y + 0.5) * this.rows) / canvas.height) / glance.window[0]);
+      const from = this.flipped[0] ? canvas.height - 1 - y : y;
+      const row = Math.floor(Math.floor(((from + 0.5) * this.rows) / canvas.height) / glance.window[0]);
       for (let x = 0; x < canvas.width; ++x) {
-        const column = Math.floor(Math.floor(((x + 0.5) * this.columns) / canvas.width) / glance.window[1]);
+        const at = this.flipped[1] ? canvas.width - 1 - x : x;
+        const column = Math.floor(Math.floor(((at + 0.5) * this.columns) / canvas.width) / glance.window[1]);
         pixels[y * canvas.width + x] = this.painter.pixel(glance.values[row * glance.columns + column]);
       }
     }
@@ -210,8 +305,8 @@ export class SliceView {
   // ---- tiles
 
   plan(coords) {
-    const row = part(coords.y, coords.z + this.powers[0]);
-    const column = part(coords.x, coords.z + this.powers[1]);
+    const row = part(this.flipped[0] ? -1 - coords.y : coords.y, coords.z + this.powers[0]);
+    const column = part(this.flipped[1] ? -1 - coords.x : coords.x, coords.z + this.powers[1]);
     return { row, column };
   }
 
@@ -238,7 +333,7 @@ export class SliceView {
       if (!canvas.data) return;
       if (this.view.range === null) this.chooseRange([canvas.data]);
       this.painter ??= new Painter(this.view.map, this.view.range, this.info.missing);
-      this.painter.paint(canvas, canvas.data, row.first, column.first, row.count, column.count);
+      this.painter.paint(canvas, canvas.data, row, column, this.flipped);
     };
     canvas.forget = () => {
       end();
@@ -251,7 +346,7 @@ export class SliceView {
   visible() {
     const found = new Set();
     this.layer?.each((canvas) => {
-      if (canvas.data && canvas.coords.z === this.map.getZoom()) found.add(canvas.data);
+      if (canvas.data && canvas.coords.z === this.tileZoom()) found.add(canvas.data);
     });
     return [...found];
   }
@@ -296,14 +391,14 @@ export class SliceView {
     const seen = new Set();
     this.layer?.each((canvas) => {
       if (!canvas.data) loading = true;
-      if (!canvas.data || seen.has(canvas.data) || canvas.coords.z !== this.map.getZoom()) return;
+      if (!canvas.data || seen.has(canvas.data) || canvas.coords.z !== this.tileZoom()) return;
       seen.add(canvas.data);
       left += canvas.data.left;
     });
-    const { row, column } = this.plan({ x: 0, y: 0, z: this.map.getZoom() });
-    const windows = row.level + column.level > 0 ? `a cell is ${2 ** row.level} × ${2 ** column.level} elements` : 'elements';
-    const sampled = left > 0 ? ` · sampled, ${left.toLocaleString('en')} chunks not read yet` : '';
-    this.events.status(windows + sampled + (loading ? ' · loading…' : ''));
+    const { row, column } = this.plan({ x: 0, y: 0, z: this.tileZoom() });
+    const words = [row.level + column.level > 0 ? `a cell is ${2 ** row.level} × ${2 ** column.level} elements` : '',
+                   left > 0 ? `sampled, ${left.toLocaleString('en')} chunks not read yet` : '', loading ? 'loading…' : ''];
+    this.events.status(words.filter((word) => word).join(' · '));
     this.element.dataset.state = loading ? 'loading' : left > 0 ? 'sampled' : 'complete';
     if (this.element.dataset.state === 'complete' && this.overlay) {
       this.overlay.remove();  // it would shine through where elements are missing
@@ -323,7 +418,7 @@ export class SliceView {
 
   /** The number that is drawn at an index, if it stands for more than that element. */
   cellAt(row, column) {
-    const zoom = this.map.getZoom();
+    const zoom = this.tileZoom();
     const plan = this.plan({ x: 0, y: 0, z: zoom });
     if (plan.row.level + plan.column.level === 0) return null;
     let found = null;

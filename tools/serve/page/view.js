@@ -39,8 +39,8 @@ export function parseLink(hash) {
   const range = decimal(given.get('range') ?? '');
   if (pair(range)) wishes.range = range;
   const centre = decimal(given.get('centre') ?? '');
-  const zoom = Number(given.get('zoom') ?? NaN);
-  if (pair(centre) && Number.isInteger(zoom) && Math.abs(zoom) <= 40) wishes.where = { zoom, centre };
+  const zoom = Number(given.get('zoom') || NaN);
+  if (pair(centre) && Math.abs(zoom) <= 40) wishes.where = { zoom, centre };
   const along = whole(given.get('along') ?? '');
   if (along.length === 1 && Number.isFinite(along[0])) wishes.along = along[0];
   return wishes;
@@ -56,7 +56,7 @@ export function linkOf(shown) {
   add('with', shown.with);
   add('map', shown.map);
   add('range', shown.range?.join(','));  // all digits: a range may be narrow and far from 0
-  add('zoom', shown.where?.zoom);
+  add('zoom', shown.where && Math.round(shown.where.zoom * 1e6) / 1e6);
   add('centre', shown.where?.centre.map((v) => Math.round(v * 100) / 100).join(','));
   add('along', shown.along);
   return '#' + parts.map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll('%2F', '/').replaceAll('%2C', ',')}`).join('&');
