@@ -38,6 +38,9 @@ Component component_of(const DType& dtype) {
         case Kind::real:
         case Kind::bfloat16:
             return {dtype.size(), static_cast<int>(8 * dtype.size()), 1, false};
+        case Kind::raw:  // of a small type: each part is a byte
+            if (dtype.size() <= 2) return {1, 8, static_cast<int>(dtype.size()), false};
+            [[fallthrough]];
         default:
             throw invalid_argument("it is for booleans and numbers, not for {}", dtype.to_string());
     }

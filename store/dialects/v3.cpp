@@ -83,6 +83,71 @@ void take_endian(DType& dtype, std::vector<CodecConfig>& codecs, int depth = 0) 
     configuration.erase("endian");
 }
 
+// ---- small types
+
+bool is_small(const CodecConfig& codec) {
+    return codec.name == small_type_codec_name;
+}
+
+/// Where the codec of a small type stands: in front of the innermost chain whose elements are the array's. In a shard
+/// each inner chunk can then be read alone.
+template <class Body>
+void change_first_chain(std::vector<CodecConfig>& codecs, const Body& body) {
+    const auto first = std::ranges::find_if_not(codecs, keeps_dtype);
+    if (first == codecs.end() || first->name != "sharding_indexed") return body(codecs);
+    auto inner = read_codecs(first->configuration.at("codecs"));
+    change_first_chain(inner, body);
+    first->configuration.set("codecs", plain_codecs_json(inner));
+}
+
+bool given_last_bit(const CodecConfig& codec) {
+    const Value* last = codec.configuration.find("last_bit");
+    return last != nullptr && !last->is_null();
+}
+
+/// The bits of packbits, which takes them from the data type.
+void limit_bits(std::vector<CodecConfig>& codecs, const SmallType& type) {
+    for (CodecConfig& codec : codecs) {
+        if (codec.name != "packbits") continue;
+        if (!given_last_bit(codec)) codec.configuration.set("last_bit", type.bits - 1);
+        const Value& last = codec.configuration.at("last_bit");
+        if (last.as_int64() < type.bits) continue;
+        throw invalid_argument("codec \"packbits\": last_bit is {}, but an element of {} has {} bits", last.as_int64(),
+                               type.name(), type.bits);
+    }
+}
+
+void take_small_type(const SmallType& type, DType& dtype, std::vector<CodecConfig>& codecs) {
+    // Where the parts are bytes, their order has no effect.
+    if (type.part_bytes() == 1) dtype = type.in_memory();
+    change_first_chain(codecs, [&](std::vector<CodecConfig>& chain) {
+        limit_bits(chain, type);
+        CodecConfig codec{std::string(small_type_codec_name)};
+        codec.configuration.set("name", type.name());
+        chain.insert(chain.begin(), std::move(codec));
+    });
+}
+
+/// The small type as which the elements are stored.
+std::optional<SmallType> stored_type(const ArrayMetadata& m) {
+    std::optional<SmallType> found;
+    std::vector<CodecConfig> codecs = m.codecs;
+    change_first_chain(codecs, [&](std::vector<CodecConfig>& chain) {
+        const auto codec = std::ranges::find_if_not(chain, keeps_dtype);
+        if (codec == chain.end() || !is_small(*codec)) return;
+        found = small_type(codec->configuration.at("name").as_string());
+        if (!found) return;
+        std::vector<CodecConfig> after(std::next(codec), chain.end());
+        for (const CodecConfig& packed : after) {
+            if (packed.name != "packbits" || given_last_bit(packed)) continue;
+            throw invalid_argument("codec \"packbits\": elements of {} need the last_bit, {}", found->name(),
+                                   found->bits - 1);
+        }
+        limit_bits(after, *found);
+    });
+    return found;
+}
+
 // ---- reading
 
 /// The configuration of an extension point, {"name": …, "configuration": …} or a bare name.
@@ -156,19 +221,25 @@ ArrayMetadata parse_metadata(const Value& meta) {
     ArrayMetadata m;
     m.unknown = unknown_members(meta, members);
     require_optional(m.unknown);
-    m.dtype = member(meta, "data_type", read_data_type);
-    const Value& data_type = meta.at("data_type");
-    if (data_type_json(m.dtype) != data_type) m.spelling.set("data_type", data_type);
+    const Value data_type = member(meta, "data_type", [](const Value& v) { return v; });
+    const auto small = data_type.is_string() ? small_type(data_type.as_string()) : std::nullopt;
+    m.dtype = small ? small->in_memory() : in_member("data_type", [&] { return read_data_type(data_type); });
+    if (!small && data_type_json(m.dtype) != data_type) m.spelling.set("data_type", data_type);
     m.shape = member(meta, "shape", [](const Value& v) { return read_dims(v, 0); });
     m.chunks = member(meta, "chunk_grid", read_chunk_grid);
     require_sizes(m);
     m.keys = member(meta, "chunk_key_encoding", read_key_encoding);
     m.codecs = member(meta, "codecs", read_codecs);
-    in_member("codecs", [&] { take_endian(m.dtype, m.codecs); });
+    in_member("codecs", [&] {
+        take_endian(m.dtype, m.codecs);
+        if (small) take_small_type(*small, m.dtype, m.codecs);
+    });
     m.fill = member(meta, "fill_value", [&](const Value& v) {
         // zarrita writes null, which v3 lacks, for the dtype's default.
-        return FillValue{
-            .bytes = v.is_null() ? zero_element(m.dtype) : v3_fill_rules.read(m.dtype, v), .spelling = v, .error = {}};
+        if (v.is_null()) return FillValue{.bytes = zero_element(m.dtype), .spelling = v, .error = {}};
+        return FillValue{.bytes = small ? read_small_fill(*small, m.dtype, v) : v3_fill_rules.read(m.dtype, v),
+                         .spelling = v,
+                         .error = {}};
     });
     if (const Value* names = meta.find("dimension_names")) {
         if (names->is_array() && names->as_array().empty()) m.spelling.set("dimension_names", *names);
@@ -257,12 +328,27 @@ Value codec_json(CodecConfig codec, const ChunkSpec& spec, bool is_bytes, bool s
     return json;
 }
 
+bool small_parts_are_swapped(const CodecConfig& codec) {
+    const auto type = small_type(codec.configuration.at("name").as_string());
+    return type && type->part_bytes() > 1;
+}
+
 Value codecs_json(ChunkSpec spec, std::span<const CodecConfig> codecs, bool structured) {
     Value list = Value::array();
     bool is_bytes = false;  // the codec's input is bytes without items
+    std::optional<ByteOrder> packed;
     for (std::size_t i = 0; i < codecs.size(); ++i) {
-        in_context([&] { return fmt::format("codec \"{}\"", codecs[i].name); },
-                   [&] { list.push_back(codec_json(codecs[i], spec, is_bytes, structured)); });
+        CodecConfig codec = codecs[i];
+        if (is_small(codec)) {  // which is the data_type
+            if (small_parts_are_swapped(codec)) packed = spec.dtype.order();
+            spec = encoded_spec(std::move(spec), codecs.subspan(i, 1));
+            continue;
+        }
+        if (packed && codec.name == "bytes") {
+            set_default(codec.configuration, "endian", *packed == ByteOrder::big ? "big" : "little");
+        }
+        in_context([&] { return fmt::format("codec \"{}\"", codec.name); },
+                   [&] { list.push_back(codec_json(codec, spec, is_bytes, structured)); });
         const CodecRow& row = codec_row(codecs[i].name);
         is_bytes = row.bytes_to_bytes != nullptr || (row.array_to_bytes != nullptr && codecs[i].name != "bytes");
         if (row.array_to_array != nullptr) spec = encoded_spec(std::move(spec), codecs.subspan(i, 1));
@@ -298,6 +384,18 @@ bool stays_null(const ArrayMetadata& m) {
     return m.fill.spelling && m.fill.spelling->is_null() && m.fill.bytes == zero_element(m.dtype);
 }
 
+/// How often a chain and the chains in its codecs have the codec of small types.
+std::int64_t small_types_in(const Value& codecs) {
+    std::int64_t count = 0;
+    for (const Value& json : codecs.as_array()) {
+        const CodecConfig codec = codec_from_json(json);
+        if (is_small(codec)) ++count;
+        const Value* inner = codec.configuration.find("codecs");
+        if (inner != nullptr && inner->is_array()) count += small_types_in(*inner);
+    }
+    return count;
+}
+
 /// The content of an array's `zarr.json`; throws for metadata that it cannot express.
 Value metadata_json(const ArrayMetadata& m, Value attributes) {
     require_sizes(m);
@@ -305,14 +403,21 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     if (!m.fill.bytes) {
         throw unsupported("v3 cannot express the fill_value null (undefined): choose a value");
     }
-    Value data_type = spelt_data_type(m);
+    const auto small = stored_type(m);
+    Value data_type = small ? Value(small->name()) : spelt_data_type(m);
     // zarr-python 3.1 wrote structures under another name, and their fill as base64.
     const bool structured = data_type.is_object() && data_type.at("name") == Value(older_structure_name);
     Value codecs = codecs_json({m.dtype, m.chunks, m.fill.bytes}, m.codecs, structured);
 
-    DType read_again = read_data_type(data_type);
+    DType read_again = small ? small->in_memory() : read_data_type(data_type);
     auto chain = read_codecs(codecs);
     take_endian(read_again, chain);
+    if (small) take_small_type(*small, read_again, chain);
+    if (small_types_in(plain_codecs_json(m.codecs)) != (small ? 1 : 0)) {
+        throw unsupported(
+            "v3 cannot express the codecs {}: {} is what the elements are, so that no filter comes before it",
+            chain_text(m.codecs), small_type_codec_name);
+    }
     if (!(read_again == m.dtype)) {
         throw unsupported(
             "v3 cannot express the byte order of elements of type {} with the codecs {}: they would read as {}",
@@ -324,7 +429,11 @@ Value metadata_json(const ArrayMetadata& m, Value attributes) {
     meta.set("chunk_grid", named_json("regular", "chunk_shape", dims_json(m.chunks)));
     meta.set("chunk_key_encoding", key_encoding_json(m.keys));
     const FillRules& rules = structured ? v3_structured_fill_rules : v3_fill_rules;
-    meta.set("fill_value", stays_null(m) ? Value() : fill_json(rules, "v3", m.dtype, m.fill));
+    meta.set("fill_value", Value());
+    if (!stays_null(m)) {
+        meta.set("fill_value",
+                 small ? small_fill_json(*small, m.dtype, m.fill) : fill_json(rules, "v3", m.dtype, m.fill));
+    }
     meta.set("codecs", std::move(codecs));
     meta.set("attributes", std::move(attributes));
     if (!m.dimension_names.empty()) {
@@ -388,6 +497,13 @@ std::vector<std::string> remarks(const ArrayMetadata& m) {
     std::vector<std::string> said;
     if (stays_null(m)) {
         said.emplace_back("zarr-python 3 cannot open arrays whose fill_value is null, as zarrita writes them.");
+    }
+    if (const auto small = stored_type(m)) {
+        said.push_back(fmt::format("The elements are stored as {}, which zarr-python cannot read.", small->name()));
+    }
+    if (m.dtype.kind() == Kind::variable_bytes && m.spelling.find("data_type") == nullptr && m.fill.bytes &&
+        !m.fill.bytes->empty()) {
+        said.emplace_back("zarr-python before 3.1 reads the fill value of \"bytes\" as the text of its base64.");
     }
     for (const CodecConfig& codec : m.codecs) {
         const Value* cname = codec.configuration.find("cname");

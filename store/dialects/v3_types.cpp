@@ -259,6 +259,50 @@ Value write_fill(const DType& dtype, const ElementBytes& bytes) {
     }
 }
 
+/// One element of a small type as its codec packs it, and back.
+class SmallElement {
+public:
+    SmallElement(const SmallType& type, const DType& dtype)
+        : dtype_(dtype),
+          codec_(codec_row(small_type_codec_name).array_to_array(configuration(type), {dtype, {}, {}})) {}
+
+    [[nodiscard]] ElementBytes packed(const ElementBytes& element) const {
+        const NDArray made = codec_->encode(view_bytes(element.data(), dtype_, {}));
+        return {made.bytes().begin(), made.bytes().end()};
+    }
+    [[nodiscard]] ElementBytes unpacked(const ElementBytes& bytes) const {
+        ElementBytes element = zero_element(dtype_);
+        codec_->decode(view_bytes(bytes.data(), codec_->encoded().dtype, {}), view_bytes(element.data(), dtype_, {}));
+        return element;
+    }
+
+private:
+    static Value configuration(const SmallType& type) {
+        Value name = Value::object();
+        name.set("name", type.name());
+        return name;
+    }
+
+    DType dtype_;
+    std::unique_ptr<ArrayToArrayCodec> codec_;
+};
+
+/// The number of the bytes that one part has; nullopt for anything but "0x" and so many digits.
+std::optional<ElementBytes> small_bits(const SmallType& type, ByteOrder order, const Value& v) {
+    if (!v.is_string() || !v.as_string().starts_with("0x")) return {};
+    ElementBytes bytes = element_from_value(DType::raw(type.part_bytes()), v, Assign::exact);
+    if (order != ByteOrder::big) std::ranges::reverse(bytes);
+    return bytes;
+}
+
+std::vector<Value> parts_of(const SmallType& type, const Value& v) {
+    if (type.parts == 1) return {v};
+    if (!v.is_array() || v.as_array().size() != 2) {
+        throw invalid_argument("{} was found, expected [real, imaginary]", excerpt(v));
+    }
+    return {v.as_array().begin(), v.as_array().end()};
+}
+
 Value write_structured_fill(const DType& /*dtype*/, const ElementBytes& bytes) {
     return base64_encode(bytes);
 }
@@ -303,7 +347,7 @@ Value data_type_json(const DType& dtype, std::string_view structures) {
         case Kind::variable_text:
             return "string";
         case Kind::variable_bytes:
-            return "variable_length_bytes";
+            return "bytes";
         case Kind::bytes:
             return sized("null_terminated_bytes", dtype.size());
         case Kind::raw:
@@ -326,6 +370,61 @@ Value data_type_json(const DType& dtype, std::string_view structures) {
         default:
             throw unsupported("v3 has no data_type for elements of type {}", dtype.to_string());
     }
+}
+
+ElementBytes read_small_fill(const SmallType& type, const DType& dtype, const Value& v) {
+    const SmallElement element(type, dtype);
+    const DType part = type.parts == 2 ? half_of(dtype) : dtype;
+    const std::vector<Value> values = parts_of(type, v);
+    const Value not_a_number = "NaN";
+    ElementBytes rounded;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        // The other part of a complex number stays zero meanwhile.
+        const auto at = static_cast<std::ptrdiff_t>(i) * part.size();
+        ElementBytes number = zero_element(dtype);
+        // What has no zero is NaN where others write 0, as they do by default.
+        const bool absent =
+            type.form == SmallType::Form::exponents && values[i].is_number() && values[i].as_double() == 0;
+        const Value& value = absent ? not_a_number : values[i];
+        if (const auto bits = small_bits(type, dtype.order(), value)) {
+            ElementBytes packed(static_cast<std::size_t>(type.parts * type.part_bytes()));
+            std::ranges::copy(*bits, packed.begin() + static_cast<std::ptrdiff_t>(i) * type.part_bytes());
+            number = element.unpacked(packed);
+        } else {
+            std::ranges::copy(part.kind() == Kind::real ? read_float_fill(part, value)
+                                                        : element_from_value(part, value, Assign::exact),
+                              number.begin() + at);
+            number = element.unpacked(element.packed(number));
+        }
+        rounded.insert(rounded.end(), number.begin() + at, number.begin() + at + part.size());
+    }
+    return rounded;
+}
+
+Value small_fill_json(const SmallType& type, const DType& dtype, const FillValue& fill) {
+    if (fill.spelling && !fill.spelling->is_null() && read_small_fill(type, dtype, *fill.spelling) == fill.bytes) {
+        return *fill.spelling;
+    }
+    const DType part = type.parts == 2 ? half_of(dtype) : dtype;
+    Value parts = Value::array();
+    const ElementBytes packed = SmallElement(type, dtype).packed(*fill.bytes);
+    for (int i = 0; i < type.parts; ++i) {
+        Value v = strict_number_json(part, fill.bytes->data() + i * part.size());
+        ElementBytes alone = zero_element(dtype);
+        std::copy_n(fill.bytes->begin() + i * part.size(), part.size(), alone.begin());
+        const Value pair = Value::Array{v, 0};
+        if (v == Value("NaN") && read_small_fill(type, dtype, type.parts == 2 ? pair : v) != alone) {
+            ElementBytes bits(packed.begin() + i * type.part_bytes(), packed.begin() + (i + 1) * type.part_bytes());
+            if (dtype.order() != ByteOrder::big) std::ranges::reverse(bits);
+            v = element_to_value(DType::raw(type.part_bytes()), bits.data());
+        }
+        parts.push_back(std::move(v));
+    }
+    Value json = type.parts == 2 ? parts : parts.as_array().front();
+    if (read_small_fill(type, dtype, json) != fill.bytes) {
+        throw unsupported("the fill value {} is none of {}", excerpt(json), type.name());
+    }
+    return json;
 }
 
 void name_structures(const Dialect& dialect, ArrayMetadata& m, std::string_view name) {

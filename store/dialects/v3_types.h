@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include <tessera/small_type.h>
+
 #include "metadata_json.h"
 
 namespace tessera {
@@ -14,6 +16,11 @@ inline constexpr std::string_view structure_name = "struct";
 inline constexpr std::string_view older_structure_name = "structured";
 /// zarr-python's spelling of a dtype, whatever its byte order; throws unsupported if v3 has no such data type.
 [[nodiscard]] Value data_type_json(const DType& dtype, std::string_view structures = structure_name);
+
+/// The fill of elements of a small type, as its bytes in memory in the order of `dtype`; rounded as elements are.
+[[nodiscard]] ElementBytes read_small_fill(const SmallType& type, const DType& dtype, const Value& v);
+/// The spelling of the fill if it still has this value, else one that reads back.
+[[nodiscard]] Value small_fill_json(const SmallType& type, const DType& dtype, const FillValue& fill);
 
 extern const FillRules v3_fill_rules;
 /// The same, but a structure is written as the base64 of its bytes, as zarr-python 3.1 did.

@@ -66,6 +66,10 @@ constexpr std::array chains{
     Chain{"<i4", "zlib,base64"},
     Chain{"string", "msgpack2"},
     Chain{"string", "json"},
+    Chain{"<f4", "data_type:float8_e5m2,zstd"},
+    Chain{"|i1", R"([{"name": "data_type", "configuration": {"name": "int4"}},
+                  {"name": "packbits", "configuration": {"last_bit": 3, "padding_encoding": "first_byte"}}])"},
+    Chain{">c8", "data_type:complex_float16"},
 };
 
 }  // namespace

@@ -330,7 +330,9 @@ def registered_codecs():
              (40, "_bit", gzip.compress(b"\x08" + inner, mtime=0)), (41, "", base64_chunk),
              (42, "", b"\x95" + 3 * (b"\x95" + 4 * b"\xa1t" + b"\xc0") + b"\xa2|O\x92\x03\x05"),
              (42, "_long", b"\xdd\xff\xff\xff\xff" + b"\xdf\xff\xff\xff\xff"),
-             (43, "", json.dumps([["t", "u", None, {"v": 1.5}, ""]] * 3 + ["|O"]).encode())]
+             (43, "", json.dumps([["t", "u", None, {"v": 1.5}, ""]] * 3 + ["|O"]).encode()),
+             (44, "", Zstd().encode(bytes(range(115, 130)))), (45, "", b"\x04" + bytes(range(240, 248))),
+             (46, "", n.astype(">f2").repeat(2).tobytes())]
     for chain, suffix, chunk in seeds:
         write("codecs", f"chain_{chain}{suffix}", bytes([chain]) + chunk)
 

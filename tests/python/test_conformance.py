@@ -106,12 +106,13 @@ CODECS = {
     "conditional": (codec("conditional", codecs=[{"name": "zstd", "configuration": {"level": 1}}]), GENERAL),
     "numcodecs.base64": ("base64", GENERAL), "numcodecs.json": (codec("numcodecs.json"), TEXT),
     "numcodecs.msgpack2": (codec("numcodecs.msgpack2"), TEXT),
+    "data_type": ("data_type:float8_e5m2,zstd:1", (FRACTIONS // 1).astype("<f4")),
 }
 
 
 # What programs read that are not among the peers: they were run elsewhere, on arrays that the program wrote.
 ELSEWHERE = {("structure", "zmeta"): "(zarr-python 0.4.0)", ("structure", "v1"): "(zarr-python 1.1.0)",
-             ("structure", "v3"): "(zarr-python 3.3.0)"}
+             ("structure", "v3"): "(zarr-python 3.3.0)", ("data_type", "v3"): "(TensorStore 0.1.86)"}
 
 
 class Bench:

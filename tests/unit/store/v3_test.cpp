@@ -77,6 +77,65 @@ TEST(V3, data_types_in_every_spelling) {
     }
 }
 
+TEST(V3, small_types_are_the_numbers_that_hold_them) {
+    const auto first = [](const ArrayMetadata& m) { return codec_text(m.codecs.front()); };
+    const std::string bytes = R"([{"name": "bytes"}])";
+    const Changes int4{{"data_type", "\"int4\""}, {"fill_value", "-3"}, {"codecs", bytes}};
+    EXPECT_EQ(v3.load(int4).dtype, "|i1");
+    EXPECT_EQ(first(v3.load(int4)), "data_type:int4");
+    EXPECT_EQ(v3.load(int4).fill.bytes, ElementBytes{std::byte{0xfd}});
+    v3.kept(int4);
+    for (const char* fill : {"2.0", "\"NaN\"", "\"-Infinity\"", "\"0x7d\"", "-0.0"}) {
+        SCOPED_TRACE(fill);
+        const Changes changes{{"data_type", "\"float8_e5m2\""}, {"fill_value", fill}, {"codecs", bytes}};
+        EXPECT_EQ(v3.load(changes).dtype, "<f4");
+        v3.kept(changes);
+        // Known by its bytes alone, the fill is spelt the same.
+        ArrayMetadata m = v3.load(changes);
+        m.fill.spelling.reset();
+        const auto store = memory_store();
+        v3.dialect.save(*store, "", m, nullptr);
+        EXPECT_EQ(load_metadata(v3.dialect, *store, "").fill.spelling, Value::parse(fill));
+    }
+    for (const auto& [endian, dtype] : {std::pair("little", "<c8"), std::pair("big", ">c8")}) {
+        const Changes complex{
+            {"data_type", "\"complex_float16\""},
+            {"fill_value", "[1.5, \"0x7e01\"]"},
+            {"codecs", R"([{"name": "bytes", "configuration": {"endian": ")" + std::string(endian) + "\"}}]"}};
+        EXPECT_EQ(v3.load(complex).dtype, dtype);
+        v3.kept(complex);
+    }
+    // In a shard the inner chunks are packed, each by itself.
+    const Changes shards{{"data_type", "\"uint2\""}, {"fill_value", "3"}, {"codecs", R"([{"name": "sharding_indexed",
+        "configuration": {"chunk_shape": [1, 1], "codecs": [{"name": "packbits", "configuration": {"last_bit": 1}}],
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+        "index_location": "end"}}])"}};
+    EXPECT_EQ(v3.load(shards).codecs.size(), 1U);
+    EXPECT_EQ(codec_text(chunk_layout(v3.load(shards)).codecs.front()), "data_type:uint2");
+    v3.kept(shards);
+    // packbits takes the bits of the type.
+    const Changes packed{{"data_type", "\"int2\""}, {"fill_value", "0"}, {"codecs", R"([{"name": "packbits"}])"}};
+    EXPECT_EQ(v3.load(packed).codecs.back().configuration.at("last_bit"), Value(1));
+    // What has no zero is NaN where 0 is written.
+    const Changes no_zero{{"data_type", "\"float8_e8m0fnu\""}, {"fill_value", "0.0"}, {"codecs", bytes}};
+    v3.kept(no_zero);
+    const auto refused = [](const Changes& changes, std::string_view message) {
+        expect_error(ErrorCode::corrupt, message, [&] { (void)v3.load(changes); });
+    };
+    refused({{"data_type", "\"int4\""}, {"fill_value", "8"}, {"codecs", bytes}}, "int4 has no 8");
+    refused({{"data_type", "\"int4\""},
+             {"fill_value", "0"},
+             {"codecs", R"([{"name": "packbits", "configuration": {"last_bit": 4}}])"}},
+            "4 bits");
+    refused({{"data_type", "\"float8_e4m3fn\""}, {"fill_value", "[1]"}, {"codecs", bytes}}, "fill_value");
+    refused({{"data_type", "\"float8_e4m3fn\""}, {"fill_value", "\"Infinity\""}, {"codecs", bytes}}, "448");
+    refused({{"data_type", "\"complex_float8_e5m2\""}, {"fill_value", "1"}, {"codecs", bytes}}, "real, imaginary");
+    // The codec that stands for the type is first, and nothing else comes before it.
+    ArrayMetadata m = v3.load(int4);
+    m.codecs.insert(m.codecs.begin(), parse_codec("delta"));
+    expect_error(ErrorCode::unsupported, "data_type", [&] { v3.dialect.require_expressible(m); });
+}
+
 TEST(V3, the_byte_order_is_that_of_the_bytes_codec) {
     const auto order = [](const std::string& codecs, bool kept = true) {
         if (kept) v3.kept({{"codecs", codecs}});
