@@ -122,8 +122,7 @@ private:
         const std::uint32_t magnitude = (1U << (type_.bits - 1)) - 1;
         switch (type_.form) {
             case Form::ieee: {
-                const std::uint32_t fraction =
-                    (std::bit_cast<std::uint32_t>(v) & 0x7fffffU) >> (23 - type_.mantissa);
+                const std::uint32_t fraction = (std::bit_cast<std::uint32_t>(v) & 0x7fffffU) >> (23 - type_.mantissa);
                 const std::uint32_t exponent = magnitude >> type_.mantissa << type_.mantissa;
                 return exponent | (fraction != 0 ? fraction : 1U << (type_.mantissa - 1));
             }

@@ -1,6 +1,6 @@
-// The data types of Zarr v3 that neither C++ nor NumPy has: integers of 2 and 4 bits, floats of 4 to 8 bits, and complex
-// numbers of small floats. In memory their elements are the smallest ordinary numbers that hold them: i1, u1, f4, c8.
-// The codec "data_type" at the front of the chain packs each into its bytes.
+// The data types of Zarr v3 that neither C++ nor NumPy has: integers of 2 and 4 bits, floats of 4 to 8 bits, and
+// complex numbers of small floats. In memory their elements are the smallest ordinary numbers that hold them: i1, u1,
+// f4, c8. The codec "data_type" at the front of the chain packs each into its bytes.
 #pragma once
 
 #include <cstdint>

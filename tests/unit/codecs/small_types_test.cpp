@@ -14,16 +14,17 @@
 namespace tessera {
 namespace {
 
-constexpr const char* small_floats[] = {"float4_e2m1fn",   "float6_e2m3fn", "float6_e3m2fn",      "float8_e3m4",
-                                        "float8_e4m3",     "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz",
-                                        "float8_e5m2",     "float8_e5m2fnuz", "float8_e8m0fnu",   "complex_float16",
+constexpr const char* small_floats[] = {"float4_e2m1fn",   "float6_e2m3fn",   "float6_e3m2fn",      "float8_e3m4",
+                                        "float8_e4m3",     "float8_e4m3fn",   "float8_e4m3b11fnuz", "float8_e4m3fnuz",
+                                        "float8_e5m2",     "float8_e5m2fnuz", "float8_e8m0fnu",     "complex_float16",
                                         "complex_bfloat16"};
 
 CodecPipeline small_pipeline(const std::string& name, const DType& dtype, const Shape& shape,
                              const std::string& after = "") {
-    return CodecPipeline({dtype, shape, {}}, complete_codecs(dtype, shape.rank(), Order::C,
-                                                             parse_codecs(R"([{"name": "data_type", "configuration": {"name": ")" +
-                                                                          name + "\"}}" + after + "]")));
+    return CodecPipeline({dtype, shape, {}},
+                         complete_codecs(dtype, shape.rank(), Order::C,
+                                         parse_codecs(R"([{"name": "data_type", "configuration": {"name": ")" + name +
+                                                      "\"}}" + after + "]")));
 }
 
 NDArray small_decoded(const CodecPipeline& pipeline, ByteSpan bytes) {
