@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
+
+#include "stored_record.h"
 
 namespace tessera {
 
@@ -40,6 +43,7 @@ std::unique_ptr<ByteSink> ChunkOutput::create() {
 
 void ChunkOutput::erase() {
     if (held_ == nullptr) {
+        if (array_.published) note_erased(*array_.store, array_.prefix, std::span(&key_, 1));
         array_.store->erase(key_);
     } else {
         erases_ = true;
@@ -84,6 +88,11 @@ void change_together(const ArrayState& array, const LoadedArray& loaded, std::in
         changed.emplace_back(first + n, std::move(output));
     });
     held.sync();
+    std::vector<std::string> erased;
+    for (const auto& entry : changed) {
+        if (entry.second.erases()) erased.push_back(entry.second.key());
+    }
+    note_erased(*array.store, array.prefix, erased);
     std::vector<std::int64_t> anew;
     parallel_for(std::ssize(changed), {.threads = io.threads}, [&](std::int64_t n) {
         auto& entry = changed[static_cast<std::size_t>(n)];

@@ -38,6 +38,8 @@ public:
     // under the chunk's lock. False if the chunk must be changed again.
     [[nodiscard]] bool place(const std::function<void()>& placed);
     [[nodiscard]] bool has_begun() const { return !key_.empty(); }
+    [[nodiscard]] bool erases() const { return erases_; }
+    [[nodiscard]] const std::string& key() const { return key_; }
 
 private:
     const ArrayState& array_;

@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <span>
 
 #include "chunk_changes.h"
 #include "region_io.h"
 #include "shard_io.h"
 #include "stored_chunks.h"
+#include "stored_record.h"
 
 namespace tessera {
 
@@ -226,7 +228,9 @@ private:
             read_region(array_, *old_, inside, elements.view(), io_);
             made = all_elements_equal(elements.view(), old_->fill());
         }
-        if (made) array_.store->erase(key);
+        if (!made) return;
+        note_erased(*array_.store, array_.prefix, std::span(&key, 1));
+        array_.store->erase(key);
     }
 
     ArrayState& array_;
@@ -271,6 +275,8 @@ void resize_array(ArrayState& array, const Shape& shape, const IoOptions& io) {
     require_direct(array, *old);
     // The metadata changes once, so that a crash leaves the old or the new shape, even if one dimension grows and
     // another shrinks. Newly visible chunks are cleared before, invisible ones removed after.
+    note_grid(*array.store, array.prefix, old->grid.grid());
+    note_grid(*array.store, array.prefix, target->grid.grid());
     clear_newly_exposed(array, *old, *target, io);
     array.sync();
     array.save(target);
@@ -317,6 +323,7 @@ std::int64_t append_array(ArrayState& array, const ArraySource& given, int axis,
     // elements cover the whole newly exposed part.
     OffsetSink sink(array, grown, place);
     if (!place.empty()) require_direct(array, *grown, place);
+    note_grid(*array.store, array.prefix, old->grid.grid());
     Append append(array, old, grown, axis, io);
     try {
         copy_array(in, sink, {.io = io, .selection = {}});

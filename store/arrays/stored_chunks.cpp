@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 
+#include "directory_store.h"
 #include "keys.h"
 
 namespace tessera {
@@ -150,6 +151,28 @@ void ask_for_each(const ArrayState& array, const LoadedArray& loaded, const Stor
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor) {
     if (!array.store->lists()) return ask_for_each(array, loaded, visitor);
     StoredWalk(array, loaded, visitor).run();
+}
+
+StoredGrid stored_grid(const LoadedArray& loaded) {
+    return {.grid = loaded.grid.grid(),
+            .chunks = loaded.grid.chunks(),
+            .key = loaded.metadata.keys.key(Index::filled(loaded.grid.shape().rank(), 0))};
+}
+
+void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded) {
+    if (!is_directory_store(*array.store)) return;
+    try {
+        CountedVector<std::int64_t> numbers;
+        const auto each = [&](const Index& index, const std::string&, const auto&) {
+            if (in_grid(loaded.grid, index)) numbers.push_back(loaded.grid.linear(index));
+        };
+        for_each_stored(array, loaded,
+                        {.each = each, .in_the_way = [](const Index*, const std::string&, const std::string&) {}});
+        std::ranges::sort(numbers);
+        write_stored_record(*array.store, array.prefix, stored_grid(loaded), numbers);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::budget) throw;
+    }
 }
 
 }  // namespace tessera

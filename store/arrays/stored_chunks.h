@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include "array_state.h"
+#include "stored_record.h"
 
 namespace tessera {
 
@@ -19,5 +20,11 @@ struct StoredVisitor {
     std::function<void(const Index*, const std::string& key, const std::string& text)> in_the_way;
 };
 void for_each_stored(const ArrayState& array, const LoadedArray& loaded, const StoredVisitor& visitor);
+
+/// What a record of the array's stored chunks says of itself.
+[[nodiscard]] StoredGrid stored_grid(const LoadedArray& loaded);
+/// Writes the record of the chunks that are stored now (stored_record.h), of an array that nobody can open yet. Without
+/// the memory for it there is none.
+void record_stored_chunks(const ArrayState& array, const LoadedArray& loaded);
 
 }  // namespace tessera

@@ -58,6 +58,7 @@
 #include "journal.h"
 #include "journal_check.h"
 #include "staged_store.h"
+#include "stored_record.h"
 #include "versions.h"
 
 namespace tessera {
@@ -158,6 +159,11 @@ void forget_old_values(KeyValueStore& store, std::string_view prefix, const Jour
 void put_in_place(KeyValueStore& store, std::string_view prefix, const Journal& journal, bool arrays_locked) {
     std::size_t in_place = 0;
     try {
+        std::vector<std::string> erased;
+        for (const Entry& entry : journal.entries) {
+            if (entry.kind == Entry::Kind::erase) erased.push_back(join_key(prefix, entry.key));
+        }
+        note_erased(store, prefix, erased);
         for (const Entry& entry : journal.entries) {
             const std::string key = join_key(prefix, entry.key);
             if (entry.kind == Entry::Kind::erase) {

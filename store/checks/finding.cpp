@@ -5,8 +5,8 @@
 namespace tessera {
 
 std::string_view kind_name(FindingKind kind) {
-    constexpr std::array<std::string_view, 7> names{"damage",    "changed",  "lost", "added",
-                                                    "unchecked", "leftover", "note"};
+    constexpr std::array<std::string_view, 8> names{"damage", "changed",   "lost",     "absent",
+                                                    "added",  "unchecked", "leftover", "note"};
     return names[static_cast<std::size_t>(kind)];
 }
 

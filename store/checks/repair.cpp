@@ -9,6 +9,7 @@
 #include <map>
 #include <ranges>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "batch.h"
@@ -19,6 +20,7 @@
 #include "repair_seal.h"
 #include "resize.h"
 #include "sealed_file_store.h"
+#include "stored_record.h"
 
 namespace tessera {
 
@@ -170,6 +172,7 @@ private:
 
     Outcome set_aside(const std::string& key) {
         const std::string aside = aside_key(key);
+        note_erased(*store_, prefix_, std::span(&key, 1));
         if (!store_->replace(key, aside)) return {true, "gone by now"};
         return {true, fmt::format("set aside as {}", aside), true};
     }
@@ -208,6 +211,7 @@ private:
             },
             io_);
         if (writer.empty()) {
+            note_erased(*store_, prefix_, std::span(&key, 1));
             store_->erase(key);
         } else {
             writer.finish();

@@ -113,6 +113,17 @@ private:
     /// Finds temporary files in the folders of chunks, at any depth.
     void check_chunk_folders(const std::string& node, const std::string& folder);
     void check_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded);
+    /// Finds chunks that are not stored and have to be (verify_stored.cpp). `stored` are the numbers of those that are.
+    void check_complete(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
+                        const std::vector<std::int64_t>& stored);
+    void check_all_stored(const std::string& path, const LoadedArray& loaded, const std::vector<std::int64_t>& stored);
+    void check_record(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
+                      const std::vector<std::int64_t>& stored);
+    /// Adds a finding for a chunk, unless the array has too many. `count` are those before.
+    void add_absent(const std::string& path, const LoadedArray& loaded, const Index& index, std::string_view text,
+                    std::int64_t& count);
+    /// Removes findings of absent chunks whose loss a seal noticed, too.
+    void forget_absent_in_seals();
     /// Decodes the chunks with these numbers, in parallel.
     void decode_chunks(const std::string& path, const ArrayState& array, const LoadedArray& loaded,
                        const std::vector<std::int64_t>& stored, const IoOptions& io);

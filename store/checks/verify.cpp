@@ -76,6 +76,7 @@ VerifyReport Verifier::run() {
     }
     for (const PassedFolder& passed : walk_.passed()) check_passed(passed);
     for (const std::string& path : maybe_sealed_) check_seal(path);
+    if (report_.absent > 0) forget_absent_in_seals();
     // The worst come first, then by key, so that the order does not depend on the threads.
     std::ranges::stable_sort(report_.findings, {}, [](const Finding& f) {
         return std::tuple(f.kind, std::string_view(f.key.empty() ? f.node : f.key));

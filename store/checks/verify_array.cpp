@@ -127,6 +127,7 @@ void Verifier::check_chunks(const std::string& path, const ArrayState& array, co
              .key = join_key(path, array.dialect->metadata_key),
              .text = *std::move(text)});
     }
+    check_complete(path, array, loaded, stored);
     if (stored.empty()) return;
 
     const std::uint64_t memory = options_.io.max_memory == 0 ? default_memory : options_.io.max_memory;

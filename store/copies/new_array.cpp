@@ -36,6 +36,7 @@
 #include "move_aside.h"
 #include "node_files.h"
 #include "replace_directory.h"
+#include "stored_chunks.h"
 
 namespace tessera {
 
@@ -123,16 +124,18 @@ void erase_own(const Place& place) {
     place.store->erase_below(join_key(place.prefix, own_folder));  // last: until then its marker explains the rest
 }
 
-/// Empties `.tessera/`, except for the files that repair set aside, the new array and the marker.
-void erase_kept(const Place& place) {
+/// Empties `.tessera/`, except for these keys.
+void erase_own_but(const Place& place, std::initializer_list<std::string_view> kept) {
     const std::string own = join_key(place.prefix, own_folder);
-    const Listing kept = place.store->list(own);
-    for (const std::string& name : kept.keys) {
-        if (join_key(own_folder, name) != marker_key) place.store->erase(join_key(own, name));
+    const Listing listing = place.store->list(own);
+    const auto is_kept = [&](const std::string& name) {
+        return std::ranges::count(kept, join_key(own_folder, name)) > 0;
+    };
+    for (const std::string& name : listing.keys) {
+        if (!is_kept(name)) place.store->erase(join_key(own, name));
     }
-    for (const std::string& name : kept.prefixes) {
-        const std::string folder = join_key(own_folder, name);
-        if (folder != damaged_folder && folder != new_folder) place.store->erase_below(join_key(own, name));
+    for (const std::string& name : listing.prefixes) {
+        if (!is_kept(name)) place.store->erase_below(join_key(own, name));
     }
 }
 
@@ -175,7 +178,7 @@ void replace_elsewhere(const Place& place, const Dialect& dialect, const ArrayMe
         store.erase(join_key(place.prefix, there->metadata_key));
     }
     erase_owned(place, old);
-    erase_kept(place);
+    erase_own_but(place, {marker_key, damaged_folder, new_folder});
     store.sync();
     move_values(store, join_key(place.prefix, new_folder), place.prefix, dialect.metadata_key);
     store.sync();
@@ -484,6 +487,8 @@ void commit_together(std::span<NewArray* const> arrays) {
         state.wake();
         state.require_own();
         stores.push_back(state.store.get());
+        const ArrayState& array = *ArrayAccess::state(*state.array);
+        record_stored_chunks(array, *array.loaded());
         Held held{.values = state.store->hold(), .keys = {}};
         if (held.values) held.keys = ArrayAccess::state(*state.array)->hold_documents(*held.values);
         documents.push_back(std::move(held));
@@ -500,7 +505,14 @@ void commit_together(std::span<NewArray* const> arrays) {
         if (state.built == state.place) state.leave = true;
     }
     sync_together(stores);
-    for (NewArray* const made : arrays) made->state_->store->erase_below(join_key(made->state_->prefix, own_folder));
+    for (NewArray* const made : arrays) {
+        const Place place{made->state_->store, made->state_->prefix};
+        if (is_directory_store(*place.store)) {
+            erase_own_but(place, {stored_record_key});
+        } else {
+            place.store->erase_below(join_key(place.prefix, own_folder));
+        }
+    }
     sync_together(stores);
     for (NewArray* const made : arrays) {
         NewArray::State& state = *made->state_;

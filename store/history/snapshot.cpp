@@ -24,6 +24,7 @@
 #include "replace_directory.h"
 #include "seal_mark.h"
 #include "snapshot_record.h"
+#include "stored_chunks.h"
 #include "sums.h"
 
 namespace tessera {
@@ -495,6 +496,11 @@ std::vector<std::string> restore_snapshot(const fs::path& path, std::string_view
     sharer.leave_out({damaged.begin(), damaged.end()});
     sharer.share(nodes);
     share_links(*from, *to);
+    for (const Node& node : nodes) {
+        if (node.kind != NodeKind::array) continue;
+        const ArrayState array(to, node.path, *node.dialect);
+        record_stored_chunks(array, LoadedArray(load_metadata(*node.dialect, *to, node.path)));
+    }
     carry_parity(*old, *to, nodes);
     to->sync();
     building.require_held();

@@ -204,6 +204,23 @@ public:
         throw io_error("removing", path_of(key), error);
     }
 
+    std::uint64_t append_to_own(std::string_view key, std::string_view text) {
+        const Spot place = spot(key, Make::no);
+        if (!place.is_there()) return 0;
+        const Descriptor file(
+            open_at(place.fd, place.name.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        if (!file && is_absent(errno)) return 0;
+        struct stat status {};
+        const bool own = file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+        const ssize_t n = own ? ::write(file.get(), text.data(), text.size()) : -1;
+        const bool waits = options_.durability != Durability::none;
+        if (std::cmp_equal(n, text.size()) && (!waits || ::fdatasync(file.get()) == 0)) {
+            return static_cast<std::uint64_t>(status.st_size) + text.size();
+        }
+        erase(key);
+        return 0;
+    }
+
     void erase_below(std::string_view prefix) override {
         require_prefix(prefix);
         require_writable("removing", prefix);
@@ -655,6 +672,15 @@ std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_v
     }
     if (levels > 0) throw not_found("{}: the store has no folder that far above", store.name());
     return store.open(join_key(prefix, key));
+}
+
+bool is_directory_store(const KeyValueStore& store) {
+    return dynamic_cast<const DirectoryStore*>(&store) != nullptr;
+}
+
+std::uint64_t append_to_own(KeyValueStore& store, std::string_view key, std::string_view text) {
+    auto* const directory = dynamic_cast<DirectoryStore*>(&store);
+    return directory == nullptr ? 0 : directory->append_to_own(key, text);
 }
 
 bool has_lost_its_name(const KeyValueStore& store) {

@@ -47,6 +47,15 @@ void close_idle_locks(KeyValueStore& store);
 [[nodiscard]] std::unique_ptr<ByteSource> open_above(const KeyValueStore& store, std::string_view prefix,
                                                      std::uint32_t levels, std::string_view key);
 
+/// Whether it is a directory_store().
+[[nodiscard]] bool is_directory_store(const KeyValueStore& store);
+
+/// Appends to one of Tessera's own values in a directory_store(), in place and by one call of the system, and waits for
+/// the disk unless the durability is none. Returns its size then; 0 if it is absent, or in other stores. A value that
+/// cannot be appended to, or has further names, is removed instead: the caller must prefer none to one without this
+/// text. Throws io if that fails, too.
+std::uint64_t append_to_own(KeyValueStore& store, std::string_view key, std::string_view text);
+
 /// Whether the open directory of a directory_store() is no longer the one at its path.
 [[nodiscard]] bool has_lost_its_name(const KeyValueStore& store);
 

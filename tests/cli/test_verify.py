@@ -70,9 +70,9 @@ class Verify(VerifyTest):
     def test_missing_is_told_from_damaged(self):
         root = self.make()
         (root / "__zdata__" / "0.0.blosc").unlink()
-        report = self.verify("a.zarr")
-        self.assertEqual((report["sound"], report["missing"]), (True, 1))
-        self.assertIn("1 chunk not stored", self.tessera("verify", "a.zarr"))
+        report = self.verify("a.zarr", code=1)
+        self.assertEqual((report["missing"], report["absent"], report["damage"]), (1, 1, 0))
+        self.assertIn("1 chunk not stored that was there", self.tessera("verify", "a.zarr", code=1))
         chunk = root / "__zdata__" / "1.2.blosc"
         chunk.write_bytes(chunk.read_bytes()[:-5])
         (root / "__zdata__" / "2.2.blosc").write_bytes(b"")

@@ -176,7 +176,8 @@ class Walks(ProgramTest):
             for i in 0, 31, 32, 299:
                 self.assertEqual(self.tessera("get", f"out/g{i}", "0:1"), f"[{i}]\n")
             self.assertEqual([name for name in os.listdir(self.folder / "out") if name.startswith(".")], [])
-            self.assertEqual(len(list((self.folder / "out").rglob("*"))), 3 * 300, "an array's folder and its two files")
+            self.assertEqual(len(list((self.folder / "out").rglob("*"))), 5 * 300,
+                             "an array's folder, its two files and the record of its chunks")
         # What cannot be read at the end takes back what was written before, also what rests.
         with zipfile.ZipFile(self.folder / "wide.zip", "a") as archive:
             archive.writestr("h/.zarray", ARRAY)

@@ -65,7 +65,7 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera create grid.zarr --shape 1000000,1000 --chunks 10000,100 --dtype '<i4' --fill 42",
      declare_create},
-    {"info", inspect, "what lies at a path, at a glance", "info PATH [options]",
+    {"info", inspect, "what lies at a path, at a glance", "info PATH… [options]",
      "For an array: format, dtype, shape, chunks, codec, fill, chunks stored of those possible, bytes and ratio,\n"
      "attributes, and what the original program could not read of it. Groups, zips, array files and directories are\n"
      "explained too.\n"
@@ -145,7 +145,7 @@ constexpr Command table[] = {
      "  tessera serve survey.zarr backup.npz --port 8080 --json\n"
      "  tessera serve survey.zarr --allow-origin https://viewer.example",
      declare_serve, true},
-    {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH [options]",
+    {"stats", inspect, "minimum, maximum, mean, NaNs and a histogram", "stats PATH… [options]",
      "One pass over the values; of structures each field. NaN and NaT are counted and left out of all else, as "
      "NumPy's\n"
      "nanmin and its like do; the fill is counted bit for bit. Bins are a power of two wide. --axis gives a line for "
@@ -165,14 +165,18 @@ constexpr Command table[] = {
      "  tessera diff grid.zarr backup.npz::grid --rtol 1e-6\n"
      "  tessera diff survey.zarr survey.zarr.snapshots/before-cleaning",
      declare_diff},
-    {"digest", inspect, "one hash of an array's content", "digest PATH… [options]",
+    {"digest", inspect, "one hash of the content of an array or a group", "digest PATH… [options]",
      "Arrays of equal dtype (byte order apart), shape and elements have equal digests, whatever their chunks, codecs\n"
-     "and format. tools/docs/formats.md says how it is computed.\n\n"
+     "and format. tools/docs/formats.md says how it is computed. The digest of a group, or of a file of several "
+     "arrays,\n"
+     "is a hash of the paths and digests of all arrays below. One failure does not stop the rest.\n\n"
      "Example:\n"
      "  tessera digest grid.zarr backup.npz::grid",
      declare_digest},
     {"import", move, "an array file becomes an array", "import FILE PATH [options]",
-     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .csv or .png. An .npz or .mldf of several arrays "
+     "FILE is .npy, .npz, .npz::member, .ra, .mldf, .mldf::field, .csv or .png; - or <(COMMAND) is a pipe, which "
+     "holds\n"
+     "a .npy, or with --as csv text. An .npz or .mldf of several arrays "
      "becomes one\n"
      "array each, PATH/member. One that holds a single array becomes PATH itself, as the array that a person names;\n"
      "PATH/NAME puts it where one of several would be. The dtype of a .csv is found out, unless --dtype gives it; with "
@@ -185,7 +189,8 @@ constexpr Command table[] = {
      "  tessera import elevation.npz::elevation elevation.zarr --chunks 128,128",
      declare_import},
     {"export", move, "an array becomes an array file", "export PATH FILE [options]",
-     "The extension of FILE says its format: .npy, .npz (one member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
+     "FILE - is a pipe: a .npy, or with --as csv text. Otherwise its extension says the format: .npy, .npz (one\n"
+     "member, arr_0, or FILE.npz::name), .ra or .mldf (one\n"
      "field, data, or FILE.mldf::name), .csv or .png. A directory of arrays becomes one .npz or .mldf with an array "
      "each. Arrays\n"
      "that cannot be read are named and left out, and the command ends with 1; with --overwrite such a file is put\n"
@@ -413,7 +418,7 @@ constexpr Command table[] = {
      "Example:\n"
      "  tessera consolidate survey.zarr",
      declare_consolidate},
-    {"verify", check, "find what is damaged or left over", "verify PATH [--verbose] [options]",
+    {"verify", check, "find what is damaged or left over", "verify PATH… [--complete] [--verbose] [options]",
      "Decodes every chunk, parses all metadata, compares with the seal where there is one, and names files that "
      "belong\n"
      "to nothing. One line for each finding, and for many that are alike (--verbose: one each):\n"
@@ -423,9 +428,12 @@ constexpr Command table[] = {
      "             read, which repair leaves alone\n"
      "  leftover   of a crash or another program; nothing that is read depends on it\n"
      "  note       worth knowing\n"
-     "Chunks that are not stored read as the fill value: they are counted, and are damage only where a seal lists "
-     "them.\n"
-     "Exit code 1 for anything damaged or unchecked, 0 for leftovers and notes alone.\n\n"
+     "  absent     a chunk that is not stored, though it was when the array was imported, copied or restored, and no\n"
+     "             command of Tessera erased it since. If another program erased it on purpose, remove\n"
+     "             .tessera/stored, the record of these chunks; without it a note says that they are not known\n"
+     "Other chunks that are not stored read as the fill value and are counted; with --complete each of them is "
+     "absent.\n"
+     "Exit code 1 for anything damaged, absent or unchecked, 0 for leftovers and notes alone.\n\n"
      "Examples:\n"
      "  tessera verify survey.zarr\n"
      "  tessera verify backup.npz --json",

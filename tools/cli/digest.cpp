@@ -1,38 +1,42 @@
 // tessera digest
 #include <fmt/format.h>
 
-#include <tessera/copy.h>
 #include <tessera/digest.h>
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
 #include "options.h"
+#include "paths.h"
 #include "report.h"
 
 namespace tessera::cli {
 
 namespace {
 
-int digest_each(Session& session, const std::vector<std::string>& paths) {
-    Value list = Value::array();
-    for (const std::string& path : paths) {
-        const std::string sum = at_located(path, [&](const Located& at) {
-            return about_path(path, [&] { return digest(*open_source(at), session.io()); });
-        });
-        session.clear_progress();
-        if (session.options().json) {
-            Value value = Value::object();
-            value.set("path", path_value(path));
-            value.set("digest", sum);
-            list.push_back(std::move(value));
-        } else {
-            print(printable(fmt::format("{}  {}", sum, path)) + "\n");
-        }
+int digest_one(Session& session, const std::string& path, bool alone) {
+    const NodeDigest found =
+        at_located(path, [&](const Located& at) { return about_path(path, [&] { return digest(at, session.io()); }); });
+    session.clear_progress();
+    if (!session.options().json) {
+        print(printable(fmt::format("{}  {}", found.digest, path)) + "\n");
+        return exit_done;
     }
-    if (session.options().json) print_json(list);
+    Value value = Value::object();
+    value.set("path", path_value(path));
+    value.set("digest", found.digest);
+    Value arrays = Value::array();
+    for (const auto& [name, sum] : found.arrays) {
+        Value array = Value::object();
+        array.set("path", path_value(name));
+        array.set("digest", sum);
+        arrays.push_back(std::move(array));
+    }
+    value.set("arrays", found.group ? std::move(arrays) : Value());
+    print_json(alone ? Value(Value::Array{std::move(value)}) : std::move(value));
     return exit_done;
 }
 
@@ -40,8 +44,11 @@ int digest_each(Session& session, const std::vector<std::string>& paths) {
 
 Run declare_digest(CLI::App& app) {
     auto paths = std::make_shared<std::vector<std::string>>();
-    app.add_option("PATH", *paths, "arrays, array files or members of one")->required()->option_text(" ");
-    return [paths](Session& session) { return digest_each(session, *paths); };
+    app.add_option("PATH", *paths, "arrays, groups, array files or members of one")->required()->option_text(" ");
+    return [paths](Session& session) {
+        return for_each_path(session, *paths,
+                             [&](const std::string& path) { return digest_one(session, path, paths->size() == 1); });
+    };
 }
 
 }  // namespace tessera::cli

@@ -20,6 +20,7 @@
 #include "options.h"
 #include "report.h"
 #include "retry.h"
+#include "streams.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -42,9 +43,15 @@ void run_edit(const std::string& left, const Undoable& keeping, const Edit& edit
     }
 }
 
-/// The file that a value names, opened: always for "@FILE", else only if it exists. Null for any other value.
-std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string& value) {
+/// The file that a value names, opened: always for "@FILE", else only if it exists. "-" is standard input, where text
+/// is set only as "@-". Null for any other value.
+std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string& value,
+                                          const std::optional<std::string>& as) {
     const ArrayFileOptions options{.dtype = dtype};
+    const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
+    const auto input = input_stream(value.starts_with('@') ? value.substr(1) : takes_text ? "" : value);
+    if (input) return open_stream(read_stream(*input), as, options);
+    if (as) throw invalid_argument("--as: only for standard input and pipes, but found {}", value);
     if (value.starts_with('@')) return open_source(value.substr(1), options);
     // A value is rarely a path, and a text may look like one. So only an existing file is resolved as a path.
     const std::filesystem::path path = split_array_path(value).path;
@@ -55,7 +62,6 @@ std::unique_ptr<ArraySource> named_source(const DType& dtype, const std::string&
         });
         if (source != nullptr) return source;
     }
-    const bool takes_text = dtype.kind() == Kind::bytes || dtype.kind() == Kind::text || dtype.is_variable();
     if (names_array_file(value) && !takes_text) {
         throw not_found("{}: no such array file", path.string());
     }
@@ -124,8 +130,9 @@ Undoable keep_for_undo(const Session& session, const Group& group, bool no_undo)
 namespace {
 
 template <class Target>
-void set_any(Session& session, Target& array, const Selection& selection, const std::string& value) {
-    if (const auto source = named_source(array.dtype(), value)) {
+void set_any(Session& session, Target& array, const Selection& selection, const std::string& value,
+             const std::optional<std::string>& as = std::nullopt) {
+    if (const auto source = named_source(array.dtype(), value, as)) {
         const std::string_view file = std::string_view(value).substr(value.starts_with('@') ? 1 : 0);
         set_from_file(session, array, selection, *source, file);
     } else {
@@ -140,7 +147,10 @@ void set_elements(Session& session, Array& array, const Selection& selection, co
 }
 
 void append_file(Session& session, Array& array, const std::string& file, int axis, const std::optional<Cast>& cast) {
-    std::unique_ptr<ArraySource> source = open_source(file, {.dtype = array.dtype()});
+    const auto input = input_stream(file);
+    std::unique_ptr<ArraySource> source = input
+                                              ? open_stream(read_stream(*input), std::nullopt, {.dtype = array.dtype()})
+                                              : open_source(file, {.dtype = array.dtype()});
     const DType dtype = source->info().dtype;
     const bool fits = dtype.equal_but_order(array.dtype()) || dtype.with_padding_named().equal_but_order(array.dtype());
     if (!fits && !cast) {
@@ -157,6 +167,7 @@ namespace {
 
 struct SetOptions {
     std::string path, selection, value;
+    std::optional<std::string> as;
     bool no_undo = false;
 };
 
@@ -165,7 +176,7 @@ template <class Target>
 Selection set_in(Session& session, const SetOptions& o, const Undoable& keeping, Target array) {
     const Selection selection = about_path(o.path, [&] { return Selection::parse(o.selection, array.shape()); });
     run_edit("part of the selection has already been written", keeping,
-             [&] { set_any(session, array, selection, o.value); });
+             [&] { set_any(session, array, selection, o.value, o.as); });
     return selection;
 }
 
@@ -238,7 +249,11 @@ Run declare_set(CLI::App& app) {
     auto o = std::make_shared<SetOptions>();
     app.add_option("PATH", o->path, "an array, or a field of one: table.zarr::close")->required()->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...'")->required()->option_text(" ");
-    app.add_option("VALUE", o->value, "one value for every element, or an array file")->required()->option_text(" ");
+    app.add_option("VALUE", o->value, "one value for every element, or an array file; - is standard input")
+        ->required()
+        ->option_text(" ");
+    app.add_option("--as", o->as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
+        ->option_text("FORMAT");
     app.add_flag("--no-undo", o->no_undo, no_undo_text);
     return [o](Session& session) { return retry_when_replaced({o->path}, [&] { return set(session, *o); }); };
 }

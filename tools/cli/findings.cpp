@@ -30,7 +30,7 @@ std::string counts_text(const VerifyReport& report) {
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string verdict(const VerifyReport& report) {
+std::string verdict(const VerifyReport& report, bool complete) {
     std::vector<std::string> parts;
     for (const auto& [kind, words] : {std::pair(FindingKind::damage, "damaged"),
                                       {FindingKind::changed, "changed since the seal"},
@@ -38,6 +38,10 @@ std::string verdict(const VerifyReport& report) {
                                       {FindingKind::added, "added after the seal"},
                                       {FindingKind::unchecked, "not checked"}}) {
         if (report.count(kind) > 0) parts.push_back(fmt::format("{} {}", report.count(kind), words));
+    }
+    if (report.absent > 0) {
+        const std::string_view there = complete ? "" : report.absent == 1 ? " that was there" : " that were there";
+        parts.push_back(fmt::format("{} not stored{}", count_text(report.absent, "chunk"), there));
     }
     if (report.sound()) parts.emplace_back("sound");
     const std::int64_t left = report.count(FindingKind::leftover);
@@ -83,9 +87,10 @@ Value report_value(const std::string& path, const VerifyReport& report) {
     Value value = Value::object();
     value.set("path", path_value(path));
     value.set("sound", report.sound());
-    for (const FindingKind kind : {FindingKind::damage, FindingKind::changed, FindingKind::lost, FindingKind::added,
-                                   FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
-        value.set(kind_name(kind), report.count(kind));
+    for (const FindingKind kind :
+         {FindingKind::damage, FindingKind::changed, FindingKind::lost, FindingKind::absent, FindingKind::added,
+          FindingKind::unchecked, FindingKind::leftover, FindingKind::note}) {
+        value.set(kind_name(kind), kind == FindingKind::absent ? report.absent : report.count(kind));
     }
     value.set("arrays", report.arrays);
     value.set("groups", report.groups);
@@ -119,9 +124,9 @@ void print_findings(const std::vector<Finding>& findings, bool all) {
     }
 }
 
-void print_report(const std::string& path, const VerifyReport& report, bool all) {
+void print_report(const std::string& path, const VerifyReport& report, bool all, bool complete) {
     print_findings(report.findings, all);
-    print(printable(fmt::format("{}: {} ({})", path, verdict(report), counts_text(report))) + "\n");
+    print(printable(fmt::format("{}: {} ({})", path, verdict(report, complete), counts_text(report))) + "\n");
 }
 
 }  // namespace tessera::cli

@@ -6,6 +6,7 @@
 #include <tessera/error_text.h>
 #include <tessera/json.h>
 #include <tessera/memory_account.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "options.h"
 #include "points.h"
 #include "report.h"
+#include "streams.h"
 #include "transfer.h"
 
 namespace tessera::cli {
@@ -168,22 +170,8 @@ void print_summary(const ArraySource& source, const Selection& selection, const 
     print_aligned(edges, without_dropped(Region::whole(shown), selection).extent, kept_cut);
 }
 
-/// Standard output as a sink.
-class StandardOutput final : public ByteSink {
-public:
-    [[nodiscard]] bool random_access() const override { return false; }
-    void append(ByteSpan bytes) override { print({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); }
-    void write_at(std::uint64_t /*offset*/, ByteSpan /*bytes*/) override {}  // never: see random_access()
-    void finish() override {}
-    [[nodiscard]] const std::string& name() const override { return name_; }
-
-private:
-    std::string name_ = "standard output";
-};
-
-int get(Session& session, const TransferOptions& o, const Located& at, const std::string& selection_text, bool all,
-        bool csv) {
-    std::unique_ptr<ArraySource> source = converted(open_source(at, reading_options(o, at)), o.dtype, o.cast);
+int get(Session& session, const TransferOptions& o, std::unique_ptr<ArraySource> source,
+        const std::string& selection_text, bool all, bool csv) {
     if (o.points) source = elements_at(std::move(source), open_source(*o.points));
     const Selection selection =
         about_path(o.source, [&] { return Selection::parse(selection_text, source->info().shape); });
@@ -194,7 +182,7 @@ int get(Session& session, const TransferOptions& o, const Located& at, const std
 
     if (csv) {
         if (json) throw invalid_argument("--csv: --json was given, too");
-        const auto sink = create_csv(std::make_unique<StandardOutput>(), source->info().dtype, shape);
+        const auto sink = create_csv(stream_sink(STDOUT_FILENO), source->info().dtype, shape);
         copy_array(*source, *sink, {.io = io, .selection = selection, .repeatable = false});
         return exit_done;
     }
@@ -231,7 +219,9 @@ Run declare_get(CLI::App& app) {
         bool csv = false;
     };
     auto o = std::make_shared<Options>();
-    app.add_option("PATH", o->out.source, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("PATH", o->out.source, "an array, an array file or a member of one; - is standard input")
+        ->required()
+        ->option_text(" ");
     app.add_option("SELECTION", o->selection, "NumPy's slices: '10:20, ::2, 5, ...' (default: everything)")
         ->option_text(" ");
     app.add_option(
@@ -239,7 +229,8 @@ Run declare_get(CLI::App& app) {
            "an array file of integers, a row of indices for each element wanted: those elements, read at once;\n"
            "SELECTION is then a part of these")
         ->option_text("FILE");
-    app.add_option("--out", o->out.destination, "write an array file instead of printing")->option_text("FILE");
+    app.add_option("--out", o->out.destination, "write an array file instead of printing; - is standard output")
+        ->option_text("FILE");
     app.add_flag("--overwrite", o->out.overwrite, "replace the file of --out");
     declare_object_strings(app, o->out);
     app.add_flag("--reverse-dims", o->out.reverse_dims, "reverse the dimensions of a .ra");
@@ -248,13 +239,20 @@ Run declare_get(CLI::App& app) {
                  "print every element as comma-separated values: one or two dimensions, or structures");
     declare_reading_options(app, o->out);
     return [o](Session& session) {
-        const auto print = [&](const Located& at) { return get(session, o->out, at, o->selection, o->all, o->csv); };
+        const auto show = [&](std::unique_ptr<ArraySource> source) {
+            return get(session, o->out, std::move(source), o->selection, o->all, o->csv);
+        };
+        const auto print = [&](const Located& at) { return show(open_given(o->out, at)); };
         // Output that is printed while reading cannot be restarted.
         const bool streamed = o->all || o->csv || session.options().json;
+        if (o->out.destination.empty() && input_stream(o->out.source)) {
+            (void)session.io();  // from now on Ctrl-C ends the wait for it
+            return show(open_given(o->out));
+        }
         if (o->out.destination.empty()) {
             return streamed ? print(locate(o->out.source)) : at_located(o->out.source, print);
         }
-        if (!names_array_file(o->out.destination)) {
+        if (!output_stream(o->out.destination) && !names_array_file(o->out.destination)) {
             throw invalid_argument(
                 "--out: expected the name of an array file, such as part.npy, found {}; `tessera formats` "
                 "lists the extensions",

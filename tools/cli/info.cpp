@@ -18,6 +18,7 @@
 
 #include "command.h"
 #include "parity.h"
+#include "paths.h"
 #include "report.h"
 #include "tree.h"
 
@@ -334,18 +335,20 @@ int info(Session& session, const Located& at, bool reverse_dims, bool exact) {
 }  // namespace
 
 Run declare_info(CLI::App& app) {
-    auto path = std::make_shared<std::string>();
+    auto paths = std::make_shared<std::vector<std::string>>();
     auto reverse_dims = std::make_shared<bool>(false);
     auto exact = std::make_shared<bool>(false);
-    app.add_option("PATH", *path,
-                   "an array, a group, a zip, an array file, a member of one (file.npz::name), or a directory")
+    app.add_option("PATH", *paths, "arrays, groups, zips, array files, members of one (file.npz::name), or directories")
         ->required()
         ->option_text(" ");
     app.add_flag("--reverse-dims", *reverse_dims, "reverse the dimensions of a .ra");
     app.add_flag("--exact", *exact,
                  "query the size of every chunk; by default, beyond 50,000 chunks, only of a sample");
-    return [path, reverse_dims, exact](Session& session) {
-        return at_located(*path, [&](const Located& at) { return info(session, at, *reverse_dims, *exact); });
+    return [paths, reverse_dims, exact](Session& session) {
+        return for_each_path(session, *paths, [&](const std::string& path) {
+            if (path != paths->front() && !session.options().json) print("\n");
+            return at_located(path, [&](const Located& at) { return info(session, at, *reverse_dims, *exact); });
+        });
     };
 }
 

@@ -162,22 +162,6 @@ bool wants_json(int argc, char** argv) {
     return false;
 }
 
-/// One line on stderr, whatever the message holds. Returns the exit code.
-int complain(bool json, std::string_view code, int exit_code, std::string message) {
-    if (json) {
-        fmt::print(stderr, "{}\n", error_json(code, exit_code, message));
-        return exit_code;
-    }
-    std::ranges::replace(message, '\n', ' ');
-    fmt::print(stderr, "tessera: {}\n", printable(message));
-    return exit_code;
-}
-
-int exit_code_of(ErrorCode code) {
-    if (code == ErrorCode::recorded) return exit_recorded;
-    return code == ErrorCode::cancelled ? exit_interrupted : exit_error;
-}
-
 /// What could not be parsed, and what to do.
 [[noreturn]] void refuse_words(const CLI::App& app, const std::vector<std::string>& words, const CLI::ParseError& e) {
     const auto used = app.get_subcommands();
@@ -340,7 +324,7 @@ int main(int argc, char** argv) {
     } catch (const ClosedPipe&) {
         return exit_done;
     } catch (const Error& e) {
-        return complain(json, code_name(e.code()), exit_code_of(e.code()), message_of(e));
+        return complain(json, e);
     } catch (const std::bad_alloc&) {
         return complain(json, "no_memory", exit_error,
                         "not enough memory; try a smaller --max-memory, a smaller selection or fewer --threads");

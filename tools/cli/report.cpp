@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <utility>
 
+#include "advice.h"
+#include "command.h"
+
 namespace tessera::cli {
 
 namespace {
@@ -120,8 +123,48 @@ std::string json_text(const Value& value, JsonStyle style) {
     return unsteering(all_utf8(standard_json(value)).dump(style));
 }
 
+namespace {
+
+/// What comes before the next item of a list; null outside lists.
+const char* before_item = nullptr;
+
+}  // namespace
+
 void print_json(const Value& value) {
-    print(json_text(value, {.indent = 2}) + "\n");
+    const std::string text = json_text(value, {.indent = 2});
+    if (before_item == nullptr) return print(text + "\n");
+    print(before_item + text);
+    before_item = ",\n";
+}
+
+JsonList::JsonList(bool json) {
+    if (json) before_item = "[\n";
+}
+
+void JsonList::end() {
+    if (before_item != nullptr) print(*before_item == '[' ? "[]\n" : "\n]\n");
+    before_item = nullptr;
+}
+
+JsonList::~JsonList() {
+    before_item = nullptr;
+}
+
+int complain(bool json, std::string_view code, int exit_code, std::string message) {
+    if (json) {
+        fmt::print(stderr, "{}\n", error_json(code, exit_code, message));
+        return exit_code;
+    }
+    std::ranges::replace(message, '\n', ' ');
+    fmt::print(stderr, "tessera: {}\n", printable(message));
+    return exit_code;
+}
+
+int complain(bool json, const Error& error) {
+    const int exit_code = error.code() == ErrorCode::recorded    ? exit_recorded
+                          : error.code() == ErrorCode::cancelled ? exit_interrupted
+                                                                 : exit_error;
+    return complain(json, code_name(error.code()), exit_code, message_of(error));
 }
 
 std::string error_json(std::string_view code, int exit_code, std::string_view message) {

@@ -26,10 +26,22 @@ void flush_output();
 /// The text of a JSON document with terminal control characters as \u.
 [[nodiscard]] std::string unsteering(std::string_view json);
 void print_json(const Value& value);
+/// While it lives, what print_json() prints are items of one list, if `json`. end() closes it.
+class JsonList {
+public:
+    explicit JsonList(bool json);
+    ~JsonList();
+    JsonList(const JsonList&) = delete;
+    JsonList& operator=(const JsonList&) = delete;
+    void end();
+};
 /// An error for `--json`, on one line: {"level": "error", "code": …, "exit_code": …, "message": …}.
 [[nodiscard]] std::string error_json(std::string_view code, int exit_code, std::string_view message);
 /// A note for `--json`, on one line: {"level": "note", "message": …}.
 [[nodiscard]] std::string note_json(std::string_view message);
+/// Prints an error in one line on stderr, whatever the message holds. Returns the exit code.
+int complain(bool json, std::string_view code, int exit_code, std::string message);
+int complain(bool json, const Error& error);
 /// "not_found"
 [[nodiscard]] std::string_view code_name(ErrorCode code);
 

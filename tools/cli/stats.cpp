@@ -14,6 +14,7 @@
 #include "command.h"
 #include "histogram.h"
 #include "options.h"
+#include "paths.h"
 #include "report.h"
 
 namespace tessera::cli {
@@ -21,7 +22,8 @@ namespace tessera::cli {
 namespace {
 
 struct StatsOptions {
-    std::string path;
+    std::vector<std::string> paths;
+    std::string path;  ///< the one whose turn it is
     std::optional<std::string> selection, axis, bins;
 };
 
@@ -215,13 +217,21 @@ int stats(Session& session, const StatsOptions& o) {
 
 Run declare_stats(CLI::App& app) {
     auto o = std::make_shared<StatsOptions>();
-    app.add_option("PATH", o->path, "an array, an array file or a member of one")->required()->option_text(" ");
+    app.add_option("PATH", o->paths, "arrays, array files or members of one")->required()->option_text(" ");
     app.add_option("--sel", o->selection, "of this part alone: '10:20, ::2, 5, ...'")->option_text("SELECTION");
     app.add_option("--axis", o->axis, "of each position along this dimension: a line for each (-1: the last)")
         ->option_text("N");
     app.add_option("--bins", o->bins, "at most so many bins in the histogram, 4 or more (default 32); 0: none")
         ->option_text("N");
-    return [o](Session& session) { return stats(session, *o); };
+    return [o](Session& session) {
+        return for_each_path(session, o->paths, [&](const std::string& path) {
+            if (o->paths.size() > 1 && !session.options().json) {
+                print((path == o->paths.front() ? "" : "\n") + printable(path) + ":\n");
+            }
+            o->path = path;
+            return stats(session, *o);
+        });
+    };
 }
 
 }  // namespace tessera::cli

@@ -15,6 +15,7 @@
 #include "advice.h"
 #include "options.h"
 #include "points.h"
+#include "streams.h"
 #include "transfer_report.h"
 
 namespace tessera::cli {
@@ -60,22 +61,44 @@ void declare_reading_options(CLI::App& app, TransferOptions& o) {
     app.add_option("--cast", o.cast,
                    "what may become of values: safe, same_kind (default), unsafe (as NumPy's astype), round, clip")
         ->option_text("RULE");
+    app.add_option("--as", o.as, "what a pipe holds: csv, or npy (default: its first bytes tell)")
+        ->option_text("FORMAT");
     app.add_option("--header", o.header, "whether a .csv begins with a line of names: yes or no (default: found out)")
         ->option_text("yes|no");
 }
 
-ArrayFileOptions reading_options(const TransferOptions& o, const Located& at) {
+namespace {
+
+/// `text`: the source is a .csv.
+ArrayFileOptions options_for(const TransferOptions& o, bool text, std::string_view name) {
     ArrayFileOptions options{.reverse_dims = o.reverse_dims};
     if (!o.header && !o.dtype) return options;
-    const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
-    const bool text = format != nullptr && format->recognise == nullptr;
-    if (!text && o.header) throw invalid_argument("--header: only for .csv, but found {}", at.path);
+    if (!text && o.header) throw invalid_argument("--header: only for .csv, but found {}", name);
     if (text && o.dtype) options.dtype = in_context([] { return "--dtype"; }, [&] { return DType::parse(*o.dtype); });
     if (o.header && *o.header != "yes" && *o.header != "no") {
         throw invalid_argument("--header: expected yes or no, found '{}'", *o.header);
     }
     if (o.header) options.header = *o.header == "yes";
     return options;
+}
+
+}  // namespace
+
+ArrayFileOptions reading_options(const TransferOptions& o, const Located& at) {
+    const ArrayFileFormat* format = at.kind == PathKind::nothing ? named_array_file_format(at.path) : at.format;
+    if (o.as) throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", at.path);
+    return options_for(o, format != nullptr && format->recognise == nullptr, at.path);
+}
+
+std::unique_ptr<ArraySource> open_given(const TransferOptions& o, const Located& at) {
+    return converted(open_source(at, reading_options(o, at)), o.dtype, o.cast);
+}
+
+std::unique_ptr<ArraySource> open_given(const TransferOptions& o) {
+    const auto input = input_stream(o.source);
+    if (!input) return open_given(o, locate(o.source));
+    const auto bytes = read_stream(*input);
+    return converted(open_stream(bytes, o.as, options_for(o, o.as == "csv", bytes->name())), o.dtype, o.cast);
 }
 
 bool names_array_file(const std::string& path) {
@@ -172,7 +195,39 @@ HierarchyOptions hierarchy_options(Session& session, const TransferOptions& o, b
     return options;
 }
 
+namespace {
+
+int transfer_to_stream(Session& session, const TransferOptions& o, int descriptor) {
+    if (o.deflate) throw invalid_argument("--deflate: only for .npz and .h5, but found {}", o.destination);
+    require_fitting_options(o, true);
+    TransferOptions from = o;
+    if (!input_stream(o.source)) from.as = std::nullopt;  // it is what is written
+    std::unique_ptr<ArraySource> source = open_given(from);
+    if (o.points) source = elements_at(std::move(source), open_source(*o.points));
+    return write_stream(session, o, *source, descriptor);
+}
+
+/// With the array that a pipe holds, which is read once.
+int transfer_from_stream(Session& session, TransferOptions o, int descriptor, std::string_view done) {
+    if (o.resume) throw invalid_argument("--resume: a pipe cannot be read again");
+    (void)session.io();  // from now on Ctrl-C ends the wait for it
+    const auto bytes = read_stream(descriptor);
+    const ArrayFileOptions reading = options_for(o, o.as == "csv", bytes->name());
+    o.source = bytes->name();
+    o.state = bytes->name();
+    o.open = [bytes, as = o.as, reading] { return open_stream(bytes, as, reading); };
+    return transfer(session, o, done);
+}
+
+}  // namespace
+
 int transfer(Session& session, const TransferOptions& o, std::string_view done) {
+    if (const auto output = output_stream(o.destination)) return transfer_to_stream(session, o, *output);
+    const auto input = o.open ? std::nullopt : input_stream(o.source);
+    if (input) return transfer_from_stream(session, o, *input, done);
+    if (o.as && !o.open) {
+        throw invalid_argument("--as: only for standard input, standard output and pipes, but found {}", o.source);
+    }
     const bool to_file = names_array_file(o.destination);
     require_fitting_options(o, to_file);
     if (!to_file) require_no_other_file(o.destination);
@@ -258,12 +313,21 @@ void declare_transfer_options(CLI::App& app, TransferOptions& o) {
 
 Run declare_import(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
-    app.add_option("FILE", o->source, "an array file, or a member: file.npz::name")->required()->option_text(" ");
+    app.add_option("FILE", o->source, "an array file, or a member: file.npz::name; - is standard input")
+        ->required()
+        ->option_text(" ");
     app.add_option("PATH", o->destination, "where the array is made: a directory")->required()->option_text(" ");
     declare_array_options(app, *o, false);
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) {
+        if (output_stream(o->destination)) {
+            throw invalid_argument(
+                "import makes an array directory, and {} is standard output or a pipe: `tessera export SRC -` writes "
+                "an "
+                "array file there; a directory of that name is ./{}",
+                o->destination, o->destination);
+        }
         if (names_array_file(o->destination)) {
             throw invalid_argument(
                 "import makes an array directory, but {} is named as an array file; "
@@ -278,7 +342,8 @@ Run declare_import(CLI::App& app) {
 Run declare_export(CLI::App& app) {
     auto o = std::make_shared<TransferOptions>();
     app.add_option("PATH", o->source, "an array")->required()->option_text(" ");
-    app.add_option("FILE", o->destination, "the file to write: .npy, .npz, file.npz::name, .ra, .mldf, .csv or .png")
+    app.add_option("FILE", o->destination,
+                   "the file to write: .npy, .npz, file.npz::name, .ra, .mldf, .csv or .png; - is\nstandard output")
         ->required()
         ->option_text(" ");
     app.add_option("--order", o->order, "order of the elements in an array file")->option_text("C|F");
@@ -286,7 +351,7 @@ Run declare_export(CLI::App& app) {
     declare_reverse_dims(app, *o);
     declare_selection(app, *o);
     return [o](Session& session) {
-        if (!names_array_file(o->destination)) {
+        if (!output_stream(o->destination) && !names_array_file(o->destination)) {
             std::string extensions;
             for (const auto& format : array_file_formats()) {
                 extensions += fmt::format("{}{}", extensions.empty() ? "" : ", ", format.extension);

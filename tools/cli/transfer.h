@@ -32,6 +32,7 @@ struct TransferOptions {
     std::optional<std::string> order;    ///< of the elements in a chunk or an array file
     std::optional<std::string> deflate;  ///< for an array file as destination
     std::optional<std::string> dtype, cast;  ///< --dtype and the cast rule; for a source without a dtype, its dtype
+    std::optional<std::string> as;           ///< the format of an array file that is a pipe
     std::optional<std::string> header;       ///< "yes" or "no": whether a .csv begins with a header
     bool link = false;
     bool verify = false;  ///< chunk files that stay valid are decoded before they are copied
@@ -61,6 +62,9 @@ void declare_transfer_options(CLI::App& app, TransferOptions& options);
 
 /// Options for reading a source without a dtype. Throws invalid_argument for --header with another source.
 [[nodiscard]] ArrayFileOptions reading_options(const TransferOptions& options, const Located& source);
+/// Opens the source, which may be a pipe, with elements converted.
+[[nodiscard]] std::unique_ptr<ArraySource> open_given(const TransferOptions& options);
+[[nodiscard]] std::unique_ptr<ArraySource> open_given(const TransferOptions& options, const Located& source);
 /// Declares these options.
 void declare_reading_options(CLI::App& app, TransferOptions& options);
 

@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "findings.h"
+#include "paths.h"
 #include "report.h"
 #include "retry.h"
 
@@ -14,18 +16,19 @@ namespace tessera::cli {
 namespace {
 
 struct VerifyCall {
-    std::string path;
+    std::vector<std::string> paths;
     bool verbose = false;
+    bool complete = false;
 };
 
-int verify_path(Session& session, const VerifyCall& o) {
-    const std::string& path = o.path;
-    const VerifyReport report = retry_when_replaced({path}, [&] { return verify(path, {.io = session.io()}); });
+int verify_path(Session& session, const VerifyCall& o, const std::string& path) {
+    const VerifyReport report =
+        retry_when_replaced({path}, [&] { return verify(path, {.io = session.io(), .complete = o.complete}); });
     session.clear_progress();
     if (session.options().json) {
         print_json(report_value(path, report));
     } else if (!session.options().quiet) {
-        print_report(path, report, o.verbose);
+        print_report(path, report, o.verbose, o.complete);
     }
     return report.sound() ? exit_done : exit_differences;
 }
@@ -34,11 +37,14 @@ int verify_path(Session& session, const VerifyCall& o) {
 
 Run declare_verify(CLI::App& app) {
     auto o = std::make_shared<VerifyCall>();
-    app.add_option("PATH", o->path, "an array, a group, a directory or zip of them, or an array file")
+    app.add_option("PATH", o->paths, "arrays, groups, directories or zips of them, or array files")
         ->required()
         ->option_text(" ");
     app.add_flag("--verbose", o->verbose, "a line for each finding, also where many are alike");
-    return [o](Session& session) { return verify_path(session, *o); };
+    app.add_flag("--complete", o->complete, "each chunk that is not stored counts as damage");
+    return [o](Session& session) {
+        return for_each_path(session, o->paths, [&](const auto& path) { return verify_path(session, *o, path); });
+    };
 }
 
 }  // namespace tessera::cli

@@ -47,8 +47,8 @@ py::list findings_to_python(const std::vector<Finding>& findings) {
 }
 
 /// `for_seal`: files with parity that have the size and time of their seal are not decoded again.
-VerifyReport verify_at(const std::string& path, bool seals, bool for_seal, const IoOptions& io) {
-    VerifyOptions options{.io = io, .seals = seals};
+VerifyReport verify_at(const std::string& path, bool seals, bool complete, bool for_seal, const IoOptions& io) {
+    VerifyOptions options{.io = io, .seals = seals, .complete = complete};
     if (!for_seal || !std::filesystem::is_directory(path)) return verify(path, options);
     return at_place(path, {.read_only = true}, [&](const Place& at) {
         options.trust = unchanged_since_seal(*at.store, at.prefix);
@@ -56,13 +56,14 @@ VerifyReport verify_at(const std::string& path, bool seals, bool for_seal, const
     });
 }
 
-py::dict verify_path(const py::object& path, bool seals, bool for_seal, const WorkOptions& options) {
+py::dict verify_path(const py::object& path, bool seals, bool complete, bool for_seal, const WorkOptions& options) {
     const std::string name = path_from_python(path);
     const VerifyReport report =
-        Work(options).run([&](const IoOptions& io) { return verify_at(name, seals, for_seal, io); });
+        Work(options).run([&](const IoOptions& io) { return verify_at(name, seals, complete, for_seal, io); });
     py::dict value;
     value["path"] = text(name);
     value["sound"] = report.sound();
+    value["absent"] = report.absent;
     value["arrays"] = report.arrays;
     value["groups"] = report.groups;
     value["chunks"] = report.chunks;
@@ -174,6 +175,13 @@ std::string digest_of(ArrayHandle& handle, const WorkOptions& options) {
     const auto parts = handle.parts();
     const ArraySource& source = parts->readable();
     return Work(options).run([&](const IoOptions& io) { return digest(source, io); });
+}
+
+std::string digest_at(const py::object& path, const WorkOptions& options) {
+    const std::string name = path_from_python(path);
+    return Work(options).run([&](const IoOptions& io) {
+        return at_located(name, [&](const Located& at) { return digest(at, io).digest; });
+    });
 }
 
 py::dict difference_of(ArrayHandle& a, ArrayHandle& b, double atol, double rtol, int places,
@@ -300,8 +308,8 @@ void bind_snapshots(py::module_& module) {
 }  // namespace
 
 void bind_checks(py::module_& module) {
-    module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("for_seal"),
-               py::arg("options"));
+    module.def("verify", &verify_path, py::arg("path"), py::kw_only(), py::arg("seals"), py::arg("complete"),
+               py::arg("for_seal"), py::arg("options"));
     module.def("repair", &repair_path, py::arg("path"), py::kw_only(), py::arg("dry_run"), py::arg("give_up_batches"),
                py::arg("drop_damaged"), py::arg("to_seal"), py::arg("to_seal_names"), py::arg("place"),
                py::arg("options"));
@@ -309,6 +317,7 @@ void bind_checks(py::module_& module) {
                py::arg("accept"), py::arg("check"), py::arg("place"), py::arg("options"));
     module.def("make_bag", &make_bag_of);
     module.def("digest", &digest_of);
+    module.def("digest_at", &digest_at);
     module.def("difference", &difference_of);
     module.def("statistics", &statistics_of);
     bind_snapshots(module);

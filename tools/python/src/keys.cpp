@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <tessera/key_value_store.h>
+#include <tessera/verify.h>
 
 #include <algorithm>
 #include <string_view>
@@ -74,6 +75,7 @@ public:
         const auto from = store();
         return Work({}, Length::brief).run([&](const IoOptions&) {
             from->require_unsealed(key);
+            forget_stored_chunks(*from, key);
             const bool was_there = from->erase(key);
             from->sync();
             return was_there;

@@ -503,9 +503,10 @@ def refs(path: Any, out: Optional[Path] = None) -> dict[str, Any]:
     return found
 
 
-def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int, str] = 0,
+def digest(array: Union[Path, Array, Group], *, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None) -> str:
-    """One hash of dtype, shape and content, whatever the chunks, the codecs and the format.
+    """One hash of dtype, shape and content, whatever the chunks, the codecs and the format. That of a group, or of a file of
+    several arrays, is a hash of the paths and digests of all arrays below.
 
     Examples
     --------
@@ -514,7 +515,9 @@ def digest(array: Union[Path, Array], *, threads: int = 0, max_memory: Union[int
     >>> tessera.digest("plain.npy") == tessera.digest("three.zarr")
     True
     """
-    return _tessera.digest(_array(array)._handle, work(threads, max_memory, progress))
+    if isinstance(array, Array):
+        return _tessera.digest(array._handle, work(threads, max_memory, progress))
+    return _tessera.digest_at(_path_of(array), work(threads, max_memory, progress))
 
 
 def diff(a: Union[Path, Array], b: Union[Path, Array], *, atol: float = 0, rtol: float = 0, places: int = 10,

@@ -90,7 +90,7 @@ class FileInfo(Result):
 
 @dataclass(init=False, repr=False, eq=False)
 class Finding(Result):
-    """Something that :func:`verify` found: `kind` is damage, unchecked, leftover or note."""
+    """Something that :func:`verify` found: `kind` is damage, absent, unchecked, leftover or note."""
 
     kind: str
     node: str
@@ -109,6 +109,7 @@ class Verification(Result):
 
     path: str
     sound: bool
+    absent: int   # chunks that are not stored, though they were, or have to be
     arrays: int
     groups: int
     chunks: int

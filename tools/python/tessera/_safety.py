@@ -13,9 +13,17 @@ from ._results import Finding, Repair, Seal, Verification, verification
 from ._commands import Path, _absolute, _path_of, _place, open
 
 
-def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union[int, str] = 0,
+def verify(path: Any, *, seals: bool = True, complete: bool = False, threads: int = 0, max_memory: Union[int, str] = 0,
            progress: ProgressCallback = None) -> Verification:
     """Decode every chunk and account for every file of an array, a hierarchy, a zip or an array file.
+
+    A chunk that was stored when its array was imported, copied or restored, and is not now, is found as `absent`, unless Tessera
+    erased it since.
+
+    Parameters
+    ----------
+    complete : bool
+        Every chunk that is not stored is `absent`.
 
     Returns
     -------
@@ -29,7 +37,7 @@ def verify(path: Any, *, seals: bool = True, threads: int = 0, max_memory: Union
     >>> tessera.verify(a).sound
     True
     """
-    return verification(_tessera.verify(_path_of(path), seals=seals, for_seal=False,
+    return verification(_tessera.verify(_path_of(path), seals=seals, complete=complete, for_seal=False,
                                         options=work(threads, max_memory, progress)))
 
 
@@ -95,7 +103,7 @@ def seal(path: Any, *, bag: Optional[Path] = None, overwrite: bool = False, unch
     """
     place = _path_of(path)
     if not unchecked:
-        report = _tessera.verify(place, seals=False, for_seal=not check, options=work(0, 0, progress))
+        report = _tessera.verify(place, seals=False, complete=False, for_seal=not check, options=work(0, 0, progress))
         if not report["sound"]:
             from ._errors import Corrupt
 

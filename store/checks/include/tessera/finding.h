@@ -16,13 +16,14 @@ enum class FindingKind : std::uint8_t {
     damage,     ///< cannot be decoded, or is not what it must be
     changed,    ///< a file that differs from its sealed state: damage, or somebody's edit
     lost,       ///< a file that was sealed and is missing
+    absent,     ///< a chunk that is not stored, though it was when the array was imported or copied, or all have to be
     added,      ///< a file that was not there when the seal was made
     unchecked,  ///< perhaps valid, but it could not be checked: a codec that Tessera lacks, a chunk beyond the memory
                 ///< budget, a file without permission to read it
     leftover,   ///< remains of a crash or another program, which no reader needs
     note,       ///< worth knowing
 };
-/// "damage", "changed", "lost", "added", "unchecked", "leftover", "note".
+/// "damage", "changed", "lost", "absent", "added", "unchecked", "leftover", "note".
 [[nodiscard]] std::string_view kind_name(FindingKind kind);
 /// Whether an array with such a finding still counts as sound: true for leftovers and notes.
 [[nodiscard]] bool is_harmless(FindingKind kind);

@@ -22,7 +22,9 @@ struct VerifyReport {
     std::int64_t arrays = 0;        ///< in an array file: its arrays
     std::int64_t groups = 0;        ///< with metadata
     std::int64_t chunks = 0;        ///< stored and in the grid, each decoded; with shards, shards
-    std::int64_t missing = 0;       ///< not stored: they read as the fill, which is not damage
+    std::int64_t missing = 0;       ///< not stored: they read as the fill
+    std::int64_t absent = 0;        ///< of these, the ones that were stored once, or that have to be; all findings
+                                    ///< `absent`, and those beyond the first 10,000 of each array
     std::uint64_t bytes = 0;        ///< of the chunks, as stored
     std::int64_t seals = 0;         ///< seals that were checked
     std::int64_t sealed = 0;        ///< files that match their seal
@@ -33,10 +35,13 @@ struct VerifyReport {
 };
 
 struct VerifyOptions {
-    /// io.max_memory limits the decoded chunks of all threads. In addition, 8 bytes for each stored chunk are needed.
+    /// io.max_memory limits the decoded chunks of all threads. In addition, 16 bytes for each stored chunk are needed.
     /// What a seal lists lies in a temporary file.
     IoOptions io = {};
     bool seals = true;  ///< compare with existing seals
+    /// Every chunk of every array has to be stored. Otherwise those have to be that were stored when the array was
+    /// imported, copied or restored, unless Tessera erased them since.
+    bool complete = false;
     /// If set, a chunk is not decoded if this returns true for its file, given by the path below the verified node.
     /// Called by several threads at once.
     std::function<bool(std::string_view path)> trust = nullptr;
@@ -50,5 +55,9 @@ struct VerifyOptions {
 /// The same for a path: a directory, a zip or a node in one, an array file, or "file.npz::member". Throws not_found,
 /// and unsupported for a file of unknown format.
 [[nodiscard]] VerifyReport verify(std::string_view path, const VerifyOptions& options = {});
+
+/// Removes the records of stored chunks of the arrays above a key, before a program that leaves such records alone
+/// erases the key: verify() must not miss what was erased on purpose.
+void forget_stored_chunks(KeyValueStore& store, std::string_view key);
 
 }  // namespace tessera

@@ -16,12 +16,28 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <tessera/array_io.h>
+#include <tessera/locate.h>
 
 namespace tessera {
 
 /// Computes the digest in parallel within io.max_memory (plus 32 bytes for each box).
 [[nodiscard]] std::string digest(const ArraySource& source, const IoOptions& io = {});
+
+/// The digest of an array, or of a group or an array file with all arrays below.
+struct NodeDigest {
+    std::string digest;
+    bool group = false;
+    std::vector<std::pair<std::string, std::string>> arrays = {};  ///< of a group: paths below it, and their digests
+};
+
+/// The digest of what lies at a path. Of a group, and of an array file of several arrays:
+///   "tessera1-group:" + hex(SHA-256(lines)), a line for each array below, sorted by its bytes:
+///   path below the group + " " + digest + "\n".
+/// Attributes and empty groups do not count. Throws not_found, and the errors of open_source().
+[[nodiscard]] NodeDigest digest(const Located& at, const IoOptions& io = {});
 
 }  // namespace tessera

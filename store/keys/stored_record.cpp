@@ -1,0 +1,178 @@
+// The record `.tessera/stored`, a text:
+//
+//   {"tessera_stored": 1, "grid": [8, 4], "chunks": [100, 100], "key": "c/0/0"}   one line of JSON
+//   0-13                                                                 ranges of chunks that were stored
+//   15
+//   end                                                                  without it the record is incomplete
+//   -c/1/2                                                               erased by Tessera since
+//   <6,4                                                                 chunks beyond this grid may be gone
+//
+// The lines after "end" are appended, each before its change. So a crash between the two leaves a chunk that is not
+// expected although it is there, and never one that is missed although it was erased on purpose. Writing a chunk
+// changes nothing here.
+#include "stored_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tessera/error.h>
+#include <tessera/key_value_store.h>
+#include <tessera/value.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+#include "directory_store.h"
+#include "lines.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr int stored_version = 1;
+constexpr std::string_view stored_end = "end";
+/// Beyond these, completeness is not worth what the record costs.
+constexpr std::int64_t most_stored = std::int64_t{1} << 26;
+constexpr std::uint64_t longest_record = std::uint64_t{64} << 20;
+
+Value lengths_value(const Shape& shape) {
+    Value list = Value::array();
+    for (const std::int64_t length : shape) list.push_back(length);
+    return list;
+}
+
+Shape lengths_of(const Value& list, std::int64_t least) {
+    Shape shape;
+    for (const Value& length : list.as_array()) {
+        if (length.as_int64() < least) throw corrupt("a length of {}", length.as_int64());
+        shape.push_back(length.as_int64());
+    }
+    return shape;
+}
+
+/// "3,4" in at most as many numbers as `like` has; nullopt for anything else.
+std::optional<Shape> lengths_in(std::string_view text, const Shape& like) {
+    Shape shape;
+    while (!text.empty() && shape.rank() < like.rank()) {
+        std::int64_t length = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+        if (error != std::errc() || length < 0) return {};
+        shape.push_back(length);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        if (!text.empty() && text.front() != ',') return {};
+        if (!text.empty()) text.remove_prefix(1);
+    }
+    return text.empty() && shape.rank() == like.rank() ? std::optional(shape) : std::nullopt;
+}
+
+/// "3" or "3-7".
+std::optional<std::pair<std::int64_t, std::int64_t>> range_in(std::string_view text) {
+    std::int64_t first = 0;
+    const char* const stop = text.data() + text.size();
+    const auto begun = std::from_chars(text.data(), stop, first);
+    if (begun.ec != std::errc() || first < 0) return {};
+    if (begun.ptr == stop) return std::pair(first, first);
+    std::int64_t last = 0;
+    if (*begun.ptr != '-') return {};
+    const auto ended = std::from_chars(begun.ptr + 1, stop, last);
+    if (ended.ec != std::errc() || ended.ptr != stop || last < first) return {};
+    return std::pair(first, last);
+}
+
+void append_line(KeyValueStore& store, std::string_view prefix, std::string_view text) {
+    const std::string key = join_key(prefix, stored_record_key);
+    if (append_to_own(store, key, text) > longest_record) store.erase(key);
+}
+
+}  // namespace
+
+void write_stored_record(KeyValueStore& store, std::string_view prefix, const StoredGrid& of,
+                         std::span<const std::int64_t> numbers) {
+    if (numbers.empty() || std::ssize(numbers) > most_stored || !is_directory_store(store)) return;
+    Value header = Value::object();
+    header.set("tessera_stored", stored_version);
+    header.set("grid", lengths_value(of.grid));
+    header.set("chunks", lengths_value(of.chunks));
+    header.set("key", of.key);
+    const auto file = store.create(join_key(prefix, stored_record_key));
+    constexpr std::size_t piece = std::size_t{256} << 10;
+    std::string text = header.dump({.ascii = true}) + '\n';
+    const auto flush = [&](std::size_t least) {
+        if (text.size() < least) return;
+        file->append(std::as_bytes(std::span(text)));
+        text.clear();
+    };
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t end = i + 1;
+        while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+        text += end == i + 1 ? fmt::format("{}\n", numbers[i]) : fmt::format("{}-{}\n", numbers[i], numbers[end - 1]);
+        i = end;
+        flush(piece);
+    }
+    fmt::format_to(std::back_inserter(text), "{}\n", stored_end);
+    flush(0);
+    file->finish();
+}
+
+void note_erased(KeyValueStore& store, std::string_view prefix, std::span<const std::string> keys) {
+    std::string text;
+    for (const std::string& key : keys) {
+        const std::size_t own = prefix.empty() ? 0 : prefix.size() + 1;
+        fmt::format_to(std::back_inserter(text), "-{}\n", std::string_view(key).substr(own));
+    }
+    if (!text.empty()) append_line(store, prefix, text);
+}
+
+void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid) {
+    append_line(store, prefix, fmt::format("<{}\n", fmt::join(grid, ",")));
+}
+
+StoredRecord read_stored_record(
+    const ByteSource& file,
+    const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of) {
+    StoredRecord record;
+    bool ended = false;
+    std::int64_t grid_count = 0;
+    std::int64_t count = 0;
+    const auto read_header = [&](std::string_view line) {
+        const Value header = Value::parse(line);
+        if (header.at("tessera_stored").as_int64() != stored_version) throw corrupt("another version");
+        record.of = {.grid = lengths_of(header.at("grid"), 0),
+                     .chunks = lengths_of(header.at("chunks"), 1),
+                     .key = header.at("key").as_string()};
+        record.within = record.of.grid;
+        grid_count = element_count(record.of.grid);
+    };
+    const auto take_range = [&](std::string_view line) {
+        const auto range = range_in(line);
+        if (!range || range->second >= grid_count) return false;
+        if (!record.ranges.empty() && range->first <= record.ranges.back().second) return false;
+        count += range->second - range->first + 1;
+        record.ranges.push_back(*range);
+        return count <= most_stored;
+    };
+    const auto take_change = [&](std::string_view line) {
+        if (line.starts_with('-')) {
+            if (const auto number = number_of(record.of, line.substr(1))) record.erased.push_back(*number);
+            return true;
+        }
+        if (!line.starts_with('<')) return false;
+        const auto grid = lengths_in(line.substr(1), record.within);
+        for (int d = 0; grid && d < grid->rank(); ++d) record.within[d] = std::min(record.within[d], (*grid)[d]);
+        return grid.has_value();
+    };
+    for_each_line(file, "a line of a record of stored chunks", [&](std::string_view line, std::size_t number) {
+        if (number == 1) {
+            read_header(line);
+            return true;
+        }
+        if (ended) return take_change(line);
+        if (line != stored_end) return take_range(line);
+        ended = true;
+        return true;
+    });
+    if (!ended) throw corrupt("the record of stored chunks ends in its middle");
+    return record;
+}
+
+}  // namespace tessera

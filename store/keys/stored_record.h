@@ -1,0 +1,58 @@
+// Which chunks an array held when it was imported or copied, so that verify() notices those that got lost since.
+// Private to the store module.
+#pragma once
+
+#include <tessera/byte_io.h>
+#include <tessera/shape.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tessera/counted.h>
+
+namespace tessera {
+
+class KeyValueStore;
+
+/// The record, below its array.
+inline constexpr std::string_view stored_record_key = ".tessera/stored";
+
+/// What the numbers in a record mean.
+struct StoredGrid {
+    Shape grid;       ///< number of chunks along each dimension: chunks are numbered in its C order
+    Shape chunks;     ///< shape of a chunk; another one means another array
+    std::string key;  ///< of the first chunk, which tells how chunks are named
+    friend bool operator==(const StoredGrid&, const StoredGrid&) = default;
+};
+
+struct StoredRecord {
+    StoredGrid of;
+    CountedVector<std::pair<std::int64_t, std::int64_t>> ranges;  ///< first and last, ascending
+    /// Chunks that may be absent: Tessera erased them on purpose since. In no order.
+    CountedVector<std::int64_t> erased;
+    Shape within;  ///< in number of chunks: those beyond may be absent, too, because the array was shorter meanwhile
+};
+
+/// Writes the record of the array at `prefix`, which no other thread or program can open yet. `numbers` ascend. Does
+/// nothing in stores that are not directories, and without or with absurdly many chunks.
+void write_stored_record(KeyValueStore& store, std::string_view prefix, const StoredGrid& of,
+                         std::span<const std::int64_t> numbers);
+
+/// Called before chunks are erased on purpose, with their locks held: the record no longer expects them. `keys` are
+/// keys of the store. If that cannot be noted, the record is removed; throws io if even that fails.
+void note_erased(KeyValueStore& store, std::string_view prefix, std::span<const std::string> keys);
+/// Called before an array is resized, with its number of chunks along each dimension before or afterwards.
+void note_grid(KeyValueStore& store, std::string_view prefix, const Shape& grid);
+
+/// Reads a record. `number_of` gives the number of a chunk from its key below the array; nullopt for other keys and for
+/// chunks outside the record's grid. Throws corrupt if it is none, and budget if it does not fit in memory.
+[[nodiscard]] StoredRecord read_stored_record(
+    const ByteSource& file,
+    const std::function<std::optional<std::int64_t>(const StoredGrid& of, std::string_view key)>& number_of);
+
+}  // namespace tessera
