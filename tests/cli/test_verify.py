@@ -78,7 +78,7 @@ class Verify(VerifyTest):
         (root / "__zdata__" / "2.2.blosc").write_bytes(b"")
         report = self.verify("a.zarr", code=1)
         self.assertEqual(self.keys(report), ["__zdata__/1.2.blosc", "__zdata__/2.2.blosc"])
-        self.assertEqual([f["chunk"] for f in report["findings"]], [[1, 2], [2, 2]])
+        self.assertEqual([f["chunk"] for f in report["findings"] if f["kind"] == "damage"], [[1, 2], [2, 2]])
         lines = self.tessera("verify", "a.zarr", code=1).splitlines()
         self.assertTrue(lines[0].startswith("damage: __zdata__/1.2.blosc: chunk (1, 2): "), lines)
         self.assertTrue(lines[-1].startswith("a.zarr: 2 damaged ("), lines)
