@@ -22,21 +22,60 @@ std::uint8_t level(double intensity) {
     return static_cast<std::uint8_t>(std::lround(std::clamp(intensity, 0.0, 1.0) * most));
 }
 
-/// Viridis by Nathaniel Smith and Stéfan van der Walt (CC0), as the polynomial of degree 6 that Matt Zucker fitted to
-/// it and published as CC0 (shadertoy.com/view/WlfXRN). It is within 4 of 255 levels of the published table.
-Rgb viridis(double t) {
-    constexpr double terms[7][3] = {{0.2777273272234177, 0.005407344544966578, 0.3340998053353061},
-                                    {0.1050930431085774, 1.404613529898575, 1.384590162594685},
-                                    {-0.3308618287255563, 0.214847559468213, 0.09509516302823659},
-                                    {-4.634230498983486, -5.799100973351585, -19.33244095627987},
-                                    {6.228269936347081, 14.17993336680509, 56.69055260068105},
-                                    {4.776384997670288, -13.74514537774601, -65.35303263337234},
-                                    {-5.435455855934631, 4.645852612178535, 26.3124352495832}};
+/// Maps by Nathaniel Smith and Stéfan van der Walt (CC0), as the polynomials of degree 6 that Matt Zucker fitted to
+/// them and published as CC0 (shadertoy.com/view/WlfXRN). Viridis is within 4 of 255 levels of the published table.
+using Terms = double[7][3];
+
+Rgb polynomial(const Terms& terms, double t) {
     std::array<double, 3> sum{};
     for (int k = 6; k >= 0; --k) {
         for (std::size_t c = 0; c < 3; ++c) sum.at(c) = sum.at(c) * t + terms[k][c];
     }
     return {level(sum[0]), level(sum[1]), level(sum[2])};
+}
+
+Rgb viridis(double t) {
+    constexpr Terms terms = {{0.2777273272234177, 0.005407344544966578, 0.3340998053353061},
+                             {0.1050930431085774, 1.404613529898575, 1.384590162594685},
+                             {-0.3308618287255563, 0.214847559468213, 0.09509516302823659},
+                             {-4.634230498983486, -5.799100973351585, -19.33244095627987},
+                             {6.228269936347081, 14.17993336680509, 56.69055260068105},
+                             {4.776384997670288, -13.74514537774601, -65.35303263337234},
+                             {-5.435455855934631, 4.645852612178535, 26.3124352495832}};
+    return polynomial(terms, t);
+}
+
+Rgb plasma(double t) {
+    constexpr Terms terms = {{0.05873234392399702, 0.02333670892565664, 0.5433401826748754},
+                             {2.176514634195958, 0.2383834171260182, 0.7539604599784036},
+                             {-2.689460476458034, -7.455851135738909, 3.110799939717086},
+                             {6.130348345893603, 42.3461881477227, -28.51885465332158},
+                             {-11.10743619062271, -82.66631109428045, 60.13984767418263},
+                             {10.02306557647065, 71.41361770095349, -54.07218655560067},
+                             {-3.658713842777788, -22.93153465461149, 18.19190778539828}};
+    return polynomial(terms, t);
+}
+
+Rgb inferno(double t) {
+    constexpr Terms terms = {{0.0002189403691192265, 0.001651004631001012, -0.01948089843709184},
+                             {0.1065134194856116, 0.5639564367884091, 3.932712388889277},
+                             {11.60249308247187, -3.972853965665698, -15.9423941062914},
+                             {-41.70399613139459, 17.43639888205313, 44.35414519872813},
+                             {77.162935699427, -33.40235894210092, -81.80730925738993},
+                             {-71.31942824499214, 32.62606426397723, 73.20951985803202},
+                             {25.13112622477341, -12.24266895238567, -23.07032500287172}};
+    return polynomial(terms, t);
+}
+
+Rgb magma(double t) {
+    constexpr Terms terms = {{-0.002136485053939582, -0.000749655052795221, -0.005386127855323933},
+                             {0.2516605407371642, 0.6775232436837668, 2.494026599312351},
+                             {8.353717279216625, -3.577719514958484, 0.3144679030132573},
+                             {-27.66873308576866, 14.26473078096533, -13.64921318813922},
+                             {52.17613981234068, -27.94360607168351, 12.94416944238394},
+                             {-50.76852536473588, 29.04658282127291, 4.23415299384598},
+                             {18.65570506591883, -11.48977351997711, -5.601961508734096}};
+    return polynomial(terms, t);
 }
 
 double encoded_srgb(double linear) {
@@ -68,6 +107,56 @@ Rgb diverging(double t) {
     const double hue = t < 0.5 ? blue : red;
     return oklab(lightness, chroma * std::cos(hue), chroma * std::sin(hue));
 }
+
+/// A map whose lightness in Oklab rises evenly, from one hue (an angle) to another.
+Rgb ramp(double t, double dark, double light, double first_hue, double last_hue, double chroma) {
+    const double hue = first_hue + (last_hue - first_hue) * t;
+    // sRGB has the least room for chroma at both ends.
+    const double strength = chroma * std::sin((0.12 + 0.8 * t) * 3.141592653589793);
+    return oklab(dark + (light - dark) * t, strength * std::cos(hue), strength * std::sin(hue));
+}
+
+/// From dark blue to yellow, which people of every sight tell apart.
+Rgb dusk(double t) {
+    const double side = 2 * t - 1;
+    return oklab(0.22 + 0.72 * t, 0.02 * side, 0.11 * side);
+}
+
+Rgb ocean(double t) {
+    return ramp(t, 0.18, 0.95, 4.75, 3.2, 0.11);
+}
+
+Rgb forest(double t) {
+    return ramp(t, 0.2, 0.95, 2.75, 1.95, 0.12);
+}
+
+Rgb copper(double t) {
+    return ramp(t, 0.15, 0.93, 0.65, 1.3, 0.12);
+}
+
+Rgb rose(double t) {
+    return ramp(t, 0.2, 0.94, 5.6, 6.6, 0.14);
+}
+
+/// A circle of hues that are equally light, beginning and ending at blue.
+Rgb cyclic(double t) {
+    const double hue = 4.6 + t * 2 * 3.141592653589793;
+    return oklab(0.7, 0.115 * std::cos(hue), 0.115 * std::sin(hue));
+}
+
+/// Hues at the golden angle from each other, in three steps of lightness; the first one is the background.
+Rgb labels(double t) {
+    const int k = static_cast<int>(std::lround(t * 255));
+    if (k == 0) return {36, 38, 42};
+    const double hue = 2.399963229728653 * k;
+    return oklab(0.6 + 0.12 * (k % 3), 0.12 * std::cos(hue), 0.12 * std::sin(hue));
+}
+
+constexpr std::array<std::string_view, 13> map_names{"viridis",   "plasma", "inferno", "magma", "dusk",
+                                                     "ocean",     "forest", "copper",  "rose",  "grey",
+                                                     "diverging", "cyclic", "labels"};
+constexpr std::array<Rgb (*)(double), 13> map_functions{viridis, plasma, inferno, magma,     dusk,   ocean, forest,
+                                                        copper,  rose,   grey,    diverging, cyclic, labels};
 
 /// One end of a range.
 struct Bound {
@@ -117,10 +206,20 @@ std::string time_text(const DType& dtype, double value) {
 }  // namespace
 
 ColourMap parse_colour_map(std::string_view word) {
-    if (word == "viridis") return ColourMap::viridis;
-    if (word == "grey" || word == "gray") return ColourMap::grey;
-    if (word == "diverging") return ColourMap::diverging;
-    throw invalid_argument("map: expected viridis, grey or diverging, found '{}'", word);
+    const bool turned = word.ends_with("_r");
+    std::string_view name = turned ? word.substr(0, word.size() - 2) : word;
+    if (name == "gray") name = "grey";
+    const auto found = std::ranges::find(map_names, name);
+    if (found == map_names.end()) {
+        throw invalid_argument("map: expected {}, or one of these with _r at its end, found '{}'",
+                               fmt::join(map_names, ", "), word);
+    }
+    const auto number = static_cast<unsigned>(found - map_names.begin());
+    return static_cast<ColourMap>(turned ? number | static_cast<unsigned>(ColourMap::reversed) : number);
+}
+
+std::span<const std::string_view> colour_map_names() {
+    return map_names;
 }
 
 Rgb map_colour(ColourMap map, double at) {
@@ -128,15 +227,15 @@ Rgb map_colour(ColourMap map, double at) {
     // 256 colours, as a table would have them.
     constexpr double steps = 256;
     const double place = std::min(std::floor(t * steps), steps - 1) / (steps - 1);
-    switch (map) {
-        case ColourMap::grey:
-            return grey(place);
-        case ColourMap::diverging:
-            return diverging(place);
-        case ColourMap::viridis:
-            break;
-    }
-    return viridis(place);
+    const ColourMap forward = forward_map(map);
+    return map_functions.at(static_cast<std::size_t>(forward))(forward == map ? place : 1 - place);
+}
+
+Rgb value_colour(ColourMap map, double value, std::pair<double, double> range) {
+    if (forward_map(map) != ColourMap::labels) return map_colour(map, place_in_range(value, range));
+    constexpr double others = 255;
+    const double k = value == 0 || !std::isfinite(value) ? 0 : 1 + std::fmod(std::abs(std::trunc(value)) - 1, others);
+    return map_colour(map, std::clamp(k, 0.0, others) / others);
 }
 
 std::pair<double, double> picture_range(const Picture& picture, std::string_view range, ColourMap map) {
@@ -158,7 +257,7 @@ std::pair<double, double> picture_range(const Picture& picture, std::string_view
                                python_float_repr(ends.second));
     }
     if (values.empty()) return {0, 1};
-    if (map != ColourMap::diverging) return {values.front(), values.back()};
+    if (forward_map(map) != ColourMap::diverging) return {values.front(), values.back()};
     const double far = std::max(std::abs(values.front()), std::abs(values.back()));
     return {-far, far};
 }

@@ -230,7 +230,7 @@ NDArray draw_slice(const Picture& picture, const DrawOptions& options) {
                     canvas.box(x, y, across, down, nan_colour);
                     break;
                 case CellState::value:
-                    canvas.box(x, y, across, down, map_colour(options.map, place_in_range(picture.value(i, j), range)));
+                    canvas.box(x, y, across, down, value_colour(options.map, picture.value(i, j), range));
                     break;
             }
         }

@@ -11,6 +11,7 @@
 #include <tessera/error_text.h>
 #include <tessera/memory_account.h>
 #include <tessera/numbers.h>
+#include <tessera/packing.h>
 #include <tessera/slices.h>
 
 #include "missing.h"
@@ -154,6 +155,24 @@ void take_cells(const CellSink& sink, Picture& picture, Coarsening with) {
     }
 }
 
+/// Cells as what the stored numbers stand for. Means of packed numbers are packed means.
+void unpack(Picture& picture, const Packing& packing) {
+    if (picture.line && packing.scale < 0) std::swap(picture.low, picture.high);
+    const auto states = picture.states.values<std::uint8_t>();
+    for (NDArray* cells : {&picture.values, &picture.low, &picture.high}) {
+        if (cells->count() != picture.values.count()) continue;
+        const auto values = cells->values<double>();
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const bool outside = (packing.valid_min && values[i] < *packing.valid_min) ||
+                                 (packing.valid_max && values[i] > *packing.valid_max);
+            if (outside && cells == &picture.values && states[i] == static_cast<std::uint8_t>(CellState::value)) {
+                states[i] = static_cast<std::uint8_t>(CellState::missing);
+            }
+            values[i] = outside ? nothing : packing.decoded(values[i]);
+        }
+    }
+}
+
 }  // namespace
 
 double Picture::value(std::int64_t row, std::int64_t column) const {
@@ -202,6 +221,7 @@ Picture read_picture(const ArraySource& source, const PictureOptions& options, c
         copy_array(source, sink, {.io = io, .selection = plan.selection, .ample = passing_block, .repeatable = false});
     }
     take_cells(sink, picture, plan.with);
+    if (const auto packing = packing_of(source)) unpack(picture, *packing);
     return picture;
 }
 

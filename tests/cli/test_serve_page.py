@@ -1,8 +1,20 @@
 """The page of `tessera serve`: pictures, and what a person does with mouse and keys."""
 
+import gzip
+import json
+
 import numpy as np
 
 from browsing import Keys, PageTest, main
+
+
+def lightness(colours):
+    """Of sRGB colours, in Oklab."""
+    c = np.asarray(colours) / 255
+    linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    lms = np.cbrt(linear @ np.array([[0.4122214708, 0.2119034982, 0.0883024619], [0.5363325363, 0.6806995451, 0.2817188376],
+                                     [0.0514459929, 0.1073969566, 0.6299787005]]))
+    return lms @ np.array([0.2104542553, 0.7936177850, -0.0040720468])
 
 
 class Page(PageTest):
@@ -212,6 +224,211 @@ class Page(PageTest):
         np.testing.assert_array_equal(self.script("return tesseraPage.profile.line.values"), self.volume[1, row])
         drawn = "tesseraPage.profile.canvas.getContext('2d').getImageData(60, 0, 100, 100).data.some((v) => v > 0)"
         self.assertTrue(self.script(f"return {drawn}"))
+
+    def climate(self):
+        """A group with an array of packed temperatures and its coordinates."""
+        self.packed = np.arange(-1200, 1200, dtype="<i2").reshape(4, 20, 30)
+        self.packed[:, 3, 4] = -32767
+        arrays = {
+            "air": (self.packed, "time,lat,lon", {"scale_factor": 0.01, "add_offset": 273.2, "_FillValue": -32767, "units": "K",
+                                                  "long_name": "air temperature"}),
+            "time": (np.array(["2023-01-15", "2023-02-15", "2023-03-15", "2023-04-15"], "<M8[s]"), "time", {}),
+            "lat": (np.linspace(-47.5, 47.5, 20), "lat", {"units": "degrees_north"}),
+            "lon": (np.arange(30) * 5.0, "lon", {"units": "degrees_east"}),
+        }
+        for name, (values, dims, attributes) in arrays.items():
+            self.tessera("import", self.save("one.npy", values), f"climate/{name}", "--format", "v3", "--dims", dims, "--quiet")
+            for key, value in attributes.items():
+                self.tessera("attrs", f"climate/{name}", "set", key, str(value), "--quiet")
+        return self.serve("climate")
+
+    def point(self, row, column):
+        """Moves the mouse onto an element."""
+        x, y = self.script("""const s = tesseraPage.slice, m = s.map.latLngToContainerPoint(s.unit(arguments[0] + 0.5, arguments[1] + 0.5));
+            const b = document.getElementById('map').getBoundingClientRect(); return [m.x - b.width / 2, m.y - b.height / 2]""", row, column)
+        self.mouse().move_to_element_with_offset(self.by_id("map"), round(x), round(y)).perform()
+        self.wait(f"String(tesseraPage.pointer) === '{row},{column}'")
+
+    def frame(self):
+        """What the frame is drawn from, without pixels."""
+        return self.script("""const what = tesseraPage.frameWhat({}, null), [r, c] = [what.rows, what.columns];
+            return { title: what.title, rows: r.title(), columns: c.title(), flipped: what.flipped, units: what.bar?.units,
+                     down: r.ticks(0, r.length, 6, 4), across: c.ticks(0, c.length, 6, 4),
+                     drawn: document.getElementById('frame').getContext('2d').getImageData(0, 0, 200, 900).data.some((v) => v > 0) }""")
+
+    def test_axes_have_the_coordinates_of_the_group(self):
+        self.open(self.climate(), "#path=air&at=1,0,0")
+        self.complete()
+        frame = self.frame()
+        self.assertTrue(frame["drawn"])
+        self.assertEqual((frame["rows"], frame["columns"]), ("lat (°N)", "lon (°E)"))
+        self.assertEqual(frame["title"], "air temperature · time = 2023-02-15T00:00:00")
+        for tick in frame["down"]:
+            self.assertAlmostEqual(-47.5 + 5 * (tick["at"] - 0.5), float(tick["text"].replace("−", "-")))
+        for tick in frame["across"]:
+            self.assertAlmostEqual(5 * (tick["at"] - 0.5), float(tick["text"]))
+        self.assertGreater(min(len(frame["down"]), len(frame["across"])), 2)
+
+    def test_north_is_up_and_axes_can_be_flipped(self):
+        """An element is drawn, and pointed at, where its coordinates are."""
+        self.open(self.climate(), "#path=air&at=1,0,0")
+        self.complete()
+        places = "return [[0, 0], [19, 29]].map(([i, j]) => { const s = tesseraPage.slice; const p = s.map.latLngToContainerPoint(s.unit(i + 0.5, j + 0.5)); return [p.x, p.y] })"
+        first, last = self.script(places)
+        self.assertLess(last[1], first[1])
+        self.assertLess(first[0], last[0])
+        self.point(19, 0)
+        self.wait(f"document.getElementById('value').textContent === '{self.packed[1, 19, 0] / 100 + 273.2:.2f} K'")
+        self.assertNotEqual(self.pixel(0, 0), self.pixel(19, 29))
+        corner = self.pixel(0, 0)
+        self.by_id("flip-rows").click()
+        self.wait("location.hash.includes('flip=0,0')")
+        self.complete()
+        first, last = self.script(places)
+        self.assertLess(first[1], last[1])
+        self.assertEqual(self.pixel(0, 0), corner)
+        self.by_id("flip-columns").click()
+        self.wait("location.hash.includes('flip=0,1')")
+        self.complete()
+        first, last = self.script(places)
+        self.assertLess(last[0], first[0])
+        self.assertEqual(self.pixel(0, 0), corner)
+        self.point(2, 27)
+
+    def test_sliders_show_coordinates_take_them_and_play(self):
+        self.open(self.climate(), "#path=air&at=1,0,0")
+        self.complete()
+        place = self.by_id("place-0")
+        self.assertEqual(place.get_attribute("value"), "2023-02-15T00:00:00")
+        place.clear()
+        place.send_keys("2023-04", Keys.TAB)
+        self.wait("location.hash.includes('at=3,0,0')")
+        self.assertEqual(place.get_attribute("value"), "2023-04-15T00:00:00")
+        place.clear()
+        place.send_keys("soon", Keys.TAB)
+        self.wait("document.getElementById('place-0').getAttribute('aria-invalid') === 'true'")
+        self.by_id("play-0").click()
+        for i in 0, 1, 2:
+            self.wait(f"location.hash.includes('at={i},0,0') || tesseraPage.frameWhat({{}}, null).title.includes('2023-0{i + 1}')")
+        self.by_id("play-0").click()
+        self.assertEqual(self.by_id("play-0").get_attribute("aria-pressed"), "false")
+
+    def test_pixel_sizes_of_ome_zarr(self):
+        self.tessera("import", self.save("cells.npy", np.ones((40, 60), "u1")), "image/0", "--format", "v3", "--quiet")
+        transformations = [{"type": "scale", "scale": [0.5, 0.25]}, {"type": "translation", "translation": [10, 0]}]
+        (self.folder / "image" / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {"ome": {"multiscales": [{
+            "axes": [{"name": "y", "type": "space", "unit": "micrometer"}, {"name": "x", "type": "space", "unit": "micrometer"}],
+            "datasets": [{"path": "0", "coordinateTransformations": transformations}]}]}}}))
+        self.open(self.serve("image"), "#path=0")
+        self.complete()
+        frame = self.frame()
+        self.assertEqual((frame["rows"], frame["columns"]), ("y (µm)", "x (µm)"))
+        for tick in frame["down"]:
+            self.assertAlmostEqual(10 + 0.5 * (tick["at"] - 0.5), float(tick["text"]))
+        # Pixels that are twice as tall as wide are drawn so.
+        self.assertAlmostEqual(self.script("const e = tesseraPage.slice.extent(); return (e.bottom - e.top) / (e.right - e.left)"), 2 * 40 / 60, 2)
+
+    def test_packed_numbers_are_decoded(self):
+        """For the pointer, the range, the profile and the title of the colours; the stored number stands beside."""
+        self.open(self.climate(), "#path=air&at=1,0,0&along=2")
+        self.complete()
+        self.point(4, 7)
+        self.wait(f"document.getElementById('value').textContent === '{self.packed[1, 4, 7] / 100 + 273.2:.2f} K'")
+        self.assertIn(f"stored as {self.packed[1, 4, 7]}", self.text("index"))
+        self.assertIn("lat −27.5 °N".replace("−", "-"), self.text("index"))
+        self.wait("tesseraPage.profile.line?.values.length === 30")
+        np.testing.assert_allclose(self.script("return tesseraPage.profile.line.values"), self.packed[1, 4] / 100 + 273.2, rtol=1e-6)
+        self.assertGreater(self.numbers("low"), 260)
+        self.assertLess(self.numbers("high"), 290)
+        self.assertEqual(self.frame()["units"], "K")
+        self.assertEqual(self.pixel(3, 4)[3], 0)
+        self.point(3, 4)
+        self.wait("document.getElementById('value').textContent === 'missing'")
+
+    def test_times_are_dates(self):
+        times = np.datetime64("2023-04-15", "D") + np.arange(600).reshape(20, 30)
+        self.save("times.npy", times.astype("<M8[D]"))
+        self.open(self.serve("times.npy"), "#path=&range=19462,20000")
+        self.complete()
+        self.assertEqual(self.by_id("low").get_attribute("value"), "2023-04-15")
+        self.script("const f = document.getElementById('high'); f.value = '2024-01-01'; f.dispatchEvent(new Event('change'))")
+        self.wait("location.hash.includes('range=19462,19723')")
+        self.assertEqual(self.find("#histogram .scale span")[0].text, "2023-04-15")
+
+    def test_maps_of_colours(self):
+        """Of the ten even ones the lightness rises evenly; a circle's ends meet; labels differ from their neighbours."""
+        maps = self.server.get("api/colours").json()
+        self.assertEqual(list(maps)[-1], "nan")
+        tables = {name: np.array([list(bytes.fromhex(text[i:i + 6])) for i in range(0, len(text), 6)]) for name, text in maps.items()}
+        even = [name for name in tables if name not in ("diverging", "cyclic", "labels", "nan")]
+        self.assertGreaterEqual(len(even), 10)
+        for name in even:
+            self.assertEqual(tables[name].shape, (256, 3))
+            steps = np.diff(lightness(tables[name])[::15])
+            self.assertGreater(steps.min(), 0, name)
+            self.assertLess(steps.max(), 3.2 * steps.mean(), name)
+        around = tables["cyclic"].astype(int)
+        self.assertLess(np.abs(around - np.roll(around, 1, 0)).max(), 16)
+        self.assertLess(np.ptp(lightness(tables["cyclic"])), 0.05)
+        ahead = lightness(tables["diverging"])
+        np.testing.assert_allclose(ahead, ahead[::-1], atol=0.02)
+        labels = tables["labels"].astype(int)
+        self.assertEqual(len(np.unique(labels, axis=0)), 256)
+        self.assertGreater(np.abs(np.diff(labels, axis=0)).sum(1).min(), 40)
+
+    def choose(self, name, value):
+        self.script("const s = document.getElementById(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('change'))", name, value)
+
+    def test_maps_scales_and_their_reverses(self):
+        values = np.geomspace(1, 1000, 40 * 50).reshape(40, 50)
+        np.savez(self.path("looks.npz"), values=values, signed=np.linspace(-1, 3, 2000).reshape(40, 50), cell_labels=np.arange(2000).reshape(40, 50) % 5,
+                 on=np.arange(2000).reshape(40, 50) % 2 == 1)
+        server = self.serve("looks.npz")
+        tables = {name: [list(bytes.fromhex(text[i:i + 6])) for i in range(0, len(text), 6)] for name, text in server.get("api/colours").json().items()}
+        self.open(server, "#path=values&range=1,1000&map=plasma")
+        self.complete()
+        places = (0, 0), (13, 7), (39, 49)
+        def drawn(table, place):
+            for at in places:
+                k = min(255, int(256 * place(values[at])))
+                self.assertLessEqual(min(abs(np.subtract(self.pixel(*at)[:3], table[j])).max() for j in range(max(0, k - 1), min(256, k + 2))), 0, at)
+        drawn(tables["plasma"], lambda v: (v - 1) / 999)
+        self.by_id("map-reversed").click()
+        self.wait("location.hash.includes('map=plasma_r')")
+        drawn(tables["plasma"][::-1], lambda v: (v - 1) / 999)
+        self.choose("map-name", "ocean")
+        self.by_id("map-reversed").click()
+        for scale, place in {"log": lambda v: np.log(v) / np.log(1000), "root": lambda v: ((v - 1) / 999) ** 0.5, "square": lambda v: ((v - 1) / 999) ** 2,
+                             "symlog": lambda v: (np.arcsinh(v) - np.arcsinh(1)) / (np.arcsinh(1000) - np.arcsinh(1))}.items():
+            self.choose("scale", scale)
+            self.wait(f"location.hash.includes('map=ocean&scale={scale}')")
+            drawn(tables["ocean"], place)
+        self.open(server, "#path=signed&map=diverging")
+        self.complete()
+        self.assertEqual(self.numbers("low"), -self.numbers("high"))
+        self.open(server, "#path=cell_labels")
+        self.complete()
+        for column in range(5):
+            self.assertEqual(self.pixel(0, column)[:3], tables["labels"][column])
+        self.open(server, "#path=on")
+        self.complete()
+        self.assertEqual([self.pixel(0, j)[:3] for j in (0, 1)], [tables["viridis"][0], tables["viridis"][255]])
+        self.assertEqual(self.script("return tesseraPage.bar().names.map(([name]) => name)"), ["true", "false"])
+
+    def test_the_first_load_is_small(self):
+        """Scripts, styles, page and facts, as they come over the wire."""
+        self.open(self.server)
+        self.complete()
+        sizes = self.script("""return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+            .filter((e) => !/api\\/(tile|preview)/.test(e.name)).map((e) => [e.name, e.transferSize])""")
+        self.assertGreater(len(sizes), 15)
+        self.assertLess(sum(size for _, size in sizes), 150_000, sizes)
+        plain = self.server.get("page/page.css")
+        packed = self.server.get("page/page.css", Accept_Encoding="gzip, br")
+        self.assertEqual(gzip.decompress(packed.body), plain.body)
+        self.assertEqual((packed.headers["Content-Encoding"], plain.headers["Content-Encoding"]), ("gzip", None))
+        self.assertEqual(self.server.get("page/page.css", Accept_Encoding="gzip", If_None_Match=packed.headers["ETag"]).status, 304)
+        self.assertEqual(self.server.get("page/page.css", If_None_Match=packed.headers["ETag"]).status, 200)
 
     def test_fields_are_picked(self):
         values = np.zeros((30, 40), [("low", "<f4"), ("name", "S2"), ("high", "<f4"), ("grid", "<u2", (5,))])

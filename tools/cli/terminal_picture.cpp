@@ -37,7 +37,7 @@ std::optional<Rgb> pixel_colour(const Picture& picture, std::int64_t y, std::int
         case CellState::value:
             break;
     }
-    return map_colour(map, place_in_range(picture.value(i, j), range));
+    return value_colour(map, picture.value(i, j), range);
 }
 
 /// Two rows of pixels, as one line of half blocks.

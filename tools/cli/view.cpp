@@ -369,7 +369,10 @@ Run declare_view(CLI::App& app) {
                    "values shown as missing: fill (the fill value), none, a number, or auto: the fill value\n"
                    "unless that is 0, and the attributes _FillValue and missing_value (default auto)")
         ->option_text("VALUE");
-    app.add_option("--map", o->map, "colours: viridis, grey or diverging (default viridis)")->option_text("MAP");
+    app.add_option("--map", o->map,
+                   "colours: viridis (default), plasma, inferno, magma, dusk, ocean, forest, copper, rose, grey,\n"
+                   "diverging, cyclic or labels; with _r at the end, viridis_r, reversed")
+        ->option_text("MAP");
     app.add_option("--size", o->size, "of the picture in characters, or of --png in pixels (default 960x720)")
         ->option_text("WxH");
     app.add_option("--limit", o->limit,

@@ -12,8 +12,10 @@
 #include <tessera/element.h>
 #include <tessera/error_text.h>
 #include <tessera/node_facts.h>
+#include <tessera/packing.h>
 #include <tessera/picture.h>
 
+#include "dimensions.h"
 #include "http.h"
 #include "served.h"
 #include "tiles.h"
@@ -136,6 +138,17 @@ Value attribute_of(const Value& attributes, std::initializer_list<const char*> k
     return nullptr;
 }
 
+/// How the numbers are packed; null if they are not.
+Value packing_value(const ArraySource& source) {
+    const auto packing = packing_of(source);
+    if (!packing) return nullptr;
+    const auto number = [](const std::optional<double>& v) { return v ? Value(*v) : Value(nullptr); };
+    return Value{{"scale", packing->scale},
+                 {"offset", packing->offset},
+                 {"valid_min", number(packing->valid_min)},
+                 {"valid_max", number(packing->valid_max)}};
+}
+
 /// The fields, of nested structures too, that can be shown as pictures or lines: "close", "position.x".
 void add_pictured(Value& names, const DType& dtype, const std::string& before) {
     for (const Field& field : dtype.fields()) {
@@ -245,6 +258,8 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
                                {"missing", std::move(missing)},
                                {"label", attribute_of(attributes, {"long_name", "standard_name"})},
                                {"units", attribute_of(attributes, {"units", "unit"})},
+                               {"packing", packing_value(source)},
+                               {"dimensions", dimension_facts(served, *node, source, served.io(request))},
                                {"mapped", node->array.has_value()},
                                {"version", version_of(*node)}});
 }

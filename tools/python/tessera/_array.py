@@ -287,8 +287,9 @@ class Array:
             How several elements become one value. By default the mean, unless that takes more than `limit`.
         range : (low, high), optional
             Values at the ends of the colours: numbers, or percentiles such as ``("2%", "98%")``.
-        map : {"viridis", "grey", "diverging"}
-            The colours.
+        map : str
+            The colours: "viridis", "plasma", "inferno", "magma", "dusk", "ocean", "forest", "copper", "rose", "grey",
+            "diverging", "cyclic" or "labels", each also reversed: "viridis_r".
         missing : float or str
             Elements that are shown differently: a number, "fill", "none" or "auto", the fill value unless it is 0.
         size : (width, height)

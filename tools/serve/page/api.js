@@ -58,14 +58,14 @@ const kinds = {
   '<f4': Float32Array, '<f8': Float64Array,
 };
 
-/** Numbers of two dimensions: {values, rows, columns, left, window}. */
-export async function numbers(url, signal) {
+/** Numbers of two dimensions: {values, rows, columns, left, window, node}. `decode` turns stored numbers into those shown. */
+export async function numbers(url, signal, decode = (values) => values) {
   const response = await get(url, signal);
   const bytes = await response.arrayBuffer();
   const header = (name) => response.headers.get(`X-Tessera-${name}`) ?? '';
   const [rows, columns] = header('Shape').split(',').map(Number);
   return {
-    values: new kinds[header('Dtype')](bytes),
+    values: decode(new kinds[header('Dtype')](bytes)),
     rows,
     columns,
     left: Number(header('Left')),

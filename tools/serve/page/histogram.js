@@ -1,7 +1,7 @@
 // The numbers in view as bars in their colours. Dragging over them chooses the range of the colours; its two ends are
 // handles that keys move, too.
 
-import { colours, css, numberText } from './colour.js';
+import { colours, css, Scale } from './colour.js';
 import { el, sharpen, theme } from './dom.js';
 
 const bins = 96;
@@ -34,7 +34,9 @@ export class Histogram {
   }
 
   /** `sources`: what is drawn; `missing`: numbers that are not counted. */
-  show(sources, missing, view) {
+  show(sources, quantity, view) {
+    const { missing } = quantity;
+    this.quantity = quantity;
     let low = Infinity;
     let high = -Infinity;
     let total = 0;
@@ -132,11 +134,11 @@ export class Histogram {
     const context = sharpen(this.canvas, this.width, height);
     const most = Math.max(1, ...this.counts.map(Math.sqrt));
     const table = colours(this.view.map);
-    const [low, high] = this.range;
+    const scale = new Scale(this.view.scale, this.range);
     const wide = this.width / bins;
     for (let k = 0; k < bins; ++k) {
       const middle = this.domain[0] + ((k + 0.5) / bins) * (this.domain[1] - this.domain[0]);
-      const at = high > low ? (middle - low) / (high - low) : middle < low ? 0 : 1;
+      const at = scale.place(middle);
       context.fillStyle = css(table[Math.max(0, Math.min(255, Math.floor(at * 256)))]);
       context.globalAlpha = at < 0 || at > 1 ? 0.35 : 1;
       const tall = this.counts[k] === 0 ? 0 : Math.max(1, (Math.sqrt(this.counts[k]) / most) * (height - 14));
@@ -152,11 +154,11 @@ export class Histogram {
       end.setAttribute('aria-valuenow', v);
       end.setAttribute('aria-valuemin', this.domain[0]);
       end.setAttribute('aria-valuemax', this.domain[1]);
-      end.setAttribute('aria-valuetext', numberText(v, this.domain[1] - this.domain[0]));
+      end.setAttribute('aria-valuetext', this.quantity.full(v, this.domain[1] - this.domain[0]));
     });
     const [first, last] = this.scale.children;
     const span = this.domain[1] - this.domain[0];
-    first.textContent = numberText(this.domain[0], span);
-    last.textContent = numberText(this.domain[1], span);
+    first.textContent = this.quantity.text(this.domain[0], span);
+    last.textContent = this.quantity.text(this.domain[1], span);
   }
 }

@@ -1,12 +1,15 @@
 // The page: what is chosen in the tree is shown as a picture, a line, a table, a map of chunks, or in words.
 
 import { aborted, json, known } from './api.js';
+import { Dimension, unitText } from './axes.js';
 import { ChunkMap } from './chunks.js';
-import { digitsOf, loadColours, numberText } from './colour.js';
+import { colours, css, knownMap, loadColours, mapNames, numberText, Scale } from './colour.js';
 import { details, readDetails } from './details.js';
-import { bytesText, byId, el, settled, shapeText, typeText } from './dom.js';
+import { bytesText, byId, el, settled, shapeText, sharpen, theme, typeText } from './dom.js';
+import { drawFrame } from './frame.js';
 import { Histogram } from './histogram.js';
 import { LineReader, Plot } from './profile.js';
+import { Quantity } from './quantity.js';
 import { Table } from './table.js';
 import { Tree } from './tree.js';
 import { linkOf, parseLink, view } from './view.js';
@@ -26,6 +29,17 @@ class Page {
     this.askValue = settled((at) => this.readValue(at), 50);
     this.askProfile = settled(() => this.readProfile(), 120);
     this.saveLink = settled(() => this.writeLink(), 150);
+    this.frameLater = (() => {
+      let waits = false;
+      return () => {
+        if (waits) return;
+        waits = true;
+        requestAnimationFrame(() => {
+          waits = false;
+          this.frame();
+        });
+      };
+    })();
     this.controls();
   }
 
@@ -35,11 +49,13 @@ class Page {
     this.theme();
     try {
       await loadColours();
+      this.mapChoices();
       if (window.L) {
         const { SliceView } = await import('./slice.js');
         this.slice = new SliceView(byId('map'), {
           pointer: (row, column, cell) => this.pointAt(row, column, cell),
           moved: () => this.saveLink(),
+          framed: () => this.frameLater(),
           keyed: (by) => (byId('cross').hidden = !by),
           numbers: () => this.showRange(),
           status: (text) => (byId('status').textContent = text),
@@ -92,6 +108,7 @@ class Page {
       const info = field === null ? whole : await json('api/picture', { path, field }, opening.signal);
       if (opening.signal.aborted) return;
       this.slice?.hide();
+      this.stopPlaying();
       this.node = node;
       this.info = info;
       this.whole = whole;
@@ -117,7 +134,7 @@ class Page {
     document.title = `${name} – Tessera`;
     const crumbs = parts.slice(0, -1).map((part, k) => el('button', { type: 'button', class: 'crumb', onclick: () => this.open(parts.slice(0, k + 1).join('/'), {}) }, part));
     byId('crumbs').replaceChildren(...crumbs.flatMap((crumb) => [crumb, el('span', { 'aria-hidden': 'true' }, '/')]));
-    const quantity = info && [info.label, info.units && `in ${info.units}`].filter((word) => word).join(' ');
+    const quantity = info && [info.label, info.units && `in ${unitText(info.units)}`].filter((word) => word).join(' ');
     const facts = info ? [shapeText(info.shape), info.kind === 'structure' ? `${info.fields.length} fields` : typeText(info.dtype), quantity, node.format, bytesText(node.logical_bytes)]
                        : [node.format ? `group, ${node.format}` : 'group', `${node.children} nodes`];
     byId('facts').replaceChildren(...facts.filter((fact) => fact).map((fact) => el('span', {}, fact)));
@@ -132,12 +149,17 @@ class Page {
     const at = wishes.at?.length === rank && wishes.at.every((i, d) => i < info.shape[d]) ? wishes.at : info.middle;
     view.at = [...at];
     view.with = wishes.with ?? 'mean';
-    view.map = wishes.map ?? (view.map || 'viridis');
+    view.map = wishes.map && knownMap(wishes.map) ? wishes.map : this.usualMap();
+    view.scale = wishes.scale ?? 'linear';
+    view.flip = wishes.flip ?? null;
+    this.quantity = new Quantity(info);
+    this.dimensions = info.shape.map((length, d) => new Dimension(info.names[d], length, info.dimensions?.[d] ?? null));
+    this.turn();
     view.range = wishes.range ?? null;
     view.where = wishes.where ?? null;
     view.along = axis(wishes.along ?? -1) ? wishes.along : view.axes[1] ?? 0;
     byId('with').value = view.with;
-    byId('map-name').value = view.map;
+    this.showLook();
     this.fieldControl();
     this.axisControls();
     this.sliders();
@@ -207,7 +229,7 @@ class Page {
   refresh() {
     const slice = { path: view.path, field: view.field, axes: view.axes, at: view.at, version: this.info?.version };
     if (view.tab === 'picture') {
-      this.slice.show(this.info, view, view.where);
+      this.slice.show(this.info, this.quantity, view, view.where);
     } else {
       if (this.slice?.info === this.info && this.slice?.layer) view.where = this.slice.where();
       this.slice?.hide();
@@ -232,13 +254,13 @@ class Page {
 
   async showLine() {
     this.linePlot ??= new Plot(byId('line'), 'fill', (index, value) => {
-      byId('index').textContent = `[${index}]`;
-      byId('value').textContent = numberText(value);
+      byId('index').textContent = this.placeText([index]);
+      byId('value').textContent = this.quantity.full(value);
       this.askValue([index]);
     });
     try {
       const line = await json('api/profile', { path: view.path, field: view.field, axis: 0, width: 1024 }, this.opening.signal);
-      this.linePlot.show(line, null, `All elements along ${line.name}`);
+      this.linePlot.show(line, null, `All elements along ${line.name}`, this.quantity, this.dimensions[0]);
     } catch (error) {
       this.fail(error);
     }
@@ -247,16 +269,36 @@ class Page {
   // ---- controls
 
   controls() {
-    byId('map-name').addEventListener('change', (event) => {
-      view.map = event.target.value;
+    const chosen = () => {
+      view.map = byId('map-name').value + (byId('map-reversed').checked ? '_r' : '');
+      this.chosenMap = view.map;
       this.legend();
-      if (view.map === 'diverging' && view.range) {
+      if (view.map.startsWith('diverging') && view.range) {
         const most = Math.max(Math.abs(view.range[0]), Math.abs(view.range[1]));
         view.range = [-most, most];
       }
       this.slice?.repaint();
       this.showRange();
+    };
+    byId('map-name').addEventListener('change', chosen);
+    byId('map-reversed').addEventListener('change', chosen);
+    byId('scale').addEventListener('change', (event) => {
+      view.scale = event.target.value;
+      this.slice?.repaint();
+      this.showRange();
     });
+    for (const [id, which] of [['flip-rows', 0], ['flip-columns', 1]]) {
+      byId(id).addEventListener('change', (event) => {
+        const by = this.usualFlip();
+        view.flip = [...view.flipped];
+        view.flip[which] = event.target.checked !== by[which];
+        if (view.flip.every((flip, k) => flip === by[k])) view.flip = null;
+        this.turn();
+        view.where = this.slice?.layer ? this.slice.where() : null;
+        this.refresh();
+        this.saveLink();
+      });
+    }
     byId('field').addEventListener('change', (event) => this.setField(event.target.value));
     byId('with').addEventListener('change', (event) => {
       view.with = event.target.value;
@@ -265,7 +307,7 @@ class Page {
     });
     const typed = (which) => (event) => {
       const range = [...(view.range ?? [NaN, NaN])];  // the other field may show fewer digits than the number has
-      range[which] = event.target.valueAsNumber;
+      range[which] = this.quantity.parse(event.target.value);
       if (range.every(Number.isFinite)) this.setRange(Math.min(...range), Math.max(...range));
     };
     byId('low').addEventListener('change', typed(0));
@@ -283,6 +325,7 @@ class Page {
     });
     byId('link').addEventListener('click', () => this.copyLink());
     byId('theme').addEventListener('click', () => this.theme(true));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
   }
 
   fieldControl() {
@@ -318,27 +361,84 @@ class Page {
     axes[which] = d;
     view.axes = axes;
     view.where = null;
+    view.flip = null;
+    this.turn();
     this.axisControls();
     this.sliders();
     this.refresh();
     this.saveLink();
   }
 
+  /** North, and up, is at the top; as files have it else. */
+  usualFlip() {
+    const [rows, columns] = view.axes.map((d) => this.info.dimensions?.[d] ?? null);
+    return [rows?.up === true, columns?.up === false];
+  }
+
+  /** Which axes are drawn from their ends. The boxes say what differs from the usual. */
+  turn() {
+    const by = this.usualFlip();
+    view.flipped = view.flip ?? by;
+    byId('flip-rows').checked = view.flipped[0] !== by[0];
+    byId('flip-columns').checked = view.flipped[1] !== by[1];
+  }
+
   sliders() {
     const { names, shape } = this.info;
     const others = names.map((_, d) => d).filter((d) => shape.length > 2 && !view.axes.includes(d) && shape[d] > 1);
+    this.stopPlaying();
+    this.shownIndex = new Map();
     byId('sliders').replaceChildren(...others.map((d) => {
-      const number = el('input', { type: 'number', min: 0, max: shape[d] - 1, value: view.at[d], 'aria-label': `Index along ${names[d]}` });
-      const range = el('input', { type: 'range', min: 0, max: shape[d] - 1, value: view.at[d], 'aria-label': `Slice along ${names[d]}`, id: `slider-${d}` });
-      const set = (value) => {
-        const i = Math.max(0, Math.min(shape[d] - 1, Math.round(Number(value) || 0)));
+      const along = this.dimensions[d];
+      const most = shape[d] - 1;
+      const number = el('input', { type: 'number', min: 0, max: most, value: view.at[d], 'aria-label': `Index along ${names[d]}` });
+      const range = el('input', { type: 'range', min: 0, max: most, value: view.at[d], 'aria-label': `Slice along ${names[d]}`, id: `slider-${d}` });
+      const place = along.known ? el('input', { type: 'text', class: 'place', id: `place-${d}`, autocomplete: 'off', 'aria-label': `${along.title()} of the slice` }) : null;
+      const play = el('button', { type: 'button', class: 'play', id: `play-${d}`, 'aria-label': `Play along ${names[d]}`, 'aria-pressed': 'false', title: 'Play',
+                                  onclick: () => this.play(d, play) }, '▶');
+      const show = (i) => {
         number.value = range.value = i;
+        range.setAttribute('aria-valuetext', along.known ? `${along.text(i)} ${along.units}`.trim() : String(i));
+        if (place) place.value = along.text(i);
+      };
+      const set = (value) => {
+        const i = Math.max(0, Math.min(most, Math.round(Number(value) || 0)));
+        show(i);
         this.setIndex(d, i);
       };
+      this.shownIndex.set(d, set);
       range.addEventListener('input', () => set(range.value));
       number.addEventListener('change', () => set(number.value));
-      return el('div', { class: 'slider' }, el('span', { class: 'axis' }, names[d]), range, number, el('span', { class: 'of' }, `of ${shape[d].toLocaleString('en')}`));
+      place?.addEventListener('change', () => {
+        const found = along.find(place.value);
+        place.setAttribute('aria-invalid', String(found === null));
+        if (found !== null) set(found);
+      });
+      show(view.at[d]);
+      return el('div', { class: 'slider' }, el('span', { class: 'axis' }, along.title()), el('span', { class: 'of' }, `of ${shape[d].toLocaleString('en')}`),
+                range, play, number, place);
     }));
+  }
+
+  /** Shows one slice after the other along a dimension, again from the beginning at its end, until it is pressed again. */
+  async play(d, button) {
+    const plays = this.playing?.d === d;
+    this.stopPlaying();
+    if (plays) return;
+    const playing = (this.playing = { d, button });
+    button.setAttribute('aria-pressed', 'true');
+    button.textContent = '❚❚';
+    while (this.playing === playing) {
+      const beat = new Promise((resolve) => setTimeout(resolve, 200));
+      this.shownIndex.get(d)((view.at[d] + 1) % this.info.shape[d]);
+      await Promise.all([beat, this.stepping]);
+    }
+  }
+
+  stopPlaying() {
+    this.playing?.button.setAttribute('aria-pressed', 'false');
+    if (this.playing) this.playing.button.textContent = '▶';
+    this.playing = null;
   }
 
   setIndex(d, i) {
@@ -356,14 +456,17 @@ class Page {
   /** One slice after the other: while one is on its way, only the latest wish is kept. */
   async step() {
     this.stepAgain = true;
+    this.frameLater();
     if (this.stepping) return;
-    this.stepping = true;
+    let done;
+    this.stepping = new Promise((resolve) => (done = resolve));
     while (this.stepAgain) {
       this.stepAgain = false;
       const late = new Promise((resolve) => setTimeout(resolve, 400));
       await Promise.race([this.slice.update(), late]);
     }
-    this.stepping = false;
+    this.stepping = null;
+    done();
     if (this.pointer) this.pointAt(...this.pointer, null);
   }
 
@@ -390,12 +493,71 @@ class Page {
   showRange() {
     if (!this.slice || !view.range) return;
     const sources = this.slice.visible();
-    this.histogram.show(sources.length ? sources : this.slice.glance ? [this.slice.glance] : [], this.info.missing, view);
+    this.histogram.show(sources.length ? sources : this.slice.glance ? [this.slice.glance] : [], this.quantity, view);
+    this.frameLater();
     const span = view.range[1] - view.range[0];
     for (const [id, v] of [['low', view.range[0]], ['high', view.range[1]]]) {
-      if (document.activeElement !== byId(id)) byId(id).value = Number(v.toPrecision(digitsOf(v, span)));
+      if (document.activeElement !== byId(id)) byId(id).value = this.quantity.typed(v, span);
     }
     this.saveLink();
+  }
+
+  /** The choices of maps, as the server draws them. */
+  mapChoices() {
+    const groups = { diverging: 'For special numbers', cyclic: 'For special numbers', labels: 'For special numbers' };
+    const option = (name) => el('option', { value: name }, name[0].toUpperCase() + name.slice(1));
+    const names = mapNames();
+    byId('map-name').replaceChildren(el('optgroup', { label: 'Even steps' }, ...names.filter((name) => !groups[name]).map(option)),
+                                     el('optgroup', { label: 'For special numbers' }, ...names.filter((name) => groups[name]).map(option)));
+  }
+
+  /** The map that suits an array where nothing was chosen: for phases and labels their own. */
+  usualMap() {
+    const { info } = this;
+    const name = view.path.split('/').at(-1) ?? '';
+    if (view.field === 'phase' && info.kind === 'number' && this.whole.complex) return 'cyclic';
+    if (/^[<>|]?[iu]/.test(info.dtype) && /label|mask|segment|classes/i.test(name) && knownMap('labels')) return 'labels';
+    return this.chosenMap ?? 'viridis';
+  }
+
+  showLook() {
+    byId('map-name').value = view.map.replace(/_r$/, '');
+    byId('map-reversed').checked = view.map.endsWith('_r');
+    byId('scale').value = view.scale;
+  }
+
+  // ---- the frame
+
+  frameWhat(map, fitted) {
+    const [rows, columns] = view.axes.map((d) => this.dimensions[d]);
+    const others = this.dimensions.filter((along, d) => !view.axes.includes(d) && along.length > 1)
+      .map((along) => `${along.name} ${along.known ? `= ${along.text(view.at[this.dimensions.indexOf(along)])}${along.units && ` ${along.units}`}` : `[${view.at[this.dimensions.indexOf(along)]}]`}`);
+    const name = this.info.label ?? (view.field ? `${byId('name').textContent} · ${view.field}` : byId('name').textContent);
+    return { map, extent: fitted, rows, columns, flipped: view.flipped, title: [name, ...others].join(' · '), bar: this.bar(),
+             ink: theme('ink'), soft: theme('soft'), line: theme('edge'), font: theme('sans') };
+  }
+
+  /** The bar of colours: what they stand for. */
+  bar() {
+    if (!view.range) return null;
+    const table = colours(view.map);
+    if (this.info.kind === 'bool') return { names: [['true', css(table[255])], ['false', css(table[0])]] };
+    if (view.map.startsWith('labels')) return null;
+    const [low, high] = view.range;
+    return { scale: new Scale(view.scale, view.range), css: (at) => css(table[Math.max(0, Math.min(255, Math.floor(at * 256)))]),
+             units: this.quantity.moments ? '' : this.quantity.units, text: this.quantity.moments ? (v) => this.quantity.text(v, high - low) : null };
+  }
+
+  frame() {
+    const canvas = byId('frame');
+    const place = byId('map');
+    if (view.tab !== 'picture' || !this.slice?.info || !this.dimensions) return;
+    const stage = place.parentElement;
+    const context = sharpen(canvas, stage.clientWidth, stage.clientHeight);
+    const map = { left: place.offsetLeft, top: place.offsetTop, width: place.clientWidth, height: place.clientHeight };
+    const what = this.frameWhat(map, this.slice.extent());
+    drawFrame(context, what);
+    canvas.setAttribute('aria-label', `${what.title}. Down: ${what.rows.title()}, across: ${what.columns.title()}`);
   }
 
   legend() {
@@ -412,11 +574,17 @@ class Page {
     if (row === null) return;
     this.pointer = [row, column];
     const at = this.index();
-    byId('index').textContent = `[${at.join(', ')}]`;
+    byId('index').textContent = this.placeText(at);
     this.cell = cell;
     byId('value').classList.add('old');
     this.askValue(at);
     this.askProfile();
+  }
+
+  /** Indices, and the coordinates there. */
+  placeText(at) {
+    const known = this.dimensions.map((along, d) => along.known && `${along.name} ${along.text(at[d])}${along.units && ` ${along.units}`}`).filter((word) => word);
+    return [`[${at.join(', ')}]`, ...known].join(' · ');
   }
 
   index() {
@@ -431,11 +599,13 @@ class Page {
     try {
       const answer = await json('api/value', { path: view.path, field: view.field, at: at.join(',') }, this.reading.signal);
       const place = byId('value');
-      place.textContent = this.info.units ? `${answer.text} ${this.info.units}` : answer.text;
+      const shown = this.quantity.element(answer.text);
+      place.textContent = shown.text;
       place.classList.remove('old');
       const cell = this.cell;
       const means = { mean: 'Mean', min: 'Minimum', max: 'Maximum', nearest: 'Nearest' }[view.with];
-      byId('index').textContent = `[${at.join(', ')}]` + (cell ? ` · ${means} of ${cell.window.join(' × ')}: ${numberText(cell.value)}` : '');
+      byId('index').textContent = [this.placeText(at), shown.raw, cell && `${means} of ${cell.window.join(' × ')}: ${this.quantity.text(cell.value)}`]
+        .filter((word) => word).join(' · ');
     } catch (error) {
       if (!aborted(error)) byId('value').textContent = error.message;
     }
@@ -446,7 +616,7 @@ class Page {
     const at = this.index();
     try {
       const line = await this.profiles.read({ path: view.path, field: view.field, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
-      if (line) this.profile.show(line, at[view.along], `Along ${line.name} at [${at.join(', ')}]`);
+      if (line) this.profile.show(line, at[view.along], `Along ${line.name} at [${at.join(', ')}]`, this.quantity, this.dimensions[view.along]);
     } catch (error) {
       byId('value').title = error.message;
       this.profile.clear();
@@ -468,6 +638,8 @@ class Page {
       at: this.info && this.info.shape.length > 2 ? view.at : null,
       with: picture ? view.with : null,
       map: picture ? view.map : null,
+      scale: picture ? view.scale : null,
+      flip: picture ? view.flip : null,
       range: picture ? view.range : null,
       where: picture ? this.slice.where() : null,
       along: picture ? view.along : null,
@@ -511,12 +683,16 @@ class Page {
       }
     }
     if (chosen === 'dark' || chosen === 'light') root.dataset.theme = chosen;
-    if (toggle) {
-      this.histogram.draw();
-      this.profile.draw();
-      this.linePlot?.draw();
-      if (view.tab === 'chunks') this.refresh();
-    }
+    if (toggle) this.redraw();
+  }
+
+  /** Draws again what has colours of the theme. */
+  redraw() {
+    this.histogram.draw();
+    this.profile.draw();
+    this.frame();
+    this.linePlot?.draw();
+    if (view.tab === 'chunks') this.refresh();
   }
 }
 

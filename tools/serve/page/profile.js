@@ -3,6 +3,8 @@
 
 import { aborted, json } from './api.js';
 import { numberText } from './colour.js';
+
+const plain = { text: numberText };
 import { el, sharpen, theme } from './dom.js';
 
 /** Draws a line into an element; returns what hover() takes. */
@@ -25,7 +27,10 @@ export class Plot {
     });
   }
 
-  show(line, mark, title) {
+  /** `quantity` says what the values mean, `along` (Dimension) what stands at the ends of the axis. */
+  show(line, mark, title, quantity = plain, along = null) {
+    this.quantity = quantity;
+    this.along = along;
     this.line = line;
     this.mark = mark;
     this.canvas.setAttribute('aria-label', title);
@@ -62,7 +67,7 @@ export class Plot {
       top += room;
     }
     context.font = `11px ${theme('sans')}`;
-    const labels = [numberText(top, top - bottom), numberText(bottom, top - bottom)];
+    const labels = [this.quantity.text(top, top - bottom), this.quantity.text(bottom, top - bottom)];
     const left = Math.min(80, Math.max(...labels.map((text) => context.measureText(text).width)) + 8);
     const area = (this.area = { left, top: 8, width: width - left - 8, height: tall - 28 });
     const x = (k) => area.left + ((k + 0.5) / values.length) * area.width;
@@ -76,9 +81,9 @@ export class Plot {
     context.fillText(labels[1], left - 5, area.top + area.height - 4);
     context.textBaseline = 'top';
     context.textAlign = 'left';
-    context.fillText('0', area.left, area.top + area.height + 5);
+    context.fillText(this.along?.text(0) || '0', area.left, area.top + area.height + 5);
     context.textAlign = 'right';
-    context.fillText((length - 1).toLocaleString('en'), area.left + area.width, area.top + area.height + 5);
+    context.fillText(this.along?.text(length - 1) || (length - 1).toLocaleString('en'), area.left + area.width, area.top + area.height + 5);
     if (size > 1) this.band(context, x, y);
     this.stroke(context, x, y);
     if (this.mark !== null && this.mark !== undefined) {

@@ -20,9 +20,9 @@ export function stretch(rows, columns) {
 
 /** How much taller a row is than a column is wide, in steps that leave no seams: by what lies between neighbours along each. */
 export function aspectOf(info, axes) {
-  const spacing = (d) => info.spacing?.[d] ?? null;
-  const [down, across] = axes.map(spacing);
-  const ratio = down && across && down.unit === across.unit ? down.step / across.step : 1;
+  const [down, across] = axes.map((d) => info.dimensions?.[d]);
+  const alike = (one, other) => one.units === other.units || (/^degree/.test(one.units) && /^degree/.test(other.units));
+  const ratio = down?.step && across?.step && alike(down, across) ? down.step / across.step : 1;
   if (!(ratio > 0.2 && ratio < 5)) return 1;  // an element would be hardly seen
   return Math.max(1, Math.round((side / grain) * ratio)) * (grain / side);
 }
@@ -84,6 +84,7 @@ export class SliceView {
     this.map = new SliceMap(element, {
       crs: this.crs(1, [false, false]),
       attributionControl: false,
+      zoomControl: false,
       fadeAnimation: false,
       zoomAnimation: !calm,
       inertia: !calm,
@@ -96,6 +97,7 @@ export class SliceView {
     });
     this.map.createPane('preview').style.zIndex = 150;  // below the tiles
     this.map.setView([0, 0], 0);
+    L.control.zoom({ position: 'bottomright' }).addTo(this.map);
     const Fit = L.Control.extend({
       onAdd: () => {
         const button = L.DomUtil.create('a', 'fit');
@@ -110,7 +112,9 @@ export class SliceView {
         return bar;
       },
     });
-    new Fit({ position: 'topleft' }).addTo(this.map);
+    new Fit({ position: 'bottomright' }).addTo(this.map);
+    // In the corner of the stage, where they hide nothing.
+    element.parentElement.append(element.querySelector('.leaflet-control-container'));
     this.gaps = document.createElement('div');  // shines through where elements are missing
     this.gaps.className = 'gaps';
     element.prepend(this.gaps);
@@ -139,10 +143,13 @@ export class SliceView {
   }
 
   /** Shows a slice of an array. `where`: {zoom, centre: [row, column]} or null for all of it. */
-  async show(info, view, where) {
+  async show(info, quantity, view, where) {
     this.hide();
     this.info = info;
     this.view = view;
+    this.quantity = quantity;
+    this.decode = (values) => quantity.decode(values);
+    this.painter = null;
     this.rows = info.shape[view.axes[0]];
     this.columns = info.shape[view.axes[1]];
     this.powers = stretch(this.rows, this.columns);
@@ -245,9 +252,13 @@ export class SliceView {
     return Promise.all(waits).then(() => this.loaded());
   }
 
+  newPainter() {
+    return new Painter({ ...this.view, range: this.view.range ?? [0, 1] }, this.quantity.missing);
+  }
+
   repaint() {
     if (!this.info || this.view.range === null) return;
-    this.painter = new Painter(this.view.map, this.view.range, this.info.missing);
+    this.painter = this.newPainter();
     this.paintPreview();
     this.layer?.each((canvas) => canvas.draw?.());
   }
@@ -263,8 +274,7 @@ export class SliceView {
     this.events.status('Looking…');
     this.element.dataset.state = 'preview';
     try {
-      const glance = await numbers(address('api/preview', { ...this.parameters(), v: this.info.version }),
-                                   this.previewing.signal);
+      const glance = await numbers(address('api/preview', { ...this.parameters(), v: this.info.version }), this.previewing.signal, this.decode);
       if (this.generation !== generation) return;
       this.glance = glance;
       if (this.needsRange) this.chooseRange([glance]);
@@ -284,7 +294,7 @@ export class SliceView {
     canvas.width = Math.min(512, this.columns);
     const image = new ImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
-    this.painter ??= new Painter(this.view.map, this.view.range ?? [0, 1], this.info.missing);
+    this.painter ??= this.newPainter();
     for (let y = 0; y < canvas.height; ++y) {
       const from = this.flipped[0] ? canvas.height - 1 - y : y;
       const row = Math.floor(Math.floor(((from + 0.5) * this.rows) / canvas.height) / glance.window[0]);
@@ -328,11 +338,12 @@ export class SliceView {
         done?.(error, canvas);
         done = null;
         this.events.failed(error);
-      });
+      },
+      this.decode);
     canvas.draw = () => {
       if (!canvas.data) return;
       if (this.view.range === null) this.chooseRange([canvas.data]);
-      this.painter ??= new Painter(this.view.map, this.view.range, this.info.missing);
+      this.painter ??= this.newPainter();
       this.painter.paint(canvas, canvas.data, row, column, this.flipped);
     };
     canvas.forget = () => {
@@ -353,11 +364,11 @@ export class SliceView {
 
   chooseRange(sources, low = 2, high = 98) {
     const values = sources.flatMap((source) => Array.from(source.values));
-    let range = percentiles(values, this.info.missing, low, high);
-    if (range && range[0] === range[1]) range = percentiles(values, this.info.missing, 0, 100);
+    let range = percentiles(values, this.quantity.missing, low, high);
+    if (range && range[0] === range[1]) range = percentiles(values, this.quantity.missing, 0, 100);
     if (this.info.kind === 'bool') range = [0, 1];
     if (!range) return false;
-    if (this.view.map === 'diverging') {
+    if (this.view.map.startsWith('diverging')) {
       const most = Math.max(Math.abs(range[0]), Math.abs(range[1]));
       range = [-most, most];
     }

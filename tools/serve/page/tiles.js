@@ -17,13 +17,13 @@ export class TileStore {
    * Calls take(data) now or later, and again when a sampled tile has become a better one. Returns a function that ends
    * the interest. A tile that nobody waits for any more is cancelled.
    */
-  want(parameters, take, fail) {
+  want(parameters, take, fail, decode) {
     const url = address('api/tile', parameters);
     let entry = this.entries.get(url);
     if (entry) {
       this.entries.delete(url);
     } else {
-      entry = { url, data: null, controller: null, users: new Set(), rounds: 0 };
+      entry = { url, decode, data: null, controller: null, users: new Set(), rounds: 0 };
     }
     this.entries.set(url, entry);
     const user = { take, fail };
@@ -50,7 +50,7 @@ export class TileStore {
     entry.controller = controller;
     try {
       for (;;) {
-        const data = await numbers(entry.url, controller.signal);
+        const data = await numbers(entry.url, controller.signal, entry.decode);
         if (entry.controller !== controller) return;
         this.bytes += data.values.byteLength - (entry.data?.values.byteLength ?? 0);
         const before = entry.data?.left ?? Infinity;

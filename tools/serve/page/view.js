@@ -7,6 +7,8 @@ export const view = {
   at: [],
   with: 'mean',
   map: 'viridis',
+  scale: 'linear',
+  flip: null,    // [rows, columns]; null for as the coordinates have it
   range: null,   // [low, high]; null until it is chosen from the numbers
   where: null,   // {zoom, centre}; null for all of the slice
   tab: null,
@@ -15,7 +17,7 @@ export const view = {
 
 const words = {
   with: ['mean', 'min', 'max', 'nearest'],
-  map: ['viridis', 'grey', 'diverging'],
+  scale: ['linear', 'log', 'symlog', 'root', 'square'],
   tab: ['picture', 'line', 'table', 'chunks', 'details'],
 };
 
@@ -32,6 +34,9 @@ export function parseLink(hash) {
   for (const [name, allowed] of Object.entries(words)) {
     if (allowed.includes(given.get(name))) wishes[name] = given.get(name);
   }
+  if (/^[a-z]{1,20}(_r)?$/.test(given.get('map') ?? '')) wishes.map = given.get('map');
+  const flip = /^([01]),([01])$/.exec(given.get('flip') ?? '');
+  if (flip) wishes.flip = [flip[1] === '1', flip[2] === '1'];
   const axes = whole(given.get('axes') ?? '');
   if (pair(axes) && axes[0] !== axes[1]) wishes.axes = axes;
   const at = whole(given.get('at') ?? '');
@@ -55,6 +60,8 @@ export function linkOf(shown) {
   add('at', shown.at?.join(','));
   add('with', shown.with);
   add('map', shown.map);
+  add('scale', shown.scale === 'linear' ? null : shown.scale);
+  add('flip', shown.flip?.map(Number).join(','));
   add('range', shown.range?.join(','));  // all digits: a range may be narrow and far from 0
   add('zoom', shown.where && Math.round(shown.where.zoom * 1e6) / 1e6);
   add('centre', shown.where?.centre.map((v) => Math.round(v * 100) / 100).join(','));

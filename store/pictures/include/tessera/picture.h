@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -86,9 +87,32 @@ struct Picture {
 /// if has_picture() is false; and the errors of reading.
 [[nodiscard]] Picture read_picture(const ArraySource& source, const PictureOptions& options, const IoOptions& io = {});
 
-enum class ColourMap : std::uint8_t { viridis, grey, diverging };
-/// Throws invalid_argument for any other word.
+/// Ten maps of even steps; `diverging`, which is centred on 0; `cyclic`, whose ends meet, for phases; and `labels`,
+/// where neighbouring integers differ.
+enum class ColourMap : std::uint8_t {
+    viridis,
+    plasma,
+    inferno,
+    magma,
+    dusk,
+    ocean,
+    forest,
+    copper,
+    rose,
+    grey,
+    diverging,
+    cyclic,
+    labels,
+    reversed = 0x80,  ///< added to one of these: from its other end
+};
+/// The words of the maps, in their order: "viridis", ….
+[[nodiscard]] std::span<const std::string_view> colour_map_names();
+/// One of these words, or one with "_r" at its end for the reversed map. Throws invalid_argument for any other.
 [[nodiscard]] ColourMap parse_colour_map(std::string_view word);
+/// A map without `reversed`.
+[[nodiscard]] constexpr ColourMap forward_map(ColourMap map) {
+    return static_cast<ColourMap>(static_cast<unsigned>(map) & 0x7FU);
+}
 
 struct Rgb {
     std::uint8_t red = 0, green = 0, blue = 0;
@@ -96,6 +120,9 @@ struct Rgb {
 };
 /// The colour of `at`, from 0 to 1; outside this range, the colour of the nearer end.
 [[nodiscard]] Rgb map_colour(ColourMap map, double at);
+/// The colour of a value in a range. With `labels` the range does not matter: 0 is the background, and other integers
+/// have one of 255 colours each.
+[[nodiscard]] Rgb value_colour(ColourMap map, double value, std::pair<double, double> range);
 /// The colour of NaN in every map.
 inline constexpr Rgb nan_colour{235, 95, 225};
 

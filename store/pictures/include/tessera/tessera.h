@@ -25,6 +25,7 @@
 #include <tessera/locate.h>
 #include <tessera/ndarray.h>
 #include <tessera/npy.h>
+#include <tessera/packing.h>
 #include <tessera/parity.h>
 #include <tessera/picture.h>
 #include <tessera/place.h>

@@ -1,0 +1,22 @@
+// Numbers that are stored packed, as the CF conventions have it: what they stand for is stored × scale + offset.
+#pragma once
+
+#include <optional>
+
+#include <tessera/array_io.h>
+
+namespace tessera {
+
+struct Packing {
+    double scale = 1;
+    double offset = 0;
+    /// What lies outside, as stored, is missing.
+    std::optional<double> valid_min = {}, valid_max = {};
+    [[nodiscard]] double decoded(double stored) const { return stored * scale + offset; }
+};
+
+/// From the attributes scale_factor, add_offset, valid_min, valid_max and valid_range of an array of integers or reals;
+/// nullopt if it has none of them, or if they are no finite numbers.
+[[nodiscard]] std::optional<Packing> packing_of(const ArraySource& source);
+
+}  // namespace tessera
