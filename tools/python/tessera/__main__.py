@@ -1,0 +1,20 @@
+"""`python -m tessera`, and the command `tessera` of a wheel: the program itself, which lies in the wheel's package."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+
+def main() -> None:
+    beside = pathlib.Path(__file__).with_name("program") / "tessera"
+    program = str(beside) if beside.is_file() else shutil.which("tessera")
+    if program is None:
+        sys.exit("tessera: the program is not installed; Debian's package is named tessera, and a wheel contains it")
+    os.execv(program, ["tessera", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
