@@ -1,5 +1,6 @@
-// For a program without shared libraries: names of users and hosts come from files and DNS alone. For anything else that
-// /etc/nsswitch.conf names, glibc loads the system's plug-ins, which belong to the system's own glibc, not to this one.
+// For a program without shared libraries: names of users and hosts come from files and DNS alone. For anything else
+// that /etc/nsswitch.conf names, glibc loads the system's plug-ins, which belong to the system's own glibc, not to this
+// one.
 #include <nss.h>
 
 namespace {
