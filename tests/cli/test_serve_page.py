@@ -1,7 +1,9 @@
 """The page of `tessera serve`: pictures, and what a person does with mouse and keys."""
 
 import gzip
+import io
 import json
+import shlex
 
 import numpy as np
 
@@ -15,6 +17,12 @@ def lightness(colours):
     lms = np.cbrt(linear @ np.array([[0.4122214708, 0.2119034982, 0.0883024619], [0.5363325363, 0.6806995451, 0.2817188376],
                                      [0.0514459929, 0.1073969566, 0.6299787005]]))
     return lms @ np.array([0.2104542553, 0.7936177850, -0.0040720468])
+
+
+def luminance(colour):
+    """Of #rrggbb, as WCAG has it."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 class Page(PageTest):
@@ -429,6 +437,234 @@ class Page(PageTest):
         self.assertEqual((packed.headers["Content-Encoding"], plain.headers["Content-Encoding"]), ("gzip", None))
         self.assertEqual(self.server.get("page/page.css", Accept_Encoding="gzip", If_None_Match=packed.headers["ETag"]).status, 304)
         self.assertEqual(self.server.get("page/page.css", If_None_Match=packed.headers["ETag"]).status, 200)
+
+    def test_arrays_of_red_green_and_blue_are_pictures(self):
+        r = np.random.default_rng(3)
+        rgb = r.integers(0, 256, (40, 50, 3)).astype("u1")
+        rgba = r.integers(0, 256, (4, 40, 50)).astype("u1")
+        rgba[3] = 255
+        rgba[3, 2, 3] = 0
+        np.savez(self.path("colours.npz"), rgb=rgb, rgba=rgba, vectors=np.ones((40, 50, 3), "f4"))
+        server = self.serve("colours.npz")
+        self.open(server, "#path=rgb")
+        self.complete()
+        for at in (0, 0), (17, 3), (39, 49):
+            self.assertEqual(self.pixel(*at), [*rgb[at].tolist(), 255])
+        self.by_id("as-colours").click()
+        self.wait("location.hash.includes('colour=off')")
+        self.complete()
+        self.wait("tesseraPage.slice.view.range !== null && document.getElementById('slider-2')")
+        self.open(server, "#path=rgba")
+        self.complete()
+        for at in (0, 0), (17, 3), (39, 49):
+            self.assertEqual(self.pixel(*at), [*rgba[:3, at[0], at[1]].tolist(), 255])
+        self.assertEqual(self.pixel(2, 3)[3], 0)
+        self.open(server, "#path=vectors")
+        self.complete()
+        self.assertTrue(self.script("return document.getElementById('tool-channels').hidden"))
+
+    def pyramid(self):
+        """An image of OME-Zarr of two channels and three levels. Each level has numbers of its own, to tell them apart."""
+        image = np.zeros((2, 1024, 1280), "<u2")
+        image[0, :, :640] = 100
+        image[1, 512:] = 200
+        datasets = []
+        for k in range(3):
+            self.tessera("import", self.save("level.npy", image[:, ::2 ** k, ::2 ** k] // 2 ** k), f"image/{k}", "--format", "v3", "--chunks", "1,256,256", "--quiet")
+            datasets.append({"path": str(k), "coordinateTransformations": [{"type": "scale", "scale": [1, 0.5 * 2 ** k, 0.5 * 2 ** k]}]})
+        axes = [{"name": "c", "type": "channel"}, *({"name": name, "type": "space", "unit": "micrometer"} for name in "yx")]
+        channels = [{"label": "DAPI", "color": "0000FF", "window": {"start": 0, "end": 100}}, {"label": "GFP", "color": "00FF00", "window": {"start": 0, "end": 400}}]
+        (self.folder / "image" / "zarr.json").write_text(json.dumps({"zarr_format": 3, "node_type": "group", "attributes": {
+            "ome": {"version": "0.5", "multiscales": [{"axes": axes, "datasets": datasets}], "omero": {"channels": channels}}}}))
+        return self.serve("image")
+
+    def test_a_pyramid_is_one_image_of_channels(self):
+        self.open(self.pyramid(), "#path=")
+        self.complete()
+        self.assertIn("3 levels", self.text("facts"))
+        levels = """return [...new Set(performance.getEntriesByType('resource').map((e) => e.name).filter((n) => n.includes('api/tile'))
+            .map((n) => new URL(n).searchParams).map((p) => p.get('path') + ':' + p.get('level')))]"""
+        zoom = self.script("return tesseraPage.slice.tileZoom()")
+        self.assertEqual(zoom, -1)
+        self.assertEqual(self.script(levels), ["1:0,0"])  # a pixel of the level is one on the screen
+        self.script("tesseraPage.slice.map.setZoom(0, {animate: false})")
+        self.complete()
+        self.assertEqual(self.script(levels), ["1:0,0", "0:0,0"])
+        middle = self.script("const r = tesseraPage.slice.visibleRange(); return r.map(([first, count]) => Math.round(first + count / 2))")
+        self.assertEqual(middle, [512, 640])
+        self.assertEqual(self.pixel(520, 650)[:3], [0, 128, 0])
+        self.assertEqual(self.pixel(520, 630)[:3], [0, 128, 255])
+        self.assertEqual(self.pixel(500, 630)[:3], [0, 0, 255])
+        self.script("const c = document.querySelector('.channel input[type=color]'); c.value = '#ff0000'; c.dispatchEvent(new Event('input'))")
+        self.assertEqual(self.pixel(500, 630)[:3], [255, 0, 0])
+        self.find(".channel input[type=checkbox]")[1].click()
+        self.complete()
+        self.wait("tesseraPage.slice.layer && !tesseraPage.slice.layer.isLoading()")
+        self.wait("[...document.querySelectorAll('.tile')].every((t) => t.parts?.length === 1)")
+        self.assertEqual(self.pixel(520, 650)[:3], [0, 0, 0])
+        self.assertEqual(self.frame()["title"], "Image")
+
+    def test_groups_are_pages_with_thumbnails(self):
+        """A table of the members, each with its picture; a name leads to the member."""
+        server = self.climate()
+        self.tessera("group", "climate", "--quiet")
+        self.tessera("attrs", "climate", "set", "title", "<b>Made up</b>", "--quiet")
+        self.open(server, "#path=&tab=members")
+        self.wait("document.querySelectorAll('.members tbody tr').length === 4")
+        rows = self.script("return [...document.querySelectorAll('.members tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+        self.assertTrue(self.text("panel-members").startswith("title<b>Made up</b>"))
+        self.assertEqual(rows[0][1:4], ["air", "4 × 20 × 30", "int16"])
+        self.assertEqual([row[1] for row in rows], ["air", "lat", "lon", "time"])
+        self.wait("document.querySelector('.thumb[data-state=drawn]')")
+        self.assertEqual(self.script("const t = document.querySelector('.thumb[data-state=drawn]'); return [t.height, t.width]"), [20, 30])
+        self.find(".member")[0].click()
+        self.wait("document.getElementById('name').textContent === 'air'")
+        self.complete()
+        self.wait("location.hash.startsWith('#path=air')")
+        self.browser.back()
+        self.wait("document.querySelectorAll('.members tbody tr').length === 4 && !document.getElementById('panel-members').hidden")
+
+    def test_the_tree_is_searched(self):
+        """Through groups that were never opened, of thousands of arrays, by any part of the path."""
+        self.tessera("import", self.save("one.npy", np.ones((2, 3))), "many/group/first", "--format", "v2", "--quiet")
+        for k in range(3000):
+            folder = self.folder / "many" / "group" / f"array{k:04}"
+            folder.mkdir()
+            (folder / ".zarray").write_bytes((self.folder / "many" / "group" / "first" / ".zarray").read_bytes())
+        server = self.serve("many")
+        self.assertEqual(len(server.get("api/find?name=array").json()["found"]), 200)
+        self.open(server, "#path=group/first")
+        self.complete()
+        self.browser.find_element("id", "search").send_keys("RAY2717")
+        self.wait("document.querySelectorAll('#found button').length === 1")
+        self.press(Keys.ENTER)
+        self.press(Keys.ENTER)
+        self.wait("document.getElementById('name').textContent === 'array2717'")
+        search = self.browser.find_element("id", "search")
+        search.clear()
+        search.send_keys("nothing of this name")
+        self.wait("document.getElementById('found').textContent.startsWith('Nothing has')")
+        search.send_keys(Keys.ESCAPE)
+        self.wait("document.getElementById('found').hidden && !document.getElementById('tree').hidden")
+
+    def test_taking_away(self):
+        """The elements in view as a file, the lines that read them, and the picture with its axes."""
+        server = self.climate()
+        self.open(server, "#path=air&at=1,0,0")
+        self.complete()
+        self.script("tesseraPage.slice.map.setView(tesseraPage.slice.unit(10, 15), tesseraPage.slice.map.getZoom() + 1, {animate: false})")
+        (row, rows), (column, columns) = self.script("return tesseraPage.slice.visibleRange()")
+        self.assertLess(rows * columns, 600)
+        self.script("document.activeElement.blur()")
+        self.mouse().send_keys("s").perform()
+        self.wait("document.getElementById('take').open")
+        selection = f"1, {row}:{row + rows}, {column}:{column + columns}".replace("0:20", ":") if rows == 20 else f"1, {row}:{row + rows}, {column}:{column + columns}"
+        lines = {line.get_attribute("data-language"): line.text for line in self.find("#take code")}
+        self.assertEqual(lines["Shell"], f"tessera get air '{selection}'")
+        self.assertEqual(lines["Python"], f'tessera.open("air")[{selection}]')
+        part = self.packed[1, row:row + rows, column:column + columns]
+        # The shell's line prints these elements.
+        arguments = shlex.split(lines["Shell"])[1:]
+        self.assertIn(str(part[0, 0]), self.tessera(arguments[0], f"climate/{arguments[1]}", *arguments[2:]))
+        self.script("window.saved = []; URL.createObjectURL = ((make) => (blob) => { saved.push(blob); return make.call(URL, blob); })(URL.createObjectURL)")
+        buttons = {button.text: button for button in self.find("#take .files button")}
+        read = "return saved[arguments[0]]?.arrayBuffer().then((b) => [...new Uint8Array(b)])"
+        for k, name in enumerate(["Elements, .npy", "Elements, .csv", "Picture, .png"]):
+            buttons[name].click()
+            self.wait(f"saved.length === {k + 1}")
+        np.testing.assert_array_equal(np.load(io.BytesIO(bytes(self.script(read, 0)))), part)
+        np.testing.assert_array_equal(np.loadtxt(io.BytesIO(bytes(self.script(read, 1))), delimiter=",", ndmin=2), part)
+        self.assertEqual(bytes(self.script(read, 2))[:8], b"\x89PNG\r\n\x1a\n")
+        drawn = self.script("const c = tesseraPage.drawn(), p = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let dark = 0, colour = 0;"
+                            "for (let i = 0; i < p.length; i += 4) { if (p[i] < 90 && p[i + 1] < 90 && p[i + 2] < 100) ++dark; if (Math.abs(p[i] - p[i + 2]) > 60) ++colour; }"
+                            "return [dark / p.length * 4, colour / p.length * 4]")
+        self.assertGreater(drawn[0], 0.0005)  # letters
+        self.assertGreater(drawn[1], 0.2)
+        self.script("document.getElementById('take').close()")
+
+    def test_selections_as_files(self):
+        values = np.arange(6 * 50 * 60, dtype="<f4").reshape(6, 50, 60)
+        get = self.server.get
+        answer = get("api/selection?path=volume&start=2,3,0&count=1,4,60&as=npy")
+        np.testing.assert_array_equal(np.load(io.BytesIO(answer.body)), values[2, 3:7])
+        answer = get("api/selection?path=volume&start=2,3,5&count=6,1,1&as=csv".replace("start=2", "start=0"))
+        np.testing.assert_array_equal(np.loadtxt(io.BytesIO(answer.body), delimiter=","), values[:, 3, 5])
+        self.assertIn("attachment", answer.headers["Content-Disposition"])
+        table = get("api/selection?path=table&start=0&count=2&as=csv").body.decode()
+        self.assertEqual(table.splitlines(), ["n,name", "1,one", "2,two"])
+        for query, status in {"start=0,0,0&count=6,50,61": 400, "start=-1,0,0&count=1,1,1": 400, "start=0,0&count=1,1": 400, "start=0,0,0&count=6,50,60": 501}.items():
+            self.assertEqual(get(f"api/selection?path=volume&as=csv&{query}").status, status, query)
+        self.assertEqual(get("api/selection?path=volume&as=exe&start=0,0,0&count=1,1,1").status, 400)
+        self.assertEqual(get("api/selection?path=volume&as=csv").status, 400)
+
+    def test_changes_are_seen(self):
+        """Elements that were rewritten, and another shape, are announced, and shown on demand; so is the server's end."""
+        self.tessera("import", self.save("old.npy", np.zeros((30, 40), "<f4")), "changing.zarr", "--quiet")
+        server = self.serve("changing.zarr")
+        look = "tesseraPage.watch.look()"
+        self.open(server)
+        self.complete()
+        self.script(look)
+        self.assertTrue(self.script("return document.getElementById('error').hidden"))
+        self.tessera("import", self.save("new.npy", np.full((30, 40), 7, "<f4")), "changing.zarr", "--overwrite", "--quiet")
+        self.script(look)
+        self.wait("!document.getElementById('error').hidden && document.getElementById('reload')")
+        self.by_id("reload").click()
+        self.complete()
+        self.wait("document.getElementById('error').hidden")
+        self.point(3, 4)
+        self.wait("document.getElementById('value').textContent === '7.0'")
+        self.tessera("resize", "changing.zarr", "60,40", "--quiet")
+        # New numbers are not drawn with the old shape and range, even before the next look.
+        self.script("tesseraPage.slice.store.clear(); tesseraPage.slice.update()")
+        self.wait("!document.getElementById('error').hidden && document.getElementById('reload')")
+        self.by_id("reload").click()
+        self.wait("document.getElementById('facts').textContent.includes('60 × 40')")
+        server.stop()
+        self.script(look)
+        self.wait("!document.getElementById('lost').hidden")
+        self.browser.get_log("browser")  # Chromium notes each failed request
+
+    def test_keys_and_help(self):
+        self.open(self.server, "#path=volume&at=2,0,0")
+        self.complete()
+        self.mouse().send_keys("?").perform()
+        self.wait("document.getElementById('keys').open")
+        self.mouse().send_keys(Keys.ESCAPE).perform()
+        self.wait("!document.getElementById('keys').open")
+        self.mouse().send_keys("]").perform()
+        self.wait("location.hash.includes('at=3,')")
+        self.mouse().send_keys("[").send_keys("[").perform()
+        self.wait("location.hash.includes('at=1,')")
+        self.mouse().send_keys("/").perform()
+        self.wait("document.activeElement.id === 'search'")
+        self.press("?")
+        self.assertFalse(self.script("return document.getElementById('keys').open"))
+
+    def test_empty_states_are_sentences(self):
+        np.savez(self.path("empty.npz"), nothing=np.zeros((0, 5)), gaps=np.full((20, 30), np.nan))
+        server = self.serve("empty.npz")
+        self.open(server, "#path=gaps")
+        self.complete()
+        self.wait("document.getElementById('status').textContent.includes('only missing')")
+        self.assertEqual([self.by_id(name).get_attribute("value") for name in ("low", "high")], ["", ""])
+        self.open(server, "#path=nothing")
+        self.wait("document.getElementById('facts').textContent.includes('no elements')")
+        self.open(server, "#path=not/there")
+        self.wait("document.getElementById('error').textContent.includes('not/there')")
+        self.browser.get_log("browser")  # Chromium notes the answer of 404
+        self.assertEqual(self.text("name"), "Not found")
+
+    def test_borders_stand_out(self):
+        """By 3:1 from what is around them, in both themes."""
+        self.open(self.server)
+        self.complete()
+        for name in "light", "dark":
+            colours = self.script("""document.documentElement.dataset.theme = arguments[0];
+                return ['edge', 'panel', 'raised', 'ground'].map((n) => getComputedStyle(document.documentElement).getPropertyValue('--' + n).trim())""", name)
+            edge, *around = [luminance(colour) for colour in colours]
+            for other in around:
+                self.assertGreaterEqual((max(edge, other) + 0.05) / (min(edge, other) + 0.05), 3, (name, colours))
 
     def test_fields_are_picked(self):
         values = np.zeros((30, 40), [("low", "<f4"), ("name", "S2"), ("high", "<f4"), ("grid", "<u2", (5,))])

@@ -75,6 +75,13 @@ std::string selection_text(const Index& at, const std::vector<int>& shown) {
     return text;
 }
 
+/// Whether version_of() tells that chunks changed.
+bool tells_changes(const ServedNode& node) {
+    if (!node.array) return true;
+    const ArrayInfo info = node.array->info();
+    return ChunkGrid(info.shape, info.shards.empty() ? info.chunks : info.shards).chunk_count() <= most_stamped;
+}
+
 /// Text that changes when a chunk does, if there are at most most_stamped.
 std::string version_of(const ServedNode& node) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
@@ -136,6 +143,20 @@ Value attribute_of(const Value& attributes, std::initializer_list<const char*> k
         if (value != nullptr && value->is_string()) return *value;
     }
     return nullptr;
+}
+
+/// A node's path as programs take it in the folder that is served: "survey/dem.zarr", "topobathy.npz::topo".
+std::string open_path(const ServedNode& node) {
+    const auto name_of = [](const std::string& path) {
+        const std::size_t slash = path.find_last_not_of('/');
+        const std::string whole = path.substr(0, slash == std::string::npos ? 0 : slash + 1);
+        return whole.substr(whole.rfind('/') + 1);  // npos + 1 is 0
+    };
+    if (!node.file_path || !node.file_path->member) return node.path.empty() ? name_of(node.name) : node.path;
+    const std::string& member = *node.file_path->member;
+    std::string file = node.path.substr(0, node.path.size() - std::min(node.path.size(), member.size()));
+    while (file.ends_with('/')) file.pop_back();
+    return (file.empty() ? name_of(node.file_path->path.string()) : file) + "::" + member;
 }
 
 /// How the numbers are packed; null if they are not.
@@ -261,7 +282,18 @@ HttpResponse answer_picture(Served& served, const HttpRequest& request) {
                                {"packing", packing_value(source)},
                                {"dimensions", dimension_facts(served, *node, source, served.io(request))},
                                {"mapped", node->array.has_value()},
+                               {"open_path", utf8_text(open_path(*node))},
+                               {"node", node_tag(*node)},
+                               {"tells_changes", tells_changes(*node)},
                                {"version", version_of(*node)}});
+}
+
+/// What api/picture says of the version, for pages that look whether an array is still the one that they show.
+HttpResponse answer_version(Served& served, const HttpRequest& request) {
+    const NodePointer node = served.node(request.parameter("path").value_or(""));
+    Value value{{"node", node_tag(*node)}, {"version", nullptr}};
+    if (node->is_array() && tells_changes(*node)) value.set("version", version_of(*node));
+    return json_response(value);
 }
 
 HttpResponse answer_value(Served& served, const HttpRequest& request) {

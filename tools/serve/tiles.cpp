@@ -54,6 +54,7 @@ HttpResponse answer_tile(Served& served, const HttpRequest& request) {
     HttpResponse response;
     response.body = HttpBody(copy_of(tile.values));
     describe(response, tile.values.dtype(), tile.values.shape());
+    response.headers["X-Tessera-Node"] = node_tag(*shown.node);
     response.headers["X-Tessera-Version"] = fmt::format("{:016x}", tile.version);
     response.headers["X-Tessera-Sampled"] = tile.sampled ? "1" : "0";
     response.headers["X-Tessera-Decoded"] = fmt::format("{}", tile.decoded);
@@ -79,6 +80,7 @@ HttpResponse answer_preview(Served& served, const HttpRequest& request) {
     }
     response.body = HttpBody(copy_of(values));
     describe(response, values.dtype(), values.shape());
+    response.headers["X-Tessera-Node"] = node_tag(*shown.node);
     response.headers["X-Tessera-Sampled"] = "1";
     response.headers["X-Tessera-Window"] = fmt::format("{},{}", preview.row_length, preview.column_length);
     return response;
@@ -131,12 +133,22 @@ HttpResponse answer_cache(Served& served, const HttpRequest& /*request*/) {
     return json_response(Value{{"bytes", cache.bytes()}, {"chunks_decoded", cache.chunks_decoded()}});
 }
 
+}  // namespace
+
+std::string node_tag(const ServedNode& node) {
+    return content_tag(std::as_bytes(std::span(node.version)));
+}
+
+namespace {
+
 constexpr Route routes_of_tile[] = {
     {"api/tile", false, answer_tile},           {"api/preview", false, answer_preview},
     {"api/histogram", false, answer_histogram}, {"api/cache", false, answer_cache},
     {"api/value", false, answer_value},         {"api/rows", false, answer_rows},
     {"api/profile", false, answer_profile},     {"api/chunks", false, answer_chunks},
     {"api/picture", false, answer_picture},     {"api/first", false, answer_first},
+    {"api/selection", false, answer_selection}, {"api/find", false, answer_find},
+    {"api/version", false, answer_version},
 };
 
 }  // namespace

@@ -42,11 +42,17 @@ private:
 /// `at` as numbers_of(), inside the shape; zeros if it is absent.
 [[nodiscard]] Index index_of(const HttpRequest& request, const Shape& shape);
 
-HttpResponse answer_value(Served& served, const HttpRequest& request);    ///< api/value
-HttpResponse answer_rows(Served& served, const HttpRequest& request);     ///< api/rows
-HttpResponse answer_profile(Served& served, const HttpRequest& request);  ///< api/profile
-HttpResponse answer_chunks(Served& served, const HttpRequest& request);   ///< api/chunks
-HttpResponse answer_picture(Served& served, const HttpRequest& request);  ///< api/picture
-HttpResponse answer_first(Served& served, const HttpRequest& request);    ///< api/first
+/// A hash of a node's version, which changes with its metadata, its attributes, or its file.
+[[nodiscard]] std::string node_tag(const ServedNode& node);
+
+HttpResponse answer_value(Served& served, const HttpRequest& request);      ///< api/value
+HttpResponse answer_rows(Served& served, const HttpRequest& request);       ///< api/rows
+HttpResponse answer_profile(Served& served, const HttpRequest& request);    ///< api/profile
+HttpResponse answer_chunks(Served& served, const HttpRequest& request);     ///< api/chunks
+HttpResponse answer_picture(Served& served, const HttpRequest& request);    ///< api/picture
+HttpResponse answer_first(Served& served, const HttpRequest& request);      ///< api/first
+HttpResponse answer_selection(Served& served, const HttpRequest& request);  ///< api/selection
+HttpResponse answer_find(Served& served, const HttpRequest& request);       ///< api/find
+HttpResponse answer_version(Served& served, const HttpRequest& request);    ///< api/version
 
 }  // namespace tessera::serve

@@ -69,6 +69,7 @@ export async function numbers(url, signal, decode = (values) => values) {
     rows,
     columns,
     left: Number(header('Left')),
+    node: header('Node'),
     window: header('Window').split(',').map(Number),
   };
 }

@@ -2,19 +2,23 @@
 
 import { aborted, json, known } from './api.js';
 import { Dimension, unitText } from './axes.js';
+import { channelComposite, colourComposite, multiscaleOf } from './channels.js';
 import { ChunkMap } from './chunks.js';
 import { colours, css, knownMap, loadColours, mapNames, numberText, Scale } from './colour.js';
 import { details, readDetails } from './details.js';
 import { bytesText, byId, el, settled, shapeText, sharpen, theme, typeText } from './dom.js';
 import { drawFrame } from './frame.js';
+import { Members } from './group.js';
 import { Histogram } from './histogram.js';
 import { LineReader, Plot } from './profile.js';
 import { Quantity } from './quantity.js';
 import { Table } from './table.js';
+import { Take } from './take.js';
 import { Tree } from './tree.js';
 import { linkOf, parseLink, view } from './view.js';
+import { Watch } from './watch.js';
 
-const tabNames = { picture: 'Picture', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
+const tabNames = { members: 'Members', picture: 'Picture', line: 'Line', table: 'Table', chunks: 'Chunks', details: 'Details' };
 
 class Page {
   constructor() {
@@ -24,6 +28,7 @@ class Page {
     this.profiles = new LineReader();
     this.table = new Table(byId('panel-table'), (error) => this.fail(error));
     this.chunks = new ChunkMap(byId('panel-chunks'), (error) => this.fail(error));
+    this.members = new Members(byId('panel-members'), (path) => this.open(path, {}), (error) => this.fail(error));
     this.linePlot = null;
     this.pointer = null;
     this.askValue = settled((at) => this.readValue(at), 50);
@@ -41,6 +46,10 @@ class Page {
       };
     })();
     this.controls();
+    this.take = new Take(() => this.taken());
+    this.watch = new Watch(() => (this.info && !this.loading ? { path: view.from, node: this.info.node, version: this.info.version, tells: this.info.tells_changes } : null),
+                           { changed: () => this.changed(), gone: () => this.fail(new Error(`${view.path || 'The array'} is not there any more.`)),
+                             lost: () => (byId('lost').hidden = false), back: () => (byId('lost').hidden = true) });
   }
 
   // ---- start
@@ -57,7 +66,8 @@ class Page {
           moved: () => this.saveLink(),
           framed: () => this.frameLater(),
           keyed: (by) => (byId('cross').hidden = !by),
-          numbers: () => this.showRange(),
+          numbers: () => (view.composite ? this.channelControls() : this.showRange()),
+          changed: () => this.changed(),
           status: (text) => (byId('status').textContent = text),
           failed: (error) => this.fail(error),
         });
@@ -87,6 +97,7 @@ class Page {
   fail(error) {
     if (aborted(error)) return;
     const place = byId('error');
+    place.dataset.kind = 'error';
     place.textContent = error.message;
     place.hidden = false;
   }
@@ -102,10 +113,16 @@ class Page {
     byId('menu').setAttribute('aria-expanded', 'false');
     try {
       const node = await json('api/info', { path }, opening.signal);
-      const whole = node.shape ? await json('api/picture', { path }, opening.signal) : null;
+      const scales = node.shape ? null : multiscaleOf(node.attributes);
+      const from = scales ? [path, scales.datasets[0]].filter((part) => part).join('/') : path;
+      const whole = node.shape || scales ? await json('api/picture', { path: from }, opening.signal).catch((error) => {
+        if (node.shape || aborted(error)) throw error;
+        return null;  // the group is shown as any other
+      }) : null;
       // What is shown of structures is one of their fields, but for a table of all.
       const field = whole?.pictures.includes(wishes.field) ? wishes.field : whole?.pictures[0] ?? null;
-      const info = field === null ? whole : await json('api/picture', { path, field }, opening.signal);
+      const info = field === null ? whole : await json('api/picture', { path: from, field }, opening.signal);
+      if (scales && whole) info.levels = await this.levels(path, scales, info, opening.signal);
       if (opening.signal.aborted) return;
       this.slice?.hide();
       this.stopPlaying();
@@ -114,28 +131,78 @@ class Page {
       this.whole = whole;
       this.pointer = null;
       view.path = path;
+      view.from = whole ? from : path;
+      this.scales = whole ? scales : null;
       view.field = field;
       this.tree.select(path);
       this.heading();
+      byId('save').hidden = !info || info.shape.includes(0);
       if (info) this.prepare(wishes);
       this.tabs(wishes.tab);
     } catch (error) {
+      if (!aborted(error)) this.empty(path, error);
       this.fail(error);
     } finally {
       if (this.loading === opening) this.loading = null;
     }
   }
 
+  /** Nothing of the array before stays where another one could not be opened. */
+  empty(path, error) {
+    this.slice?.hide();
+    this.stopPlaying();
+    this.node = this.info = this.whole = this.scales = null;
+    view.path = view.from = path;
+    byId('name').textContent = error.status === 404 ? 'Not found' : 'Not readable';
+    document.title = `${byId('name').textContent} – Tessera`;
+    byId('facts').replaceChildren(el('span', {}, path));
+    byId('crumbs').replaceChildren();
+    byId('tabs').replaceChildren();
+    byId('save').hidden = true;
+    for (const name of Object.keys(tabNames)) byId(`panel-${name}`).hidden = true;
+    document.body.classList.add('no-tools');
+  }
+
+  /** The stored levels of an image that halve it, and those of the others: [{path, power}]. */
+  async levels(path, scales, info, signal) {
+    const { children } = await json('api/tree', { path }, signal);
+    const shapes = new Map(children.map((child) => [child.name, child.shape]));
+    const found = [];
+    for (const name of scales.datasets.slice(1)) {
+      const shape = shapes.get(name);
+      if (!shape || shape.length !== info.shape.length) continue;
+      const power = Math.round(Math.log2(info.shape[info.axes[0]] / shape[info.axes[0]]));
+      const fits = shape.every((n, d) => n === (info.axes.includes(d) ? Math.ceil(info.shape[d] / 2 ** power) : info.shape[d]));
+      if (power > 0 && fits) found.push({ path: [path, name].filter((part) => part).join('/'), power });
+    }
+    return found;
+  }
+
+  /** What is shown is not what is stored any more. */
+  changed() {
+    const place = byId('error');
+    if (!place.hidden && place.dataset.kind === 'changed') return;
+    place.dataset.kind = 'changed';
+    const again = () => {
+      const link = parseLink(location.hash);
+      delete link.range;
+      this.open(view.path, link);
+    };
+    place.replaceChildren('This array was changed while you looked at it. ', el('button', { type: 'button', id: 'reload', onclick: again }, 'Show it as it is now'));
+    place.hidden = false;
+  }
+
   heading() {
     const { node, whole: info } = this;
     const parts = view.path === '' ? [] : view.path.split('/');
-    const name = parts.at(-1) ?? (info ? 'Array' : 'All arrays');
+    const name = parts.at(-1) ?? (this.scales ? this.scales.name || 'Image' : info ? 'Array' : 'All arrays');
     byId('name').textContent = name;
     document.title = `${name} – Tessera`;
     const crumbs = parts.slice(0, -1).map((part, k) => el('button', { type: 'button', class: 'crumb', onclick: () => this.open(parts.slice(0, k + 1).join('/'), {}) }, part));
     byId('crumbs').replaceChildren(...crumbs.flatMap((crumb) => [crumb, el('span', { 'aria-hidden': 'true' }, '/')]));
     const quantity = info && [info.label, info.units && `in ${unitText(info.units)}`].filter((word) => word).join(' ');
-    const facts = info ? [shapeText(info.shape), info.kind === 'structure' ? `${info.fields.length} fields` : typeText(info.dtype), quantity, node.format, bytesText(node.logical_bytes)]
+    const facts = info ? [shapeText(info.shape), info.kind === 'structure' ? `${info.fields.length} fields` : typeText(info.dtype), quantity, info.shape.includes(0) && 'no elements', node.format,
+                          this.scales ? `${1 + info.levels.length} levels` : bytesText(node.logical_bytes)]
                        : [node.format ? `group, ${node.format}` : 'group', `${node.children} nodes`];
     byId('facts').replaceChildren(...facts.filter((fact) => fact).map((fact) => el('span', {}, fact)));
   }
@@ -145,7 +212,11 @@ class Page {
     const { info } = this;
     const rank = info.shape.length;
     const axis = (d) => d >= 0 && d < rank;
-    view.axes = wishes.axes?.every(axis) ? wishes.axes : info.axes;
+    this.composite = this.scales ? channelComposite(this.scales, info.shape) : colourComposite(info);
+    const usual = this.composite && info.axes.includes(this.composite.axis)
+      ? info.shape.map((_, d) => d).filter((d) => d !== this.composite.axis && info.shape[d] > 1).slice(-2) : info.axes;
+    view.axes = wishes.axes?.every(axis) ? wishes.axes : usual.length === 2 ? usual : info.axes;
+    view.composite = this.composite && wishes.colour !== 'off' && !view.axes.includes(this.composite.axis) ? this.composite : null;
     const at = wishes.at?.length === rank && wishes.at.every((i, d) => i < info.shape[d]) ? wishes.at : info.middle;
     view.at = [...at];
     view.with = wishes.with ?? 'mean';
@@ -163,6 +234,7 @@ class Page {
     this.fieldControl();
     this.axisControls();
     this.sliders();
+    this.channelControls();
     this.legend();
     byId('value').textContent = '–';
     this.profile.clear();
@@ -172,7 +244,7 @@ class Page {
 
   available() {
     const { info, whole } = this;
-    if (!info) return ['details'];
+    if (!info) return ['members', 'details'];
     const empty = info.shape.includes(0);
     const pictured = info.kind === 'number' || info.kind === 'bool';
     const found = [];
@@ -181,6 +253,7 @@ class Page {
     if (!empty && this.columned()) found.unshift('table');
     else if (!empty) found.push('table');
     if (whole.mapped && whole.shape.length > 0 && !empty) found.push('chunks');
+    if (this.scales) found.push('members');
     return [...found, 'details'];
   }
 
@@ -227,13 +300,14 @@ class Page {
   }
 
   refresh() {
-    const slice = { path: view.path, field: view.field, axes: view.axes, at: view.at, version: this.info?.version };
+    const slice = { path: view.from, field: view.field, axes: view.axes, at: view.at, version: this.info?.version };
     if (view.tab === 'picture') {
       this.slice.show(this.info, this.quantity, view, view.where);
     } else {
       if (this.slice?.info === this.info && this.slice?.layer) view.where = this.slice.where();
       this.slice?.hide();
     }
+    if (view.tab === 'members') this.members.show(view.path, this.node);
     if (view.tab === 'line') this.showLine();
     if (view.tab === 'table') this.table.show(this.columned() ? this.whole : this.info, this.columned() ? { ...slice, field: null, at: this.whole.middle } : slice);
     if (view.tab === 'chunks') this.chunks.show(this.whole, this.whole.shape.length === this.info.shape.length ? slice : { ...slice, axes: this.whole.axes, at: this.whole.middle });
@@ -259,7 +333,7 @@ class Page {
       this.askValue([index]);
     });
     try {
-      const line = await json('api/profile', { path: view.path, field: view.field, axis: 0, width: 1024 }, this.opening.signal);
+      const line = await json('api/profile', { path: view.from, field: view.field, axis: 0, width: 1024 }, this.opening.signal);
       this.linePlot.show(line, null, `All elements along ${line.name}`, this.quantity, this.dimensions[0]);
     } catch (error) {
       this.fail(error);
@@ -299,6 +373,14 @@ class Page {
         this.saveLink();
       });
     }
+    byId('as-colours').addEventListener('change', (event) => {
+      view.composite = event.target.checked ? this.composite : null;
+      view.where = this.slice?.layer ? this.slice.where() : null;
+      this.channelControls();
+      this.sliders();
+      this.refresh();
+      this.saveLink();
+    });
     byId('field').addEventListener('change', (event) => this.setField(event.target.value));
     byId('with').addEventListener('change', (event) => {
       view.with = event.target.value;
@@ -319,6 +401,8 @@ class Page {
       this.readProfile();
       this.saveLink();
     });
+    byId('help').addEventListener('click', () => byId('keys').showModal());
+    document.addEventListener('keydown', (event) => this.key(event));
     byId('menu').addEventListener('click', () => {
       const open = document.body.classList.toggle('menu-open');
       byId('menu').setAttribute('aria-expanded', String(open));
@@ -326,6 +410,35 @@ class Page {
     byId('link').addEventListener('click', () => this.copyLink());
     byId('theme').addEventListener('click', () => this.theme(true));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.redraw());
+  }
+
+  /** Keys that work wherever nothing is typed. */
+  key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
+    if (event.target.closest?.('input:not([type="range"], [type="checkbox"]), select, textarea, dialog')) return;
+    const picture = view.tab === 'picture' && this.slice?.layer;
+    const slider = document.querySelector('#sliders .slider input[type="range"]');
+    const step = (by) => {
+      if (!slider) return;
+      slider.value = Number(slider.value) + by;
+      slider.dispatchEvent(new Event('input'));
+    };
+    const work = {
+      '?': () => byId('keys').showModal(),
+      '/': () => {
+        document.body.classList.add('menu-open');
+        byId('search').focus();
+      },
+      s: () => byId('save').hidden || this.take.show(),
+      '[': () => step(-1),
+      ']': () => step(1),
+      p: () => document.querySelector('#sliders .play')?.click(),
+      r: () => picture && this.slice.fitRange(2, 98),
+      0: () => picture && this.slice.fitPicture(),
+    }[event.key];
+    if (!work) return;
+    event.preventDefault();
+    work();
   }
 
   fieldControl() {
@@ -362,7 +475,9 @@ class Page {
     view.axes = axes;
     view.where = null;
     view.flip = null;
+    if (this.composite) view.composite = byId('as-colours').checked && !axes.includes(this.composite.axis) ? this.composite : null;
     this.turn();
+    this.channelControls();
     this.axisControls();
     this.sliders();
     this.refresh();
@@ -385,7 +500,7 @@ class Page {
 
   sliders() {
     const { names, shape } = this.info;
-    const others = names.map((_, d) => d).filter((d) => shape.length > 2 && !view.axes.includes(d) && shape[d] > 1);
+    const others = names.map((_, d) => d).filter((d) => shape.length > 2 && !view.axes.includes(d) && shape[d] > 1 && d !== view.composite?.axis);
     this.stopPlaying();
     this.shownIndex = new Map();
     byId('sliders').replaceChildren(...others.map((d) => {
@@ -526,11 +641,56 @@ class Page {
     byId('scale').value = view.scale;
   }
 
+  // ---- channels
+
+  channelControls() {
+    const { composite } = this;
+    byId('tool-channels').hidden = !composite || view.axes.includes(composite.axis);
+    document.body.classList.toggle('composite', view.composite !== null);
+    this.frameLater();
+    if (!composite) return;
+    byId('as-colours').checked = view.composite !== null;
+    byId('as-colours-text').textContent = composite.fixed ? 'As red, green and blue' : 'All in one picture';
+    const place = byId('channels');
+    if (composite.fixed || !view.composite) {
+      place.replaceChildren();
+      return;
+    }
+    if (place.contains(document.activeElement)) return;  // somebody is at it
+    const hex = (colour) => `#${colour.toString(16).padStart(6, '0')}`;
+    place.replaceChildren(...composite.channels.map((channel) => {
+      const again = () => {
+        this.slice?.repaint();
+        this.frameLater();
+      };
+      const end = (which, label) => el('input', { type: 'number', step: 'any', value: channel.range?.[which] ?? '', 'aria-label': `${label} of ${channel.name}`,
+        onchange: (event) => {
+          const range = [...(channel.range ?? [0, 1])];
+          range[which] = event.target.valueAsNumber;
+          if (!range.every(Number.isFinite) || range[0] >= range[1]) return;
+          channel.range = range;
+          again();
+        } });
+      return el('div', { class: 'channel' },
+                el('label', {}, el('input', { type: 'checkbox', checked: channel.on, onchange: (event) => {
+                  channel.on = event.target.checked;
+                  this.slice.blend = null;
+                  this.slice.update();
+                  this.frameLater();
+                } }), channel.name),
+                el('input', { type: 'color', value: hex(channel.colour), 'aria-label': `Colour of ${channel.name}`, oninput: (event) => {
+                  channel.colour = parseInt(event.target.value.slice(1), 16);
+                  again();
+                } }),
+                end(0, 'Least'), end(1, 'Most'));
+    }));
+  }
+
   // ---- the frame
 
   frameWhat(map, fitted) {
     const [rows, columns] = view.axes.map((d) => this.dimensions[d]);
-    const others = this.dimensions.filter((along, d) => !view.axes.includes(d) && along.length > 1)
+    const others = this.dimensions.filter((along, d) => !view.axes.includes(d) && along.length > 1 && d !== view.composite?.axis)
       .map((along) => `${along.name} ${along.known ? `= ${along.text(view.at[this.dimensions.indexOf(along)])}${along.units && ` ${along.units}`}` : `[${view.at[this.dimensions.indexOf(along)]}]`}`);
     const name = this.info.label ?? (view.field ? `${byId('name').textContent} · ${view.field}` : byId('name').textContent);
     return { map, extent: fitted, rows, columns, flipped: view.flipped, title: [name, ...others].join(' · '), bar: this.bar(),
@@ -539,6 +699,10 @@ class Page {
 
   /** The bar of colours: what they stand for. */
   bar() {
+    if (view.composite) {
+      const shown = view.composite.fixed ? [] : view.composite.channels.filter(({ on }) => on);
+      return shown.length ? { names: shown.map(({ name, colour }) => [name, css(colour)]) } : null;
+    }
     if (!view.range) return null;
     const table = colours(view.map);
     if (this.info.kind === 'bool') return { names: [['true', css(table[255])], ['false', css(table[0])]] };
@@ -597,7 +761,7 @@ class Page {
     this.reading?.abort();
     this.reading = new AbortController();
     try {
-      const answer = await json('api/value', { path: view.path, field: view.field, at: at.join(',') }, this.reading.signal);
+      const answer = await json('api/value', { path: view.from, field: view.field, at: at.join(',') }, this.reading.signal);
       const place = byId('value');
       const shown = this.quantity.element(answer.text);
       place.textContent = shown.text;
@@ -615,12 +779,64 @@ class Page {
     if (!this.pointer || view.tab !== 'picture') return;
     const at = this.index();
     try {
-      const line = await this.profiles.read({ path: view.path, field: view.field, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
+      const line = await this.profiles.read({ path: view.from, field: view.field, axis: view.along, at: at.join(','), width: 320, v: this.info.version });
       if (line) this.profile.show(line, at[view.along], `Along ${line.name} at [${at.join(', ')}]`, this.quantity, this.dimensions[view.along]);
     } catch (error) {
       byId('value').title = error.message;
       this.profile.clear();
     }
+  }
+
+  // ---- taking away
+
+  /** What is in view: the part of the slice that the stage shows, the whole line, or the whole slice. */
+  taken() {
+    const { info } = this;
+    const whole = (d) => ({ start: 0, count: info.shape[d], whole: true, one: false });
+    const parts = info.shape.map((_, d) => (info.shape.length > 1 && !view.axes.includes(d) && d !== view.composite?.axis
+      ? { start: view.at[d], count: 1, whole: false, one: true } : whole(d)));
+    const picture = view.tab === 'picture' && this.slice?.layer;
+    if (picture) {
+      this.slice.visibleRange().forEach(([start, count], k) => {
+        const d = view.axes[k];
+        if (count > 0 && count < info.shape[d]) parts[d] = { start, count, whole: false, one: false };
+      });
+    }
+    const line = view.tab === 'line' ? this.linePlot?.line : this.profile.line;
+    return { name: byId('name').textContent, path: this.openPath(), from: view.from, field: view.field, parts, picture: picture ? () => this.drawn() : null,
+             profile: line ? this.profileText(line, this.dimensions[view.tab === 'line' ? 0 : view.along]) : null };
+  }
+
+  /** The path as programs take it, in the folder that is served: a member of a file stands behind "::". */
+  openPath() {
+    return this.info.open_path ?? view.from;
+  }
+
+  profileText(line, along) {
+    const number = (v) => (v === null || v === undefined ? '' : String(v));
+    const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    const head = ['index', ...(along.known ? [along.title()] : []), 'value', ...(line.window > 1 ? ['least', 'most'] : [])];
+    const rows = line.values.map((v, k) => [k * line.window, ...(along.known ? [along.text(k * line.window)] : []), number(v),
+                                            ...(line.window > 1 ? [number(line.low[k]), number(line.high[k])] : [])]);
+    return [head, ...rows].map((row) => row.map((cell) => quoted(String(cell))).join(',') + '\n').join('');
+  }
+
+  /** The picture as it stands on the stage, with its frame, on paper. */
+  drawn() {
+    const place = byId('map');
+    const stage = place.parentElement;
+    const ratio = Math.max(2, window.devicePixelRatio || 1);
+    const canvas = document.createElement('canvas');
+    canvas.width = stage.clientWidth * ratio;
+    canvas.height = stage.clientHeight * ratio;
+    const context = canvas.getContext('2d');
+    context.scale(ratio, ratio);
+    context.fillStyle = '#ffffff';
+    context.fillRect(0, 0, stage.clientWidth, stage.clientHeight);
+    const map = { left: place.offsetLeft, top: place.offsetTop, width: place.clientWidth, height: place.clientHeight };
+    this.slice.drawOn(context, map);
+    drawFrame(context, { ...this.frameWhat(map, this.slice.extent()), ink: '#1d2430', soft: '#4a5260', line: '#868b94' });
+    return canvas;
   }
 
   // ---- links and looks
@@ -637,10 +853,11 @@ class Page {
       axes: numbers ? view.axes : null,
       at: this.info && this.info.shape.length > 2 ? view.at : null,
       with: picture ? view.with : null,
-      map: picture ? view.map : null,
+      map: picture && !view.composite ? view.map : null,
+      colour: picture && this.composite && !view.composite && !view.axes.includes(this.composite.axis) ? 'off' : null,
       scale: picture ? view.scale : null,
       flip: picture ? view.flip : null,
-      range: picture ? view.range : null,
+      range: picture && !view.composite ? view.range : null,
       where: picture ? this.slice.where() : null,
       along: picture ? view.along : null,
     };

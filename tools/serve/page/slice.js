@@ -4,6 +4,7 @@
 
 /* global L */
 import { address, aborted, numbers } from './api.js';
+import { Blend } from './channels.js';
 import { Painter, percentiles } from './colour.js';
 import { TileStore } from './tiles.js';
 
@@ -149,7 +150,8 @@ export class SliceView {
     this.view = view;
     this.quantity = quantity;
     this.decode = (values) => quantity.decode(values);
-    this.painter = null;
+    this.painter = this.blend = null;
+    this.composite = view.composite;
     this.rows = info.shape[view.axes[0]];
     this.columns = info.shape[view.axes[1]];
     this.powers = stretch(this.rows, this.columns);
@@ -157,7 +159,7 @@ export class SliceView {
     this.aspect = this.powers[0] + this.powers[1] > 0 ? 1 : aspectOf(info, view.axes);
     this.map.options.crs = this.crs(this.aspect, this.flipped);
     this.store.clear();
-    this.needsRange = view.range === null;
+    this.needsRange = view.range === null && !this.composite;
     this.map.invalidateSize({ animate: false });
     const corner = this.unit(this.rows, this.columns);
     const bounds = L.latLngBounds([0, 0], corner);
@@ -257,25 +259,32 @@ export class SliceView {
   }
 
   repaint() {
-    if (!this.info || this.view.range === null) return;
+    if (!this.info) return;
+    this.blend = null;
+    if (this.composite) this.layer?.each((canvas) => canvas.draw?.());
+    if (this.composite || this.view.range === null) return;
     this.painter = this.newPainter();
     this.paintPreview();
     this.layer?.each((canvas) => canvas.draw?.());
   }
 
-  parameters() {
-    return { path: this.view.path, field: this.view.field, axes: this.view.axes.join(','), at: this.view.at.join(',') };
+  /** Of a request for this slice; `channel` in place of the index along the axis of channels. */
+  parameters(channel = null) {
+    const at = channel === null ? this.view.at : this.view.at.with(this.composite.axis, channel.index);
+    return { path: this.view.from, field: this.view.field, axes: this.view.axes.join(','), at: at.join(',') };
   }
 
   // ---- the preview
 
   async preview(generation) {
+    if (this.composite) return;
     this.previewing = new AbortController();
     this.events.status('Looking…');
     this.element.dataset.state = 'preview';
     try {
       const glance = await numbers(address('api/preview', { ...this.parameters(), v: this.info.version }), this.previewing.signal, this.decode);
       if (this.generation !== generation) return;
+      if (glance.node !== this.info.node) this.events.changed();
       this.glance = glance;
       if (this.needsRange) this.chooseRange([glance]);
       this.overlay = L.imageOverlay(this.previewImage(), this.bounds, { className: 'preview', interactive: false, pane: 'preview' });
@@ -320,36 +329,70 @@ export class SliceView {
     return { row, column };
   }
 
+  /** The stored level of a pyramid that a tile is read from: the coarsest that is fine enough. */
+  source(row, column) {
+    const need = Math.min(row.level, column.level);
+    let best = null;
+    for (const level of this.info.levels ?? []) {
+      if (level.power <= need && level.power > (best?.power ?? 0)) best = level;
+    }
+    return best ?? { path: this.view.from, power: 0 };
+  }
+
   fill(canvas, done) {
     const { row, column } = this.plan(canvas.coords);
-    const end = this.store.want(
-      { ...this.parameters(), level: `${row.level},${column.level}`, tile: `${row.tile},${column.tile}`,
-        with: row.level + column.level > 0 ? this.view.with : 'nearest', v: this.info.version },
-      (data) => {
-        const better = canvas.data !== undefined && done === null;
-        canvas.data = data;
-        canvas.draw();
-        done?.(null, canvas);
-        done = null;
-        if (data.left > 0) this.report();
-        else if (better) this.loaded();
-      },
+    const source = this.source(row, column);
+    const levels = [row.level - source.power, column.level - source.power];
+    const channels = this.composite ? this.composite.channels.filter(({ on }) => on) : [null];
+    const parts = channels.map(() => null);
+    let shown = false;
+    const take = (data, k) => {
+      if (data.node !== this.info.node && source.power === 0) {
+        this.events.changed();  // its numbers do not belong to the range and the shape that are shown
+        return;
+      }
+      const better = shown && done === null;
+      parts[k] = data;
+      if (parts.includes(null)) return;
+      canvas.parts = parts;
+      canvas.data = { ...parts[0], left: parts.reduce((sum, part) => sum + part.left, 0) };
+      shown = true;
+      canvas.draw();
+      done?.(null, canvas);
+      done = null;
+      if (canvas.data.left > 0) this.report();
+      else if (better) this.loaded();
+    };
+    const ends = channels.map((channel, k) => this.store.want(
+      { ...this.parameters(channel), path: source.path, level: levels.join(','), tile: `${row.tile},${column.tile}`,
+        with: levels[0] + levels[1] > 0 ? this.view.with : 'nearest', v: this.info.version },
+      (data) => take(data, k),
       (error) => {
         done?.(error, canvas);
         done = null;
         this.events.failed(error);
       },
-      this.decode);
+      this.decode));
     canvas.draw = () => {
       if (!canvas.data) return;
+      if (this.composite) {
+        this.blend ??= new Blend(this.composite);
+        if (canvas.parts.length === this.blend.channels.length) this.blend.paint(canvas, canvas.parts, row, column, this.flipped);
+        return;
+      }
       if (this.view.range === null) this.chooseRange([canvas.data]);
       this.painter ??= this.newPainter();
       this.painter.paint(canvas, canvas.data, row, column, this.flipped);
     };
     canvas.forget = () => {
-      end();
+      ends.forEach((end) => end());
       done = null;
     };
+    if (channels.length === 0) {  // all are off
+      canvas.data = { values: [], rows: 0, columns: 0, left: 0 };
+      canvas.parts = [];
+      queueMicrotask(() => done?.(null, canvas));
+    }
     if (canvas.data) canvas.draw();
   }
 
@@ -362,6 +405,12 @@ export class SliceView {
     return [...found];
   }
 
+  /** Whether all in view is missing. */
+  nothing() {
+    const seen = this.visible();
+    return !this.composite && seen.length > 0 && seen.every(({ values }) => values.every((v) => v !== v || this.quantity.missing.includes(v)));
+  }
+
   chooseRange(sources, low = 2, high = 98) {
     const values = sources.flatMap((source) => Array.from(source.values));
     let range = percentiles(values, this.quantity.missing, low, high);
@@ -372,6 +421,7 @@ export class SliceView {
       const most = Math.max(Math.abs(range[0]), Math.abs(range[1]));
       range = [-most, most];
     }
+    if (this.composite) return false;
     this.view.range = range;
     this.painter = null;
     return true;
@@ -391,8 +441,25 @@ export class SliceView {
       this.needsRange = false;
       if (this.chooseRange(this.visible())) this.repaint();
     }
+    if (this.composite) this.chooseChannels();
     this.report();
     this.events.numbers();
+  }
+
+  /** Channels without a contrast take that of what is in view. */
+  chooseChannels() {
+    const channels = this.composite.channels.filter(({ on }) => on);
+    let chosen = false;
+    channels.forEach((channel, k) => {
+      if (channel.range) return;
+      const parts = [];
+      this.layer.each((canvas) => canvas.parts?.[k] && parts.push(canvas.parts[k]));
+      const range = percentiles(parts.flatMap((part) => Array.from(part.values)), this.quantity.missing, 1, 99.7);
+      if (!range) return;
+      channel.range = range[0] < range[1] ? range : [range[0], range[0] + 1];
+      chosen = true;
+    });
+    if (chosen) this.repaint();
   }
 
   report() {
@@ -408,6 +475,7 @@ export class SliceView {
     });
     const { row, column } = this.plan({ x: 0, y: 0, z: this.tileZoom() });
     const words = [row.level + column.level > 0 ? `a cell is ${2 ** row.level} × ${2 ** column.level} elements` : '',
+                   this.nothing() ? 'only missing elements here' : '',
                    left > 0 ? `sampled, ${left.toLocaleString('en')} chunks not read yet` : '', loading ? 'loading…' : ''];
     this.events.status(words.filter((word) => word).join(' · '));
     this.element.dataset.state = loading ? 'loading' : left > 0 ? 'sampled' : 'complete';
@@ -450,6 +518,43 @@ export class SliceView {
     this.events.moved();
     if (this.byKeys) this.point(this.map.getCenter());
     this.events.keyed(this.byKeys === true);
+  }
+
+  /** The elements in view along rows and columns: [[start, count], [start, count]]. */
+  visibleRange() {
+    const size = this.map.getSize();
+    const corners = [[0, 0], [size.x, size.y]].map((point) => this.map.containerPointToLatLng(point));
+    const range = (one, other, power, length) => {
+      const ends = [one / 2 ** power, other / 2 ** power].sort((a, b) => a - b);
+      const first = Math.max(0, Math.floor(ends[0] + 1e-6));
+      return [first, Math.max(0, Math.min(length, Math.ceil(ends[1] - 1e-6)) - first)];
+    };
+    return [range(corners[0].lat, corners[1].lat, this.powers[0], this.rows), range(corners[0].lng, corners[1].lng, this.powers[1], this.columns)];
+  }
+
+  /** Draws what the map shows, on a context whose map lies at `map`. */
+  drawOn(context, map) {
+    const origin = this.element.getBoundingClientRect();
+    const extent = this.extent();
+    context.save();
+    context.beginPath();
+    context.rect(map.left + Math.max(0, extent.left), map.top + Math.max(0, extent.top),
+                 Math.min(map.width, extent.right) - Math.max(0, extent.left), Math.min(map.height, extent.bottom) - Math.max(0, extent.top));
+    context.clip();
+    context.strokeStyle = '#c9c9c2';
+    for (let x = map.left - map.height; x < map.left + map.width; x += 8) {
+      context.beginPath();
+      context.moveTo(x, map.top + map.height);
+      context.lineTo(x + map.height, map.top);
+      context.stroke();
+    }
+    context.imageSmoothingEnabled = !this.element.classList.contains('sharp');
+    this.layer?.each((canvas) => {
+      if (!canvas.data || canvas.coords.z !== this.tileZoom()) return;
+      const box = canvas.getBoundingClientRect();
+      context.drawImage(canvas, box.left - origin.left + map.left, box.top - origin.top + map.top, box.width, box.height);
+    });
+    context.restore();
   }
 
   where() {

@@ -1,7 +1,7 @@
 // The tree of groups and arrays: opened level by level, and used by arrow keys as trees are.
 
 import { json, known } from './api.js';
-import { byId, el, shapeText, shortLength, typeText } from './dom.js';
+import { byId, el, settled, shapeText, shortLength, typeText } from './dom.js';
 
 const root = byId('tree');
 
@@ -10,6 +10,22 @@ export class Tree {
     this.choose = choose;
     this.items = new Map();  // by path
     root.addEventListener('keydown', (event) => this.key(event));
+    const later = settled(() => this.search(byId('search').value.trim()), 180);
+    byId('search').addEventListener('input', later);
+    byId('search').addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' || event.key === 'ArrowDown') byId('found').querySelector('button')?.focus();
+      if (event.key === 'Escape') {
+        byId('search').value = '';
+        this.search('');
+      }
+    });
+    byId('found').addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const all = [...byId('found').querySelectorAll('button')];
+      if (!step || all.length === 0) return;
+      event.preventDefault();
+      (all[all.indexOf(document.activeElement) + step] ?? byId('search')).focus();
+    });
   }
 
   async load() {
@@ -25,6 +41,26 @@ export class Tree {
     }
     root.querySelector('[role=treeitem]')?.setAttribute('tabindex', '0');
     if (node.children.length === 1 && node.children[0].kind === 'group') await this.open(node.children[0].path);
+  }
+
+  /** Shows what has a text in its path, in place of the tree; the tree again without one. */
+  async search(text) {
+    const found = byId('found');
+    this.wanted = text;
+    found.hidden = text === '';
+    root.hidden = text !== '';
+    if (text === '') return;
+    try {
+      const answer = await json('api/find', { name: text });
+      if (this.wanted !== text) return;
+      answer.found.forEach(known);
+      const items = answer.found.map(({ path }) => el('li', {}, el('button', { type: 'button', class: 'row found', title: path, onclick: () => this.choose(path) }, path)));
+      if (items.length === 0) items.push(el('li', { class: 'empty' }, `Nothing has “${text}” in its name.`));
+      if (!answer.all) items.push(el('li', { class: 'empty' }, 'There is more: type more of the name.'));
+      found.replaceChildren(...items);
+    } catch (error) {
+      found.replaceChildren(el('li', { class: 'empty' }, error.message));
+    }
   }
 
   item(node, level) {

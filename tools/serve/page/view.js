@@ -2,6 +2,8 @@
 
 export const view = {
   path: null,
+  from: null,    // the array whose elements are shown: of an image of several levels, the finest
+  composite: null,  // of pictures of several channels
   field: null,   // of structures
   axes: [0, 1],
   at: [],
@@ -18,7 +20,8 @@ export const view = {
 const words = {
   with: ['mean', 'min', 'max', 'nearest'],
   scale: ['linear', 'log', 'symlog', 'root', 'square'],
-  tab: ['picture', 'line', 'table', 'chunks', 'details'],
+  tab: ['members', 'picture', 'line', 'table', 'chunks', 'details'],
+  colour: ['off'],
 };
 
 const whole = (text) => text.split(',').map((n) => (/^\d{1,15}$/.test(n) ? Number(n) : NaN));
@@ -60,6 +63,7 @@ export function linkOf(shown) {
   add('at', shown.at?.join(','));
   add('with', shown.with);
   add('map', shown.map);
+  add('colour', shown.colour);
   add('scale', shown.scale === 'linear' ? null : shown.scale);
   add('flip', shown.flip?.map(Number).join(','));
   add('range', shown.range?.join(','));  // all digits: a range may be narrow and far from 0
